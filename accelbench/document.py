@@ -1,0 +1,34 @@
+"""What every document of accelbench has in common: frozen, closed, camelCase outside, no floats in what is stored.
+
+The case document, the result document and the API types all build on `Document`; they are written once, here and in
+`accelbench.api`, and read by the command line, the operator and the runner.
+"""
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic.alias_generators import to_camel
+
+DECIMAL_PATTERN = r"^-?[0-9]+(\.[0-9]+)?$"
+
+DecimalString = Annotated[str, StringConstraints(pattern=DECIMAL_PATTERN, max_length=40)]
+"""A number as Kubernetes stores it, without exponent: `0.00123`. Units stand in the field's name."""
+
+
+class Document(BaseModel):
+    """A frozen model with camelCase names outside, which refuses fields that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+    def to_json(self) -> str:
+        """The document as compact JSON: camelCase, nothing that is unset."""
+        return self.model_dump_json(by_alias=True, exclude_none=True)
+
+
+def decimal_string(value: float, digits: int = 6) -> str:
+    """`value` with `digits` significant digits and no exponent; raises ValueError for NaN and infinity."""
+    number = Decimal(f"{value:.{digits - 1}e}")
+    if not number.is_finite():
+        raise ValueError(f"{value} is not finite, so it cannot be stored as a decimal")
+    return format(number.normalize() + 0, "f")

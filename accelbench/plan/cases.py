@@ -1,0 +1,80 @@
+"""Sweep to cases: pure, in a stable order, at most 256."""
+
+import itertools
+from decimal import Decimal
+
+from accelbench.api.case import (
+    Case,
+    CaseAccelerator,
+    CaseMeasurement,
+    CaseOrigin,
+    CaseVariant,
+    ParameterValue,
+    Platform,
+)
+from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Measurement
+from accelbench.plan.names import case_name
+
+
+class TooManyCasesError(ValueError):
+    """The sweep multiplies to more cases than a run may have."""
+
+
+def count_cases(run: BenchmarkRun) -> int:
+    """How many cases the sweep multiplies to."""
+    count = 1
+    for axis in run.spec.sweep:
+        count *= len(axis.values)
+    return count
+
+
+def plan_cases(run: BenchmarkRun, platform: Platform = "cpu") -> tuple[Case, ...]:
+    """The run's cases, the last axis varying fastest; raises TooManyCasesError above `MAXIMUM_CASES`."""
+    count = count_cases(run)
+    if count > MAXIMUM_CASES:
+        raise TooManyCasesError(
+            f"spec.sweep: {count} cases, at most {MAXIMUM_CASES}: split the sweep over several runs"
+        )
+    names = [axis.name for axis in run.spec.sweep]
+    combinations = itertools.product(*(axis.values for axis in run.spec.sweep))
+    return tuple(_case(run, dict(zip(names, values, strict=True)), count, platform) for values in combinations)
+
+
+def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, platform: Platform) -> Case:
+    spec = run.spec
+    return Case(
+        name=case_name(swept),
+        origin=CaseOrigin(
+            run=run.metadata.name, series=run.series, namespace=run.metadata.namespace, uid=run.metadata.uid
+        ),
+        workload=spec.workload.name,
+        parameters=spec.workload.parameters | swept,
+        swept=swept,
+        variants=tuple(
+            CaseVariant(name=variant.label, use=variant.use, options=variant.options) for variant in spec.variants
+        ),
+        baseline=run.baseline,
+        comparisons_in_run=max(1, cases * (len(spec.variants) - 1)),
+        measurement=_measurement(spec.measurement),
+        accelerator=CaseAccelerator(
+            profile=spec.accelerator.profile, platform=platform, devices=spec.accelerator.devices_per_node
+        ),
+    )
+
+
+def _measurement(measurement: Measurement) -> CaseMeasurement:
+    return CaseMeasurement(
+        precision=measurement.precision,
+        rounds_min=measurement.rounds.min,
+        rounds_max=measurement.rounds.max,
+        target_relative_error=ratio(measurement.target_relative_error),
+        confidence=ratio(measurement.confidence),
+        equivalence_margin=ratio(measurement.equivalence_margin),
+        time_limit_seconds=measurement.time_limit_seconds,
+        seed=measurement.seed,
+    )
+
+
+def ratio(percentage: str) -> str:
+    """A percentage as a plain decimal: `1%` is `0.01`."""
+    return format((Decimal(percentage.removesuffix("%")) / 100).normalize(), "f")

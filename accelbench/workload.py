@@ -1,0 +1,179 @@
+"""The interface a workload implements: a computation with typed parameters, written once for each framework.
+
+A workload is one file in `accelbench/workloads/` that reads like the mathematics. It never times, prints, chooses a
+device, synchronises or sets a precision: the runner's adapters do that, once, for all workloads.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from numpy import ndarray
+    from numpy.random import Generator
+
+Array: TypeAlias = "ndarray[Any, Any]"
+NamedArrays: TypeAlias = Mapping[str, Array]
+Framework = Literal["jax", "pytorch"]
+ProtocolName = Literal["steady", "latency", "episode", "observe"]
+
+
+class WorkloadParameters(BaseModel):
+    """Base of a workload's `Parameters`: frozen, closed; every field has a default, bounds and a description."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A workload's data in NumPy, float64 or integer; the adapters cast floats to the precision policy's type.
+
+    `state` is what a step consumes and returns; step i of a call is given `batches[i % len(batches)]`. One batch is the
+    common case: an empty mapping for a step without input.
+    """
+
+    state: NamedArrays
+    batches: Sequence[NamedArrays] = ({},)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a step is to be measured.
+
+    `parity_units` is the least number of units that every variant computes before it is compared with the reference
+    (a variant whose one call computes more is compared after that call). `non_finite` names why NaN or infinity is
+    expected, for workloads that declare it.
+    """
+
+    protocol: ProtocolName = "steady"
+    unit: str = "step"
+    parity_units: int = 1
+    non_finite: str | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Analytic cost of one unit: floating-point operations, and bytes that have to move between memory and the cores."""
+
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a framework's author hands over; the adapter places, compiles, loops, synchronises and times it.
+
+    `state` and the batches are the framework's own arrays, placed on the device. `step` is pure in what it returns:
+    everything it computes is in `(state, out)`, or compilers will drop it.
+    """
+
+    state: Any
+    """A pytree; every block starts from a fresh copy of it, made outside the timed part."""
+    step: Callable[[Any, Any], tuple[Any, Any]]
+    """`(state, batch) -> (state, out)`."""
+    batches: Sequence[Any] = ({},)
+    inner: int = 1
+    """Steps per call: jit and compile unroll them, scan scans, eager and op-by-op loop."""
+    units: int = 1
+    """Units of work inside one step, e.g. 10,000 epochs in a step that scans a whole training."""
+    placed: bool = False
+    """The author has placed jit or compile; the adapter calls `step` as it is."""
+    donate: bool = False
+    """The call may reuse the memory of the state it is given."""
+    export: Callable[[Any, Any], Mapping[str, Any]] = field(default=lambda state, _out: dict(state))
+    """`(state, out of the last step) -> {name: array}`, compared with the reference."""
+
+
+class Tools(Protocol):
+    """What an adapter lends to a workload's program: placing arrays on the device in the policy's type."""
+
+    def put(self, arrays: Any) -> Any:
+        """A pytree of NumPy arrays as the framework's own, on the measured device, floats in the policy's type."""
+        ...
+
+
+ProgramBuilder = Callable[..., Program]
+Builder = TypeVar("Builder", bound=Callable[..., Program])
+
+
+@dataclass(frozen=True)
+class VariantKind:
+    """A variant that a workload offers: its framework, its mode, and the method that builds its program."""
+
+    use: str
+    framework: str
+    mode: str
+    method: str
+    summary: str = ""
+
+
+def variant(use: str) -> Callable[[Builder], Builder]:
+    """Marks a `Workload` method as a variant of its own, e.g. `@variant("jax/jit-pieces")`."""
+
+    def mark(method: Builder) -> Builder:
+        method.__dict__["accelbench_variant"] = use
+        return method
+
+    return mark
+
+
+class Workload:
+    """A computation with typed parameters, written once for each framework.
+
+    Subclasses set `name`, `Parameters` and `modes`, and implement `arrays`, `reference`, `cost` and the programs.
+    """
+
+    name: ClassVar[str]
+    modes: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "jax": ("jit", "op-by-op", "scan"),
+        "pytorch": ("eager", "compile"),
+    }
+    """The modes in which the plain `jax` and `pytorch` programs make sense."""
+
+    class Parameters(WorkloadParameters):
+        """No parameters."""
+
+    def measure(self, parameters: Any) -> Measure:
+        """How a step is measured; the default is a steady step, compared with the reference after one."""
+        del parameters
+        return Measure()
+
+    def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
+        """State and batches in NumPy, the same bits for every variant, drawn from `rng`."""
+        raise NotImplementedError
+
+    def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
+        """What is right after `units` units, in float64; the same names as `Program.export`."""
+        raise NotImplementedError
+
+    def cost(self, parameters: Any) -> Cost:
+        """Analytic cost of one unit."""
+        raise NotImplementedError
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        """The program in JAX; imports jax inside."""
+        raise NotImplementedError
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        """The program in PyTorch; imports torch inside."""
+        raise NotImplementedError
+
+    @classmethod
+    def variants(cls) -> dict[str, VariantKind]:
+        """Every variant that the workload offers, by its `use` name, plain modes first."""
+        kinds: dict[str, VariantKind] = {}
+        for framework in get_args(Framework):
+            for mode in cls.modes.get(framework, ()):
+                use = f"{framework}/{mode}"
+                kinds[use] = VariantKind(use=use, framework=framework, mode=mode, method=framework)
+        for attribute, member in vars(cls).items():
+            marked: str | None = getattr(member, "accelbench_variant", None)
+            if marked is not None:
+                framework, mode = marked.split("/", 1)
+                summary = (member.__doc__ or "").strip().splitlines()
+                kinds[marked] = VariantKind(
+                    use=marked, framework=framework, mode=mode, method=attribute, summary=summary[0] if summary else ""
+                )
+        return kinds

@@ -1,0 +1,1 @@
+"""One case in, one result out: starts launches in rounds, collects blocks, stops when the verdict is good enough."""

@@ -1,0 +1,86 @@
+"""The launch protocol: what the supervisor tells a launch, and what the launch answers over a pipe of its own.
+
+The supervisor starts `python -m accelbench_runner.launch`, writes one `LaunchRequest` to its standard input and closes
+it. The launch writes one JSON message a line to the file descriptor named in the request, never to standard output:
+that, and standard error, belong to the user's code and are only forwarded, capped. A launch that ends without `Done` or
+`Failed` has crashed. Times are floats here, in seconds of CLOCK_MONOTONIC durations: nothing of this is stored as it is.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from accelbench.api.case import Case
+from accelbench.api.result import FailureReason, Phase
+from accelbench.document import Document
+
+MAXIMUM_MESSAGE_BYTES = 1024 * 1024
+
+
+class LaunchRequest(Document):
+    """One variant of one case, to be measured in a fresh process."""
+
+    case: Case
+    variant: str
+    round: int
+    directory: str
+    """The launch's own: temporary files, compile caches, and `outputs.npz` for the parity check."""
+    descriptor: int
+    """The file descriptor that messages go to."""
+    threads: int
+    """For both frameworks; equal to the processors that the process may run on."""
+
+
+class PhaseStarted(Document):
+    """A phase begins; the one before it has ended."""
+
+    type: Literal["phase-started"] = "phase-started"
+    phase: Phase
+
+
+class PhaseEnded(Document):
+    """A phase took this long; what it is made of (trace, lower, backend) in `parts`."""
+
+    type: Literal["phase-ended"] = "phase-ended"
+    phase: Phase
+    seconds: float
+    parts: dict[str, float] = {}
+
+
+class Facts(Document):
+    """What the launch read back: versions, device, threads, precision, digests, counters. Read by validity checks."""
+
+    type: Literal["facts"] = "facts"
+    values: dict[str, Any]
+
+
+class Block(Document):
+    """One timed run of `steps` units between two synchronisations."""
+
+    type: Literal["block"] = "block"
+    steps: int
+    seconds: float
+
+
+class Done(Document):
+    """The launch measured everything it was asked to."""
+
+    type: Literal["done"] = "done"
+
+
+class Failed(Document):
+    """The variant failed in a way that the launch could still tell; `trace` points at the user's line."""
+
+    type: Literal["failed"] = "failed"
+    reason: FailureReason
+    message: str
+    trace: str = ""
+
+
+Message = PhaseStarted | PhaseEnded | Facts | Block | Done | Failed
+_message: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
+
+
+def parse_message(line: str | bytes) -> Message:
+    """The message on a line; raises pydantic.ValidationError for anything else."""
+    return _message.validate_json(line)
