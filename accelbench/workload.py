@@ -55,7 +55,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Cost:
-    """Analytic cost of one unit: floating-point operations, and bytes that have to move between memory and the cores."""
+    """Analytic cost of one unit: floating-point operations, and bytes that have to move to and from memory."""
 
     flops: float
     bytes: float

@@ -1,6 +1,7 @@
 """`BenchmarkRun`, group `accelbench.dev/v1alpha1`: what a user writes, and what the operator reports back.
 
-The CRD is generated from these models (`accelbench.api.crd`); the rules that span fields stand in `accelbench.api.rules`.
+The CRD is generated from these models (`accelbench.api.crd`); the rules that span fields stand in
+`accelbench.api.rules`.
 No floats: durations are integers named `...Seconds`, percentages and ratios are strings.
 """
 

@@ -2,8 +2,8 @@
 
 The supervisor starts `python -m accelbench_runner.launch`, writes one `LaunchRequest` to its standard input and closes
 it. The launch writes one JSON message a line to the file descriptor named in the request, never to standard output:
-that, and standard error, belong to the user's code and are only forwarded, capped. A launch that ends without `Done` or
-`Failed` has crashed. Times are floats here, in seconds of CLOCK_MONOTONIC durations: nothing of this is stored as it is.
+that, and standard error, belong to the user's code and are only forwarded, capped. A launch that ends without `Done`
+or `Failed` has crashed. Times are floats here, in seconds: nothing of this is stored as it is.
 """
 
 from typing import Annotated, Any, Literal

@@ -1,0 +1,16 @@
+"""Labels and annotations that tie Jobs, pods and results to their run; the operator selects by them."""
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "accelbench"
+
+RUN = "accelbench.dev/run"
+RUN_UID = "accelbench.dev/run-uid"
+CASE = "accelbench.dev/case"
+ATTEMPT = "accelbench.dev/attempt"
+SERIES = "accelbench.dev/series"
+
+CASE_ANNOTATION = "accelbench.dev/case-document"
+"""The case document as JSON; a downward API volume puts it before the runner, so no second object can be lost."""
+
+CASE_FILE = "/etc/accelbench/case.json"
+"""Where the runner's container finds it."""

@@ -1,0 +1,25 @@
+"""What is wrong with a manifest, said the same way at every door: which field, what about it, what to do."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with one field; `path` as kubectl writes it: `spec.variants[1].use`."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        """`path: message`, or the message alone where no field is to blame."""
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """`unknown WHAT "NAME"`, with the nearest known name, or all of them where none is near."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
+    advice = f"did you mean {near[0]}?" if near else f"one of: {', '.join(choices)}"
+    return f'unknown {what} "{name}"; {advice}'

@@ -1,0 +1,77 @@
+"""What the supervisor keeps of launches and rounds, and what it asks of the judge.
+
+The judge is a short-lived child (`python -m accelbench_runner.judge`): it imports numpy and scipy, so that the
+supervisor need not. It reads a `JudgeRequest` from standard input and writes an `Assessment` to standard output.
+"""
+
+from typing import Any
+
+from accelbench.api.case import Case
+from accelbench.api.result import Certificate, Comparison, Failure, Phase, StopReason
+from accelbench.document import Document
+
+
+class BlockRecord(Document):
+    """One timed run of `steps` units between two synchronisations."""
+
+    steps: int
+    seconds: float
+
+
+class PhaseRecord(Document):
+    """How long a phase of one launch took, and what it is made of."""
+
+    phase: Phase
+    seconds: float
+    parts: dict[str, float] = {}
+
+
+class ParityReading(Document):
+    """One launch's outputs against the float64 reference, after `units` units."""
+
+    units: int
+    finite: bool
+    worst_ratio: float
+    """The largest error over its tolerance, over all exported arrays; above 1 the comparison has failed."""
+    worst_array: str
+    detail: str
+    """For people: the error, the tolerance and where."""
+
+
+class LaunchRecord(Document):
+    """One launch of one variant, whole: what `launch` lines of the log carry."""
+
+    variant: str
+    round: int
+    position: int
+    """Place in the round's order, from 0."""
+    wall_seconds: float
+    phases: tuple[PhaseRecord, ...] = ()
+    blocks: tuple[BlockRecord, ...] = ()
+    facts: dict[str, Any] = {}
+    failure: Failure | None = None
+    parity: ParityReading | None = None
+
+
+class JudgeRequest(Document):
+    """All launches so far, and where the outputs of those lie that have no parity reading yet."""
+
+    case: Case
+    launches: tuple[LaunchRecord, ...]
+    outputs: dict[str, str] = {}
+    """`ROUND/VARIANT` to the launch's directory, which holds `outputs.npz`."""
+    directory: str
+    """The case's own; references are kept there between rounds."""
+
+
+class Assessment(Document):
+    """What the judge makes of the rounds so far."""
+
+    parity: dict[str, ParityReading] = {}
+    """`ROUND/VARIANT` to the reading, for each entry of the request's `outputs`."""
+    certificate: Certificate
+    comparisons: tuple[Comparison, ...]
+    rounds: int
+    """Complete rounds."""
+    stop: StopReason | None = None
+    """Why measuring may end now; None: another round."""
