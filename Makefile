@@ -1,0 +1,82 @@
+# Two commands matter to a newcomer: `make demo` (a verdict, no cluster) and `make test`.
+# Everything is installed into .venv, at the exact versions of constraints.txt.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+STAMP := $(VENV)/.installed
+# Tests run against the built wheel: the checkout itself must not be importable by accident.
+export PYTHONSAFEPATH = 1
+EXTRAS_DEMO := jax,torch
+EXTRAS_ALL := operator,jax,torch,dev
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+$(UV):
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+
+.PHONY: demo
+demo: ## A verdict on this machine, no cluster: JAX against PyTorch on examples/01-matmul-chain.yaml
+	@PYTHON=$(PYTHON) sh examples/demo.sh
+
+.PHONY: develop
+develop: $(UV) ## An editable installation with everything in .venv
+	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[$(EXTRAS_ALL)]'
+	@rm -f $(STAMP)
+
+.PHONY: wheel
+wheel: $(UV)
+	@rm -rf dist && $(UV) build --quiet --wheel --out-dir dist
+	@$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt "$$(ls dist/*.whl)[$(EXTRAS_ALL)]"
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --reinstall-package accelbench dist/*.whl
+
+.PHONY: test
+test: wheel lint drift ## Every check and test that needs no kubelet, against the built wheel
+	$(BIN)/pytest -n 2 --dist loadscope -m "not node"
+
+.PHONY: e2e
+e2e: wheel ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux, Go)
+	sh tests/cluster/prerequisites.sh
+	$(BIN)/pytest -m node -x
+
+.PHONY: lint
+lint: wheel
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PYTHONSAFEPATH= $(BIN)/lint-imports --no-cache
+	@$(BIN)/python -c "import operator; assert operator.itemgetter, 'operator/ hides the standard library'"
+
+.PHONY: drift
+drift: wheel ## Generated files are what their sources say
+	$(BIN)/python -m accelbench.api.crd --check
+	$(BIN)/python grafana/source/build.py --check
+
+.PHONY: generate
+generate: ## Write the generated files: CRDs, dashboards
+	$(BIN)/python -m accelbench.api.crd
+	$(BIN)/python grafana/source/build.py
+
+.PHONY: constraints
+constraints: $(UV) ## Resolve exact versions with hashes, for every Python from 3.11 on
+	$(UV) pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --quiet --output-file constraints.txt
+
+.PHONY: cluster
+cluster: $(UV) ## A real Kubernetes on this machine: control plane, containerd, kubelet; prints the KUBECONFIG line
+	@sh tests/cluster/prerequisites.sh
+	@PYTHONPATH=tests $(BIN)/python -m cluster up --node
+
+.PHONY: cluster-down
+cluster-down: ## Ends it and leaves nothing behind
+	@PYTHONPATH=tests $(BIN)/python -m cluster down
+
+.PHONY: clean
+clean: ## Remove what was built here
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

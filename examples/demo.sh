@@ -1,0 +1,35 @@
+#!/bin/sh
+# `make demo`: installs what it needs into .venv, runs the first example with no cluster, and times both apart.
+set -eu
+
+python=${PYTHON:-python3}
+"$python" - <<'CHECK' || exit 1
+import sys
+if sys.version_info < (3, 11):
+    sys.exit(f"accelbench needs Python 3.11 or later; this is {sys.version.split()[0]}. Try: make demo PYTHON=python3.12")
+try:
+    import ensurepip, venv
+except ImportError:
+    sys.exit("this Python cannot make virtual environments; on Debian: apt-get install python3-venv")
+CHECK
+
+seconds() { date +%s; }
+
+start=$(seconds)
+if [ ! -x .venv/bin/uv ]; then
+    "$python" -m venv .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+fi
+echo "Set-up: installing accelbench with both frameworks into .venv (several GB the first time) ..."
+.venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt --editable '.[jax,torch]'
+ready=$(seconds)
+echo "Set-up took $((ready - start)) s. Running examples/01-matmul-chain.yaml ..."
+echo
+
+status=0
+.venv/bin/accelbench run examples/01-matmul-chain.yaml --out results/demo || status=$?
+finished=$(seconds)
+
+echo
+echo "Set-up: $((ready - start)) s. Run: $((finished - ready)) s. Report: results/demo/report.md"
+exit "$status"
