@@ -18,8 +18,10 @@ help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(UV):
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	@$(PYTHON) -m venv $(VENV)
+	@# pip reads hashes from requirements only, so uv's own lines of the constraints become one.
+	@awk '/^[^ #]/ {uv = /^uv==/} uv' constraints.txt > $(VENV)/uv.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/uv.txt
 
 .PHONY: demo
 demo: ## A verdict on this machine, no cluster: JAX against PyTorch on examples/01-matmul-chain.yaml

@@ -16,10 +16,7 @@ CHECK
 seconds() { date +%s; }
 
 start=$(seconds)
-if [ ! -x .venv/bin/uv ]; then
-    "$python" -m venv .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-fi
+make --silent .venv/bin/uv PYTHON="$python"
 echo "Set-up: installing accelbench with both frameworks into .venv (several GB the first time) ..."
 .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt --editable '.[jax,torch]'
 ready=$(seconds)
