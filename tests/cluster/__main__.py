@@ -1,0 +1,51 @@
+"""The test cluster by hand: `PYTHONPATH=tests python -m cluster up --node`, then `down`.
+
+`build` only compiles, which takes minutes the first time; the others do it themselves where it has not been done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from cluster.build import binaries, cache
+from cluster.errors import ClusterError
+from cluster.run import down, up
+
+
+def main() -> int:
+    """Do what the command line asks; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m cluster", description=__doc__)
+    parser.add_argument("--directory", type=Path, default=cache() / "run", help="the cluster's state (default: %(default)s)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    starting = commands.add_parser("up", help="start a cluster, in place of the one that may be there")
+    starting.add_argument("--node", action="store_true", help="with a node that runs pods; needs root")
+    commands.add_parser("down", help="end it and remove all that it left")
+    commands.add_parser("kubeconfig", help="print the path of its kubeconfig")
+    commands.add_parser("build", help="build the cluster's programs, and print where they are")
+    arguments = parser.parse_args()
+    # Relative paths would be looked for where each component runs.
+    directory = arguments.directory.resolve()
+    try:
+        match arguments.command:
+            case "up":
+                print("Starting Kubernetes; the first time it is compiled, for minutes ...", file=sys.stderr)
+                cluster, _ = up(directory, node=arguments.node, die_with_parent=False)
+                print(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.kubectl_program.parent}:$PATH")
+            case "down":
+                down(directory)
+            case "kubeconfig":
+                if not (directory / "kubeconfig").exists():
+                    raise ClusterError("no cluster is up here: start one with `up`")
+                print(directory / "kubeconfig")
+            case "build":
+                print(binaries().directory)
+    except ClusterError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""The test cluster as pytest fixtures: `control_plane` for objects, `node_cluster` for pods, `cluster` for either in a place of one's own.
+
+Each is started once for a session, and each worker of pytest-xdist has its own. A control plane takes 4 seconds; the first one
+ever is compiled, which takes minutes: `python -m cluster build` does that beforehand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.cluster import Cluster
+from cluster.errors import ToolMissingError
+from cluster.given import given_cluster
+from cluster.run import down, end_abandoned, session_directory, up
+from cluster.wait import wait_until
+
+__all__ = ["cluster", "control_plane", "namespace", "node_cluster"]
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[Cluster]:
+    """A real API server with its controllers and scheduler, and no node: pods stay pending."""
+    with _session_cluster(node=False) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def node_cluster() -> Iterator[Cluster]:
+    """A real cluster of one node that runs pods; it has no DNS, no service addresses and no way out to the network."""
+    with _session_cluster(node=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """The test's cluster, in a new namespace of the test's own: `node_cluster` where it is marked `node`, else `control_plane`."""
+    fixture = "node_cluster" if request.node.get_closest_marker("node") else "control_plane"
+    shared: Cluster = request.getfixturevalue(fixture)
+    own = dataclasses.replace(shared, namespace=f"accelbench-test-{secrets.token_hex(4)}")
+    own.kubectl("create", "namespace", own.namespace)
+    try:
+        # Until it has its service account, a namespace refuses pods.
+        account = ("get", "serviceaccount", "default")
+        wait_until(lambda: own.kubectl(*account, check=False).returncode == 0, what="the namespace's service account")
+        yield own
+    finally:
+        own.kubectl("delete", "namespace", own.namespace, "--wait=false")
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> str:
+    """The name of the test's own namespace."""
+    return cluster.namespace
+
+
+@contextlib.contextmanager
+def _session_cluster(*, node: bool) -> Iterator[Cluster]:
+    given = given_cluster()
+    if given:
+        yield given
+        return
+    end_abandoned()
+    directory = session_directory()
+    try:
+        cluster, processes = up(directory, node=node, die_with_parent=True)
+    except ToolMissingError as error:
+        # Where every push is judged, a test that did not run must not look like one that passed.
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    try:
+        yield cluster
+    finally:
+        down(directory)
+        processes.reap()
+        directory.with_suffix(".json").unlink(missing_ok=True)

@@ -1,0 +1,23 @@
+"""Waiting with a deadline, never for a fixed time: the one loop that polls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from cluster.errors import DeadlineError
+
+__all__ = ["wait_until"]
+
+
+def wait_until(
+    condition: Callable[[], object], *, what: str, seconds: float = 60, every_seconds: float = 0.1
+) -> None:
+    """Return once the condition holds; raise `DeadlineError` naming what was waited for when time is up."""
+    pause = threading.Event()
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise DeadlineError(f"waited {seconds:g} s in vain for: {what}")
+        pause.wait(every_seconds)
