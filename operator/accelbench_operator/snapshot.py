@@ -1,0 +1,93 @@
+"""What the operator shows of itself: pulled once a scrape, so that nothing on the reconciler's path calls metrics.
+
+`Summary` is also all that the operator keeps in memory of a BenchmarkResult.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class VariantSummary:
+    """One variant's measurement; every `seconds` is per unit of work."""
+
+    name: str
+    framework: str
+    seconds: float | None
+    """The median over launches; None where the variant has no complete round."""
+    phase_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
+    flops_per_second: float | None = None
+    peak_memory_bytes: int | None = None
+    failure: str | None = None
+    """The reason word (`OutOfMemory`), or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonSummary:
+    """One variant against the baseline. Without `verdict`: `invalid` names the failed checks, or rounds were missing."""
+
+    variant: str
+    baseline: str
+    rounds: int
+    verdict: str | None = None
+    speedup: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    invalid: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The headline of one BenchmarkResult."""
+
+    namespace: str
+    name: str
+    run: str
+    run_uid: str
+    series: str
+    case: str
+    workload: str
+    accelerator: str
+    """The profile's name."""
+    unit: str
+    finished_timestamp: float
+    """Seconds since 1970, UTC."""
+    complete: bool
+    valid: bool
+    rounds: int
+    variants: tuple[VariantSummary, ...]
+    comparisons: tuple[ComparisonSummary, ...]
+    failed_checks: tuple[str, ...] = ()
+    not_met: tuple[str, ...] = ()
+    """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
+
+
+@dataclass(frozen=True)
+class QueueHealth:
+    """How the operator itself is doing."""
+
+    depth: int
+    """Keys that are due and wait for a worker."""
+    oldest_seconds: float
+    """Age of the oldest of them; 0.0 with none."""
+    loop_lag_seconds: float
+    """How late the event loop last woke from a timer."""
+    reconciled_total: int
+    failed_total: int
+    """Reconciles that raised and were put back with a delay."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The operator at one moment."""
+
+    leading: bool
+    """Results are exported only by the leader; health by every replica."""
+    results: tuple[Summary, ...]
+    """The latest result of each (namespace, series, case)."""
+    runs: Mapping[tuple[str, str], int]
+    """Runs by (namespace, phase): Queued, Running, Suspended, Succeeded, ..."""
+    held: Mapping[str, int]
+    """Objects in the store by kind: Job, Pod, BenchmarkResult."""
+    queue: QueueHealth
