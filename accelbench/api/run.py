@@ -156,6 +156,8 @@ class Attempt(Document):
     number: int
     job: str
     started: str
+    job_uid: str | None = Field(default=None, description="Set once the Job is there: from then on, none is lost.")
+    retries: int = Field(default=0, description="How many attempts before this one the infrastructure lost.")
     failure: str | None = Field(default=None, description="Why the attempt before this one, or this one, was lost.")
     finished: bool = False
 
@@ -184,6 +186,8 @@ class BenchmarkRunStatus(Document):
     headline: str = Field(default="", description="The finding in a few words, for `kubectl get`.")
     started: str | None = None
     finished: str | None = None
+    active_since: str | None = Field(default=None, description="Since when a case runs; unset while none does.")
+    active_seconds: int = Field(default=0, description="Time active before that; queued and suspended time is none.")
     attempts: tuple[Attempt, ...] = Field(default=(), max_length=MAXIMUM_CASES)
     comparisons: tuple[Headline, ...] = Field(default=(), max_length=64)
     comparisons_omitted: int = 0
