@@ -3,6 +3,8 @@
 `build` only compiles, which takes minutes the first time; the others do it themselves where it has not been done.
 """
 
+# ruff: noqa: T201 - a command line prints
+
 from __future__ import annotations
 
 import argparse
@@ -17,7 +19,9 @@ from cluster.run import down, up
 def main() -> int:
     """Do what the command line asks; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m cluster", description=__doc__)
-    parser.add_argument("--directory", type=Path, default=cache() / "run", help="the cluster's state (default: %(default)s)")
+    parser.add_argument(
+        "--directory", type=Path, default=cache() / "run", help="the cluster's state (default: %(default)s)"
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     starting = commands.add_parser("up", help="start a cluster, in place of the one that may be there")
     starting.add_argument("--node", action="store_true", help="with a node that runs pods; needs root")
@@ -36,15 +40,20 @@ def main() -> int:
             case "down":
                 down(directory)
             case "kubeconfig":
-                if not (directory / "kubeconfig").exists():
-                    raise ClusterError("no cluster is up here: start one with `up`")
-                print(directory / "kubeconfig")
+                print(_kubeconfig(directory))
             case "build":
                 print(binaries().directory)
     except ClusterError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _kubeconfig(directory: Path) -> Path:
+    path = directory / "kubeconfig"
+    if not path.exists():
+        raise ClusterError(f"no cluster is up in {directory}: start one with `up`")
+    return path
 
 
 if __name__ == "__main__":

@@ -12,11 +12,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster.errors import BuildError, ToolMissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Binaries", "binaries", "cache", "go_tool", "locked"]
 
@@ -98,8 +101,9 @@ def locked(path: Path) -> Iterator[None]:
 
 def _build(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    _go(["build", "-buildvcs=false", "-trimpath", "-ldflags", f"-s -w {_version_flags()}", "-o", directory / "kube", "."])
-    _go(["build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", directory / "pod", "./pod"], {"CGO_ENABLED": "0"})
+    common = ("build", "-buildvcs=false", "-trimpath")
+    _go([*common, "-ldflags", f"-s -w {_version_flags()}", "-o", directory / "kube", "."])
+    _go([*common, "-ldflags", "-s -w", "-o", directory / "pod", "./pod"], environment={"CGO_ENABLED": "0"})
     for component in COMPONENTS:
         link = directory / component
         link.unlink(missing_ok=True)
@@ -111,13 +115,15 @@ def _version_flags() -> str:
     # A server without them calls itself v0.0.0-master, which kubectl cannot parse.
     version = kubernetes_version()
     major, minor, _ = version.removeprefix("v").split(".")
-    stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitCommit": "unknown", "gitTreeState": "clean"}
-    return " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamp.items())
+    stamp = {"Version": version, "Major": major, "Minor": minor, "Commit": "unknown", "TreeState": "clean"}
+    return " ".join(f"-X k8s.io/component-base/version.git{name}={value}" for name, value in stamp.items())
 
 
 def _go(arguments: Sequence[str | Path], environment: dict[str, str] | None = None) -> None:
     if shutil.which("go") is None:
-        raise ToolMissingError("the test cluster is built with Go, and there is no `go` on the PATH: install Go 1.26 or later")
+        raise ToolMissingError(
+            "the test cluster is built with Go, and there is no `go` on the PATH: install 1.26 or later"
+        )
     done = subprocess.run(
         ["go", *arguments],
         cwd=SOURCES,

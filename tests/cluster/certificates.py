@@ -5,21 +5,24 @@ A component's rights follow from its certificate: the common name is its user, t
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
 __all__ = ["Authority", "KeyPair", "write_key"]
 
-LIFETIME = datetime.timedelta(days=7)
-CLOCK_SKEW = datetime.timedelta(minutes=5)
+LIFETIME = dt.timedelta(days=7)
+CLOCK_SKEW = dt.timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Authority:
         return pair
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)

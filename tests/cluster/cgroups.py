@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from pathlib import Path
 
 from cluster.wait import wait_until
@@ -24,7 +25,8 @@ def create_cgroups(name: str) -> None:
 def remove_cgroups(name: str) -> None:
     """Remove the groups of this name with all below them, once their processes have ended."""
     for hierarchy in _hierarchies():
-        wait_until(lambda group=hierarchy / name: _remove(group), what=f"the end of all in {hierarchy / name}")  # type: ignore[misc]
+        group = hierarchy / name
+        wait_until(functools.partial(_remove, group), what=f"the end of all in {group}")
 
 
 def _hierarchies() -> list[Path]:

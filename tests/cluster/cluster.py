@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import urllib.parse
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubernetes import client, config
 
 from cluster.containerd import SOCKET_NAME, import_image
 from cluster.errors import ClusterError, KubectlError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = ["Cluster"]
 
@@ -30,8 +32,16 @@ class Cluster:
     kubectl_program: Path
     namespace: str = "default"
 
-    def kubectl(self, *arguments: str | Path, input: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:  # noqa: A002 - as subprocess has it
-        """Run kubectl in the cluster's namespace; raise `KubectlError` with what it said where it fails and check is on."""
+    def kubectl(
+        self,
+        *arguments: str | Path,
+        input: str | None = None,  # noqa: A002 - as subprocess.run has it
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl in the cluster's namespace.
+
+        Raises `KubectlError` with what kubectl said where it fails, unless check is off.
+        """
         done = subprocess.run(
             [self.kubectl_program, f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}", *arguments],
             input=input,
@@ -67,7 +77,9 @@ class Cluster:
     def node(self) -> str:
         """The name of a node that is ready; raises `ClusterError` without one."""
         for node in self.get("nodes")["items"]:
-            if any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", ())):
+            if any(
+                each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", ())
+            ):
                 return str(node["metadata"]["name"])
         raise ClusterError("the cluster has no node that is ready")
 

@@ -6,13 +6,17 @@ import http
 import http.client
 import ssl
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cluster.build import Binaries
 from cluster.certificates import Authority, write_key
 from cluster.kubeconfig import write_kubeconfig
 from cluster.ports import free_port
-from cluster.processes import Processes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.build import Binaries
+    from cluster.processes import Processes
 
 __all__ = ["ControlPlane", "start_control_plane"]
 
@@ -44,9 +48,7 @@ def start_control_plane(directory: Path, programs: Binaries, processes: Processe
     port = free_port()
     server = f"https://{HOST}:{port}"
     admin = authority.client("accelbench-tests-admin", ADMINISTRATORS)
-    kubeconfig = write_kubeconfig(
-        directory / "kubeconfig", server=server, authority=authority.certificate, user=admin
-    )
+    kubeconfig = write_kubeconfig(directory / "kubeconfig", server=server, authority=authority.certificate, user=admin)
     etcd = _start_etcd(directory, programs, processes)
     _start_server(directory, programs, processes, authority, etcd=etcd, port=port)
     as_admin = ssl.create_default_context(cafile=authority.certificate)

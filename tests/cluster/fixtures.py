@@ -1,7 +1,9 @@
-"""The test cluster as pytest fixtures: `control_plane` for objects, `node_cluster` for pods, `cluster` for either in a place of one's own.
+"""The test cluster as pytest fixtures.
 
-Each is started once for a session, and each worker of pytest-xdist has its own. A control plane takes 4 seconds; the first one
-ever is compiled, which takes minutes: `python -m cluster build` does that beforehand.
+`control_plane` is for objects, `node_cluster` for pods, `cluster` is either of them in a namespace of the test's own.
+
+Each is started once for a session, and each worker of pytest-xdist has its own. A control plane takes 4 seconds; the
+first one ever is compiled, which takes minutes: `python -m cluster build` does that beforehand.
 """
 
 from __future__ import annotations
@@ -10,15 +12,19 @@ import contextlib
 import dataclasses
 import os
 import secrets
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.cluster import Cluster
 from cluster.errors import ToolMissingError
 from cluster.given import given_cluster
 from cluster.run import down, end_abandoned, session_directory, up
 from cluster.wait import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.cluster import Cluster
 
 __all__ = ["cluster", "control_plane", "namespace", "node_cluster"]
 
@@ -39,7 +45,7 @@ def node_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """The test's cluster, in a new namespace of the test's own: `node_cluster` where it is marked `node`, else `control_plane`."""
+    """`node_cluster` where the test is marked `node`, else `control_plane`, in a new namespace of the test's own."""
     fixture = "node_cluster" if request.node.get_closest_marker("node") else "control_plane"
     shared: Cluster = request.getfixturevalue(fixture)
     own = dataclasses.replace(shared, namespace=f"accelbench-test-{secrets.token_hex(4)}")
@@ -79,4 +85,3 @@ def _session_cluster(*, node: bool) -> Iterator[Cluster]:
     finally:
         down(directory)
         processes.reap()
-        directory.with_suffix(".json").unlink(missing_ok=True)

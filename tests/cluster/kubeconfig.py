@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cluster.certificates import KeyPair
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.certificates import KeyPair
 
 __all__ = ["CONTEXT", "write_kubeconfig"]
 

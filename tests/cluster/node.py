@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cluster.build import Binaries
 from cluster.cgroups import create_cgroups, remove_cgroups
 from cluster.containerd import PAUSE_IMAGE, SOCKET_NAME, import_image, write_configuration
-from cluster.control_plane import ControlPlane
 from cluster.image import archive_from_files
 from cluster.kubeconfig import write_kubeconfig
 from cluster.network import create_network, remove_network
 from cluster.ports import free_port
-from cluster.processes import Processes
 from cluster.sandbox import enter, start_sandbox
 
-__all__ = ["NODE_NAME", "remove_node_traces", "start_node"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.build import Binaries
+    from cluster.control_plane import ControlPlane
+    from cluster.processes import Processes
+
+__all__ = ["NODE_NAME", "mark_of", "remove_node_traces", "start_node"]
 
 # The API server dials the kubelet by its node's name; this one leads to 127.0.0.1 on every machine.
 NODE_NAME = "localhost"
@@ -28,7 +32,7 @@ def start_node(directory: Path, programs: Binaries, processes: Processes, contro
 
     Raises `ToolMissingError` where this machine cannot run one, `ComponentError` with the log of what failed.
     """
-    mark = _mark(directory)
+    mark = mark_of(directory)
     configuration = write_configuration(directory)
     command = ["containerd", f"--config={configuration}"]
     first = start_sandbox("containerd", command, directory, processes)
@@ -44,13 +48,13 @@ def start_node(directory: Path, programs: Binaries, processes: Processes, contro
 
 
 def remove_node_traces(directory: Path) -> None:
-    """Remove what a node leaves outside its directory once its processes have ended; do nothing where there was none."""
-    mark = _mark(directory)
+    """Remove what a node leaves outside its directory, once its processes have ended; it need not have existed."""
+    mark = mark_of(directory)
     remove_cgroups(mark)
     remove_network(mark)
 
 
-def _mark(directory: Path) -> str:
+def mark_of(directory: Path) -> str:
     """Return the name of what the node has on the machine; short, as an interface's name may have 15 characters."""
     return f"bench-{hashlib.sha256(bytes(directory.resolve())).hexdigest()[:8]}"
 
@@ -96,5 +100,5 @@ def _start_kubelet(
     }
     path = directory / "kubelet.json"
     path.write_text(json.dumps(configuration, indent=1))
-    command = [programs.component("kubelet"), f"--config={path}", f"--kubeconfig={kubeconfig}"]
+    command: list[str | Path] = [programs.component("kubelet"), f"--config={path}", f"--kubeconfig={kubeconfig}"]
     processes.start("kubelet", [*enter(first), *command, f"--hostname-override={NODE_NAME}"])

@@ -6,20 +6,27 @@ stranger.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster.errors import ComponentError, DeadlineError
 from cluster.wait import wait_until
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
 __all__ = ["Processes", "end_processes", "is_running", "start_time"]
 
 LOG_TAIL_LINES = 25
+# Places among the fields that `_status` returns.
+GROUP, START_TIME = 2, 19
 
 
 class Processes:
@@ -75,7 +82,9 @@ class Processes:
     def _check(self) -> None:
         for name, process in self._running.items():
             if process.poll() is not None:
-                raise ComponentError(f"{name} ended with status {process.returncode}; its log ends:\n{self._tail(name)}")
+                raise ComponentError(
+                    f"{name} ended with status {process.returncode}; its log ends:\n{self._tail(name)}"
+                )
 
     def _tail(self, name: str) -> str:
         lines = (self._logs / f"{name}.log").read_text(errors="replace").splitlines()
@@ -89,12 +98,11 @@ def end_processes(directory: Path) -> None:
     """
     for path in sorted((directory / "processes").glob("*.json")):
         record = json.loads(path.read_text())
-        if is_running(record["id"], record["started"]):
-            os.killpg(record["id"], signal.SIGKILL)
-            wait_until(
-                lambda record=record: not is_running(record["id"], record["started"]),  # type: ignore[misc]
-                what=f"the end of {path.stem} (process {record['id']})",
-            )
+        # No process is given the id of a group that still has members: only a stranger's start time forbids.
+        if start_time(record["id"]) in {record["started"], None}:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(record["id"], signal.SIGKILL)
+            wait_until(functools.partial(_group_has_ended, record["id"]), what=f"the end of {path.stem}")
         path.unlink(missing_ok=True)
 
 
@@ -104,12 +112,22 @@ def is_running(process_id: int, started: int | None) -> bool:
 
 
 def start_time(process_id: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None when it has ended.
+    """Return when a process started, in clock ticks since boot; None when it has ended."""
+    fields = _status(Path(f"/proc/{process_id}/stat"))
+    return int(fields[START_TIME]) if fields else None
 
-    Source: proc_pid_stat(5); the command's name is in parentheses and may itself hold any character.
+
+def _group_has_ended(group: int) -> bool:
+    return not any(_status(path)[GROUP : GROUP + 1] == [str(group)] for path in Path("/proc").glob("[0-9]*/stat"))
+
+
+def _status(path: Path) -> list[str]:
+    """Return the fields of a process's status from the third on; none when it has ended, be it as a zombie.
+
+    Source: proc_pid_stat(5); the second is the command's name in parentheses, which may itself hold any character.
     """
     try:
-        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+        fields = path.read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return None
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+        return []
+    return [] if fields[0] in {"Z", "X"} else fields

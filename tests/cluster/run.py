@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster.build import binaries, cache
 from cluster.cluster import Cluster
@@ -14,6 +14,9 @@ from cluster.control_plane import start_control_plane
 from cluster.errors import ClusterError
 from cluster.node import NODE_NAME, remove_node_traces, start_node
 from cluster.processes import Processes, end_processes, is_running, start_time
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["down", "end_abandoned", "session_directory", "up"]
 
@@ -24,7 +27,8 @@ def up(directory: Path, *, node: bool, die_with_parent: bool) -> tuple[Cluster, 
     With `die_with_parent` its processes end with the calling one, however that ends; otherwise only `down` ends them.
     """
     programs = binaries()
-    down(directory)
+    if directory.exists():
+        down(directory)
     directory.mkdir(parents=True)
     processes = Processes(directory, die_with_parent=die_with_parent)
     try:
@@ -47,11 +51,11 @@ def up(directory: Path, *, node: bool, die_with_parent: bool) -> tuple[Cluster, 
 
 def down(directory: Path) -> None:
     """End the cluster of this directory and remove all that it left; do nothing where there is none."""
-    if not directory.exists():
-        return
-    end_processes(directory)
-    remove_node_traces(directory)
-    shutil.rmtree(directory)
+    if directory.exists():
+        end_processes(directory)
+        remove_node_traces(directory)
+        shutil.rmtree(directory)
+    _owner(directory).unlink(missing_ok=True)
 
 
 def session_directory() -> Path:
@@ -59,7 +63,7 @@ def session_directory() -> Path:
     directory = cache() / "sessions" / secrets.token_hex(4)
     directory.parent.mkdir(parents=True, exist_ok=True)
     owner = {"id": os.getpid(), "started": start_time(os.getpid())}
-    directory.with_suffix(".json").write_text(json.dumps(owner))
+    _owner(directory).write_text(json.dumps(owner))
     return directory
 
 
@@ -70,7 +74,11 @@ def end_abandoned() -> None:
             owner = json.loads(record.read_text())
             if not is_running(owner["id"], owner["started"]):
                 down(record.with_suffix(""))
-                record.unlink(missing_ok=True)
         except (ClusterError, OSError, ValueError):
             # Another test process is at it, or writes the record right now.
             continue
+
+
+def _owner(directory: Path) -> Path:
+    """Return where it is recorded which process a cluster belongs to."""
+    return directory.with_suffix(".json")

@@ -1,19 +1,24 @@
 """A process and mount namespace of the node's own, so that whatever it starts and mounts ends with it.
 
-containerd and its shims outlive whoever started them, and a container's mounts outlive its processes. Below a process that is
-the first of its namespace the kernel ends and unmounts all of it when that one ends, however it ends. It also lets the paths
-that containerd and the kubelet have built in be the node's own, and keeps the kubelet's kernel settings off the machine.
+containerd and its shims outlive whoever started them, and a container's mounts outlive its processes. When the first
+process of a namespace ends, however it ends, the kernel ends all others and unmounts everything. The namespace also
+makes the paths built into containerd and the kubelet the node's own, and keeps the kubelet's kernel settings off the
+machine.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster.errors import ToolMissingError
-from cluster.processes import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.processes import Processes
 
 __all__ = ["enter", "start_sandbox"]
 

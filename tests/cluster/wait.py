@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cluster.errors import DeadlineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["wait_until"]
 
 
-def wait_until(
-    condition: Callable[[], object], *, what: str, seconds: float = 60, every_seconds: float = 0.1
-) -> None:
+def wait_until(condition: Callable[[], object], *, what: str, seconds: float = 60, every_seconds: float = 0.1) -> None:
     """Return once the condition holds; raise `DeadlineError` naming what was waited for when time is up."""
     pause = threading.Event()
     deadline = time.monotonic() + seconds
