@@ -25,7 +25,7 @@ class VariantSummary:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSummary:
-    """One variant against the baseline. Without `verdict`: `invalid` names the failed checks, or rounds were missing."""
+    """One variant against the baseline. No verdict: `invalid` names the failed checks, or rounds were missing."""
 
     variant: str
     baseline: str

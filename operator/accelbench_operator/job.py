@@ -1,0 +1,159 @@
+"""A case and its profile as a Job: pure, so that what runs in the cluster can be read off a test.
+
+One attempt at one case is one Job with one pod, which nobody retries but the operator.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.api import labels
+from accelbench.api.case import Case
+from accelbench.api.profiles import Profile
+from accelbench.api.run import API_VERSION, BenchmarkRun
+from accelbench.plan.names import attempt_name, slug
+from accelbench_operator.pod_template import CONTAINER, Manifest, merge_pod_template
+
+START_MARGIN_SECONDS = 900
+"""Added to a case's time limit for the pod's own deadline, whose clock starts before the image is pulled."""
+
+QUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class")
+WORK_DIRECTORY = "/var/lib/accelbench"
+TERMINATION_LOG = "/dev/termination-log"
+MAXIMUM_LABEL = 63
+
+
+def pod_deadline_seconds(time_limit_seconds: int) -> int:
+    """Seconds after which the kubelet ends the pod: a backstop, as the supervisor keeps the time limit itself."""
+    return time_limit_seconds + START_MARGIN_SECONDS
+
+
+def owner_reference(run: BenchmarkRun) -> Manifest:
+    """What makes the run own an object, so that deleting the run deletes it."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "BenchmarkRun",
+        "name": run.metadata.name,
+        "uid": run.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
+    """The labels that tie an object to its run and case; the operator selects by them."""
+    return {
+        labels.MANAGED_BY: labels.MANAGER,
+        labels.RUN: slug(run.metadata.name)[:MAXIMUM_LABEL].strip("-"),
+        labels.RUN_UID: run.metadata.uid,
+        labels.CASE: case,
+        labels.SERIES: run.series[:MAXIMUM_LABEL].strip("-."),
+    }
+
+
+def build_job(run: BenchmarkRun, case: Case, attempt: int, profile: Profile, image: str) -> Manifest:
+    """The Job of `attempt` at `case`, complete: it is created as it stands here and never changed."""
+    marks = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
+    queue = {key: run.metadata.labels[key] for key in QUEUE_LABELS if run.metadata.labels.get(key)}
+    document = case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
+    template = merge_pod_template(_template(document, profile, image, marks), run.spec.pod_template)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": attempt_name(run.metadata.name, run.metadata.uid, case.name, attempt),
+            "namespace": run.metadata.namespace,
+            "labels": marks | queue,
+            "ownerReferences": [owner_reference(run)],
+        },
+        "spec": {
+            # Kueue admits a Job by unsuspending it, so from here on `suspend` is its alone.
+            "suspend": bool(queue),
+            "backoffLimit": 0,
+            "completions": 1,
+            "parallelism": 1,
+            "podReplacementPolicy": "Failed",
+            # With no retries this changes nothing but the reason that the failed Job shows.
+            "podFailurePolicy": {
+                "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+            },
+            "template": template,
+        },
+    }
+
+
+def _template(case: Case, profile: Profile, image: str, marks: Mapping[str, str]) -> Manifest:
+    pod: Manifest = {
+        "restartPolicy": "Never",
+        # On the pod, not on the Job: the Job's own deadline would delete the pod, and its log with it.
+        "activeDeadlineSeconds": pod_deadline_seconds(case.measurement.time_limit_seconds),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "nodeSelector": profile.node_selector,
+        "tolerations": [toleration.model_dump(by_alias=True, exclude_none=True) for toleration in profile.tolerations],
+        "containers": [_container(case, profile, image)],
+        "volumes": [
+            {"name": "accelbench-case", "downwardAPI": {"items": [_case_item()]}},
+            {"name": "accelbench-work", "emptyDir": {}},
+            {"name": "accelbench-tmp", "emptyDir": {}},
+        ],
+    }
+    if profile.runtime_class_name:
+        pod["runtimeClassName"] = profile.runtime_class_name
+    return {
+        "metadata": {
+            "labels": dict(marks),
+            "annotations": {
+                labels.CASE_ANNOTATION: case.to_json(),
+                # A measurement cannot be moved: evicted, it starts again from nothing.
+                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            },
+        },
+        "spec": pod,
+    }
+
+
+def _case_item() -> Manifest:
+    path = labels.CASE_FILE.rpartition("/")[2]
+    return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{labels.CASE_ANNOTATION}']"}}
+
+
+def _container(case: Case, profile: Profile, image: str) -> Manifest:
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python", "-m", "accelbench_runner"],
+        "args": [labels.CASE_FILE],
+        "env": _environment(profile),
+        "resources": _resources(case, profile),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "terminationMessagePath": TERMINATION_LOG,
+        "terminationMessagePolicy": "File",
+        "volumeMounts": [
+            {"name": "accelbench-case", "mountPath": labels.CASE_FILE.rpartition("/")[0], "readOnly": True},
+            {"name": "accelbench-work", "mountPath": WORK_DIRECTORY},
+            {"name": "accelbench-tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
+        ],
+    }
+
+
+def _environment(profile: Profile) -> list[dict[str, str]]:
+    values = profile.env | {
+        "ACCELBENCH_TERMINATION_LOG": TERMINATION_LOG,
+        "ACCELBENCH_WORK_DIRECTORY": WORK_DIRECTORY,
+        # Frameworks write caches under it, and the image's own is read-only.
+        "HOME": WORK_DIRECTORY,
+    }
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _resources(case: Case, profile: Profile) -> dict[str, Any]:
+    amounts = {"cpu": str(profile.cpu), "memory": profile.memory}
+    if profile.resource:
+        amounts[profile.resource] = str(case.accelerator.devices)
+    return {"requests": dict(amounts), "limits": dict(amounts)}

@@ -1,0 +1,227 @@
+"""What the operator keeps of Jobs, pods and results: the few fields that decide, not the objects.
+
+A pod of a Kubernetes API is 8 KiB of JSON and 60 KiB of Python; what is kept here is a few hundred bytes, so that
+thousands of runs fit into a small container.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from accelbench.api import labels
+from accelbench.api.result import Result
+from accelbench_operator.pod_template import CONTAINER
+from accelbench_operator.snapshot import ComparisonSummary, Summary, VariantSummary
+
+Manifest = Mapping[str, Any]
+
+NOT_MET = "accelbench.dev/expectations-not-met"
+"""Annotation of a BenchmarkResult: a line for each expectation that it does not meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """Where an object is, which one it is, and whose."""
+
+    namespace: str
+    name: str
+    uid: str
+    run_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedJob:
+    """A Job of one attempt."""
+
+    key: ObjectKey
+    case: str
+    created: datetime
+    started: datetime | None
+    """When the Job controller took it up; None while it is suspended, by Kueue say."""
+    suspended: bool
+    ended: bool
+    """Complete or Failed, its pods with it."""
+    failure: str = ""
+    """`Reason: message` of the Failed condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """A pod of one attempt."""
+
+    key: ObjectKey
+    job: str
+    created: datetime
+    phase: str
+    accepted: datetime | None
+    """When a kubelet took it: its `activeDeadlineSeconds` runs from here."""
+    running: datetime | None
+    """When the runner's container started."""
+    deleted: datetime | None
+    """When it should be gone: the deletion's time plus grace."""
+    ended: datetime | None
+    """When the runner's container ended."""
+    exit_code: int | None = None
+    reason: str = ""
+    """Of the container's end: `OOMKilled`, `Error`, `StartError`."""
+    message: str = ""
+    """The termination message: the runner's headline."""
+    disruption: str = ""
+    """`Reason: message` where the pod was evicted, preempted or lost; empty otherwise."""
+    pod_reason: str = ""
+    """The pod's own reason: `DeadlineExceeded`, `Evicted`, `OutOfcpu`."""
+    waiting: str = ""
+    """`Reason: message` of what holds it up before it runs: `Unschedulable`, `ImagePullBackOff`."""
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it will run again."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """A Kubernetes time; None for none."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def observe_job(body: Manifest) -> ObservedJob:
+    """What counts of a Job's manifest."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    conditions = {entry["type"]: entry for entry in status.get("conditions") or () if entry.get("status") == "True"}
+    return ObservedJob(
+        key=object_key(body),
+        case=(metadata.get("labels") or {}).get(labels.CASE, ""),
+        created=_created(metadata),
+        started=parse_time(status.get("startTime")),
+        suspended=bool((body.get("spec") or {}).get("suspend")),
+        ended="Complete" in conditions or "Failed" in conditions,
+        failure=_sentence(conditions.get("Failed")),
+    )
+
+
+def observe_pod(body: Manifest) -> ObservedPod:
+    """What counts of a pod's manifest."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    conditions = {entry["type"]: entry for entry in status.get("conditions") or ()}
+    state = _container_state(status)
+    ended, running, waiting = (state.get(name) or {} for name in ("terminated", "running", "waiting"))
+    disruption = conditions.get("DisruptionTarget") or {}
+    unscheduled = conditions.get("PodScheduled") or {}
+    if unscheduled.get("status") == "False":
+        waiting = unscheduled
+    return ObservedPod(
+        key=object_key(body),
+        job=_controller(metadata),
+        created=_created(metadata),
+        phase=status.get("phase", "Pending"),
+        accepted=parse_time(status.get("startTime")),
+        running=parse_time(running.get("startedAt") or ended.get("startedAt")),
+        deleted=parse_time(metadata.get("deletionTimestamp")),
+        ended=parse_time(ended.get("finishedAt")),
+        exit_code=ended.get("exitCode"),
+        reason=ended.get("reason", ""),
+        message=ended.get("message", ""),
+        disruption=_sentence(disruption) if disruption.get("status") == "True" else "",
+        pod_reason=status.get("reason", ""),
+        waiting=_sentence(waiting),
+    )
+
+
+def observe_result(body: Manifest) -> Summary:
+    """The headline of a BenchmarkResult; raises pydantic's ValidationError for what is none."""
+    key = object_key(body)
+    annotations = body["metadata"].get("annotations") or {}
+    not_met = tuple(annotations.get(NOT_MET, "").splitlines())
+    return summarize(Result.model_validate(body["result"]), namespace=key.namespace, name=key.name, not_met=not_met)
+
+
+def summarize(result: Result, *, namespace: str, name: str, not_met: tuple[str, ...] = ()) -> Summary:
+    """The headline of a result, stored as `namespace/name`."""
+    case = result.case
+    return Summary(
+        namespace=namespace,
+        name=name,
+        run=case.origin.run,
+        run_uid=case.origin.uid,
+        series=case.origin.series,
+        case=case.name,
+        workload=case.workload,
+        accelerator=case.accelerator.profile,
+        unit=result.unit,
+        finished_timestamp=datetime.fromisoformat(result.finished).timestamp(),
+        complete=result.complete,
+        valid=result.valid,
+        rounds=result.rounds,
+        variants=tuple(
+            VariantSummary(
+                name=variant.name,
+                framework=variant.use.partition("/")[0],
+                seconds=_number(variant.seconds and variant.seconds.median_seconds),
+                phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
+                flops_per_second=_number(variant.flops_per_second),
+                peak_memory_bytes=variant.peak_memory_bytes,
+                failure=variant.failure and variant.failure.reason,
+            )
+            for variant in result.variants
+        ),
+        comparisons=tuple(
+            ComparisonSummary(
+                variant=comparison.variant,
+                baseline=comparison.baseline,
+                rounds=comparison.rounds,
+                verdict=comparison.verdict,
+                speedup=_number(comparison.speedup),
+                lower=_number(comparison.lower),
+                upper=_number(comparison.upper),
+                invalid=comparison.invalid,
+            )
+            for comparison in result.comparisons
+        ),
+        failed_checks=tuple(check.name for check in result.certificate.checks if check.outcome == "failed"),
+        not_met=not_met,
+    )
+
+
+def object_key(body: Manifest) -> ObjectKey:
+    """Namespace, name and UID of a manifest, and the run that its label names."""
+    metadata = body["metadata"]
+    return ObjectKey(
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        run_uid=(metadata.get("labels") or {}).get(labels.RUN_UID, ""),
+    )
+
+
+def owned_by(body: Manifest, run_uid: str) -> bool:
+    """Whether that run controls the object: a name alone proves nothing."""
+    owners = body["metadata"].get("ownerReferences") or ()
+    return any(owner.get("uid") == run_uid and owner.get("controller") for owner in owners)
+
+
+def _container_state(status: Manifest) -> Manifest:
+    for container in status.get("containerStatuses") or ():
+        if container.get("name") == CONTAINER:
+            return container.get("state") or {}
+    return {}
+
+
+def _controller(metadata: Manifest) -> str:
+    owners = metadata.get("ownerReferences") or ()
+    return next((owner["name"] for owner in owners if owner.get("controller")), "")
+
+
+def _created(metadata: Manifest) -> datetime:
+    return datetime.fromisoformat(metadata["creationTimestamp"])
+
+
+def _sentence(part: Manifest | None) -> str:
+    if not part or not part.get("reason"):
+        return ""
+    message = part.get("message", "")
+    return f"{part['reason']}: {message}" if message else part["reason"]
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None else float(text)
