@@ -1,0 +1,102 @@
+"""What the container's control groups allow and have done: processor quota, memory limit, out-of-memory kills.
+
+Both hierarchies are read, v1 and v2, each controller where it is mounted. What cannot be read is None: a laptop outside
+any container has no limit, and nothing here fails for want of one.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+UNLIMITED_BYTES = 1 << 60
+"""v1 writes a page-rounded 2**63 for "no limit"."""
+
+
+class ControlGroup(NamedTuple):
+    """The directory of this process's own group, for one controller."""
+
+    directory: Path
+    version: int
+
+
+def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | None:
+    """This process's group for `controller` (`cpu`, `memory`); None where no hierarchy has it."""
+    try:
+        memberships = (proc / "cgroup").read_text().splitlines()
+        mounts = (proc / "mountinfo").read_text().splitlines()
+    except OSError:
+        return None
+    unified = None
+    for membership in memberships:
+        _, controllers, path = membership.split(":", 2)
+        if controller in controllers.split(","):
+            return _mounted(mounts, path, controller)
+        if not controllers:
+            unified = path
+    return _mounted(mounts, unified, None) if unified is not None else None
+
+
+def _mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
+    """The group's directory: its path below the mount's root, which in a container may be the group itself."""
+    for mount in mounts:
+        fields, _, rest = mount.partition(" - ")
+        kind, _, options = rest.split(" ", 2)
+        if kind != ("cgroup2" if controller is None else "cgroup"):
+            continue
+        if controller is not None and controller not in options.split(","):
+            continue
+        root, point = fields.split(" ")[3:5]
+        inside = path.removeprefix(root) if root != "/" else path
+        directory = Path(point) / inside.lstrip("/")
+        return ControlGroup(directory if directory.is_dir() else Path(point), 2 if controller is None else 1)
+    return None
+
+
+def processor_quota(group: ControlGroup | None) -> float | None:
+    """Processors that the group, or one that holds it, may use: the least of their quotas; None: no limit."""
+    return min((quota for directory in _up(group) if (quota := _quota(directory))), default=None)
+
+
+def memory_limit(group: ControlGroup | None) -> int | None:
+    """Bytes that the group may use; None: no limit."""
+    limits = []
+    for directory in _up(group):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            text = _read(directory / name)
+            if text and text.isdecimal() and int(text) < UNLIMITED_BYTES:
+                limits.append(int(text))
+    return min(limits, default=None)
+
+
+def out_of_memory_kills(group: ControlGroup | None) -> int | None:
+    """How many processes of the group the kernel has killed for lack of memory; None: not told here."""
+    if group is None:
+        return None
+    text = _read(group.directory / ("memory.events" if group.version == 2 else "memory.oom_control"))  # noqa: PLR2004
+    counts = dict(line.split(" ", 1) for line in (text or "").splitlines() if " " in line)
+    return int(counts["oom_kill"]) if "oom_kill" in counts else None
+
+
+def _quota(directory: Path) -> float | None:
+    words = (_read(directory / "cpu.max") or "").split()
+    if not words:
+        words = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
+    quota, period = words
+    if not (quota.isdecimal() and period.isdecimal() and int(period)):
+        return None  # "max" in v2, -1 in v1, nothing at a root
+    return int(quota) / int(period)
+
+
+def _up(group: ControlGroup | None) -> Iterator[Path]:
+    """The group's directory and those above it, as far as they are a hierarchy."""
+    directory = group.directory if group else None
+    while directory is not None and (directory / "cgroup.procs").exists():
+        yield directory
+        directory = directory.parent
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
