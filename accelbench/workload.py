@@ -23,7 +23,7 @@ ProtocolName = Literal["steady", "latency", "episode", "observe"]
 class WorkloadParameters(BaseModel):
     """Base of a workload's `Parameters`: frozen, closed; every field has a default, bounds and a description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class Workload:
         """What is right after `units` units, in float64; the same names as `Program.export`."""
         raise NotImplementedError
 
-    def cost(self, parameters: Any) -> Cost:
-        """Analytic cost of one unit."""
+    def cost(self, parameters: Any, float_bytes: int) -> Cost:
+        """Analytic cost of one unit, where a floating-point number takes `float_bytes`."""
         raise NotImplementedError
 
     def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:

@@ -1,0 +1,181 @@
+"""Finds workloads, and says what is wrong with a run that names them: what only the catalogue can know.
+
+Built-in workloads are the modules of `accelbench.workloads`, one each, found by file name: `matmul_chain.py` is
+`matmul-chain`. Others come from entry points of the group `accelbench.workloads`, whose name is the workload's.
+Nothing is imported before it is asked for, and no workload imports numpy or a framework at import time.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from accelbench import workloads
+from accelbench.api.case import ParameterValue
+from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Variant
+from accelbench.modes import MODES, options_model
+from accelbench.plan.cases import count_cases, plan_cases
+from accelbench.problem import Problem, unknown
+from accelbench.workload import VariantKind, Workload, WorkloadParameters
+
+GROUP = "accelbench.workloads"
+MEASURED = {"steady"}
+"""Protocols that the runner can measure."""
+
+
+class UnknownWorkloadError(LookupError):
+    """No workload has this name; the message has the nearest that there is."""
+
+
+@cache
+def _built_in() -> frozenset[str]:
+    return frozenset(module.name.replace("_", "-") for module in pkgutil.iter_modules(workloads.__path__))
+
+
+@cache
+def _installed() -> Mapping[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def names() -> tuple[str, ...]:
+    """Every workload's name, sorted; nothing is imported."""
+    return tuple(sorted(_built_in() | _installed().keys()))
+
+
+@cache
+def find(name: str) -> Workload:
+    """The workload of that name; raises UnknownWorkloadError."""
+    if name in _built_in():
+        module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
+        return next(_defined_in(module))()
+    if name in _installed():
+        kind: type[Workload] = _installed()[name].load()
+        return kind()
+    raise UnknownWorkloadError(unknown("workload", name, names()))
+
+
+def _defined_in(module: Any) -> Iterator[type[Workload]]:
+    for member in vars(module).values():
+        if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__:
+            yield member
+
+
+def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -> Any:
+    """The workload's own `Parameters`, defaults filled in; raises pydantic.ValidationError."""
+    return workload.Parameters.model_validate(dict(values))
+
+
+def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> WorkloadParameters:
+    """The options of the variant's mode, defaults filled in; raises pydantic.ValidationError."""
+    return options_model(kind).model_validate(dict(values))
+
+
+def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
+    """Everything about the run's workload, parameters, variants and sweep that cannot be run, whole."""
+    reference = run.spec.workload
+    try:
+        workload = find(reference.name)
+    except UnknownWorkloadError as error:
+        return (Problem("spec.workload.name", str(error)),)
+    problems = list(_check_values("spec.workload.parameters", "parameter", workload.Parameters, reference.parameters))
+    for index, variant in enumerate(run.spec.variants):
+        problems += _check_variant(f"spec.variants[{index}]", workload, variant)
+    for index, axis in enumerate(run.spec.sweep):
+        path = f"spec.sweep[{index}]"
+        if axis.name not in workload.Parameters.model_fields:
+            problems.append(Problem(f"{path}.name", unknown("parameter", axis.name, workload.Parameters.model_fields)))
+            continue
+        for place, value in enumerate(axis.values):
+            values = {axis.name: value}
+            found = _check_values(f"{path}.values[{place}]", "parameter", workload.Parameters, values, whole=False)
+            problems += [Problem(f"{path}.values[{place}]", problem.message) for problem in found]
+    if not problems and count_cases(run) <= MAXIMUM_CASES:
+        problems += _check_cases(run, workload)
+    return tuple(problems)
+
+
+def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[Problem]:
+    kind = workload.variants().get(variant.use)
+    if kind is None:
+        yield Problem(f"{path}.use", _refusal(workload, variant.use))
+    else:
+        yield from _check_values(f"{path}.options", "option", options_model(kind), variant.options)
+
+
+def _refusal(workload: Workload, use: str) -> str:
+    framework, _, mode = use.partition("/")
+    offered = workload.variants().values()
+    modes = {kind.mode for kind in offered if kind.framework == framework}
+    if framework not in MODES:
+        return f"{use}: {unknown('framework', framework, MODES)}"
+    if mode in MODES[framework] or not modes:
+        return f"{workload.name} makes no sense as {use}; it offers {', '.join(kind.use for kind in offered)}"
+    return f"{use}: {unknown('mode', mode, modes)}"
+
+
+def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
+    """What parameters can only be wrong about together, and what can be measured at all."""
+    for case in plan_cases(run):
+        try:
+            parameters = parse_parameters(workload, case.parameters)
+        except ValidationError as error:
+            path = "spec.sweep" if case.swept else "spec.workload.parameters"
+            where = ", ".join(f"{name} = {value}" for name, value in case.parameters.items())
+            yield from (Problem(path, f"{where}: {detail['msg']}") for detail in error.errors())
+            continue
+        protocol = workload.measure(parameters).protocol
+        if protocol not in MEASURED:
+            yield Problem(
+                "spec.workload.name", f"{workload.name} is measured by the protocol {protocol}, not built yet"
+            )
+            return
+
+
+def _check_values(
+    path: str,
+    what: str,
+    model: type[WorkloadParameters],
+    values: Mapping[str, ParameterValue],
+    *,
+    whole: bool = True,
+) -> Iterator[Problem]:
+    """Field by field; with `whole` False a model's own rule about several fields is left to whoever has them all."""
+    try:
+        model.model_validate(dict(values))
+    except ValidationError as error:
+        for detail in error.errors():
+            if detail["loc"]:
+                name = str(detail["loc"][0])
+                yield Problem(f"{path}.{name}", _sentence(what, name, model, detail))
+            elif whole:
+                yield Problem(path, detail["msg"])
+
+
+BOUNDS = {
+    "greater_than_equal": "is too small: at least {ge}",
+    "greater_than": "is too small: more than {gt}",
+    "less_than_equal": "is too large: at most {le}",
+    "less_than": "is too large: less than {lt}",
+}
+"""By pydantic's type of error."""
+
+
+def _sentence(what: str, name: str, model: type[WorkloadParameters], detail: ErrorDetails) -> str:
+    value, kind = detail["input"], detail["type"]
+    if kind == "extra_forbidden":
+        return unknown(what, name, model.model_fields) if model.model_fields else f"there are no {what}s here"
+    if kind == "literal_error":
+        return unknown("value", str(value), map(str, _choices(model, name)))
+    if kind in BOUNDS:
+        return f"{value} {BOUNDS[kind].format(**detail['ctx'])}"
+    return f'"{value}": {detail["msg"][:1].lower()}{detail["msg"][1:]}'
+
+
+def _choices(model: type[WorkloadParameters], name: str) -> tuple[Any, ...]:
+    return get_args(model.model_fields[name].annotation)

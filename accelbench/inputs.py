@@ -1,0 +1,26 @@
+"""A workload's data from a seed: the same bits for every variant, every launch and the reference."""
+
+import hashlib
+from typing import Any
+
+from accelbench.workload import Arrays, Workload
+
+
+def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
+    """State and batches in NumPy, drawn from `seed` alone."""
+    import numpy as np
+
+    return workload.arrays(parameters, np.random.default_rng(seed))
+
+
+def digest(arrays: Arrays) -> str:
+    """SHA-256 over every array's name, type, shape and bytes, in hexadecimal."""
+    import numpy as np
+
+    total = hashlib.sha256()
+    for place, named in [("state", arrays.state), *((f"batch {i}", batch) for i, batch in enumerate(arrays.batches))]:
+        for name in sorted(named):
+            array = np.ascontiguousarray(named[name])
+            total.update(f"{place}/{name} {array.dtype.str} {array.shape};".encode())
+            total.update(array.tobytes())
+    return total.hexdigest()

@@ -1,0 +1,91 @@
+"""A chain of matrix products: what compilation is worth where one large operation does all the work."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from accelbench.workload import Arrays, Cost, Measure, NamedArrays, Program, Tools, Workload, WorkloadParameters
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+class MatmulChain(Workload):
+    """x <- x @ w, `length` times in one call; x and w are (size, size).
+
+    Rows 1 to 5 of the claims: "PyTorch takes ~0.0087s ... JAX clocks in at ~0.0031s". The article multiplies x by
+    itself, which overflows at the fifth product (`scaling: none`); w is orthogonal here unless that is asked for, so
+    that every product has numbers of the same size to work on.
+    """
+
+    name = "matmul-chain"
+
+    class Parameters(WorkloadParameters):
+        """Shape of the chain."""
+
+        size: int = Field(default=512, ge=1, le=32768, description="Rows and columns of the matrices.")
+        length: int = Field(default=100, ge=1, le=2000, description="Products in one call.")
+        scaling: Literal["normalized", "none"] = Field(
+            default="normalized",
+            description="normalized: x @ w with w orthogonal; none: x @ x, which overflows, as first published.",
+        )
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """One product at a time; the verbatim chain is expected to overflow."""
+        overflows = "x @ x squares the numbers with every product: infinite at about the fifth, then not a number"
+        return Measure(unit="product", non_finite=overflows if parameters.scaling == "none" else None)
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Standard normal x; w is a Hartley matrix with random signs, its columns shuffled: dense, orthogonal."""
+        import numpy as np
+
+        n = parameters.size
+        x = rng.standard_normal((n, n))
+        if parameters.scaling == "none":
+            return Arrays(state={"x": x})
+        turns = np.arange(n) / n
+        angles = 2 * np.pi * turns[np.outer(np.arange(n), np.arange(n)) % n]
+        hartley = (np.cos(angles) + np.sin(angles)) / np.sqrt(n)
+        signs = rng.choice([-1.0, 1.0], size=(n, 1))
+        return Arrays(state={"x": x}, batches=({"w": (signs * hartley)[:, rng.permutation(n)]},))
+
+    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
+        """The state after x @ w^units; without scaling the products one by one, however they overflow."""
+        import numpy as np
+
+        x = arrays.state["x"]
+        if parameters.scaling == "normalized":
+            return {"x": x @ np.linalg.matrix_power(arrays.batches[0]["w"], units)}
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(units):
+                x = x @ x
+        return {"x": x}
+
+    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
+        """2 n^3 operations; two matrices read and one written."""
+        n = parameters.size
+        return Cost(flops=2.0 * n**3, bytes=3.0 * n**2 * float_bytes)
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """`@` is the same in both frameworks."""
+        return _program(parameters, arrays, tools)
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """`@` is the same in both frameworks."""
+        return _program(parameters, arrays, tools)
+
+
+def _program(parameters: MatmulChain.Parameters, arrays: Arrays, tools: Tools) -> Program:
+    def normalized(x: Any, batch: Any) -> tuple[Any, None]:
+        return x @ batch["w"], None
+
+    def verbatim(x: Any, _batch: Any) -> tuple[Any, None]:
+        return x @ x, None
+
+    return Program(
+        state=tools.put(arrays.state["x"]),
+        batches=tools.put(arrays.batches),
+        step=normalized if parameters.scaling == "normalized" else verbatim,
+        inner=parameters.length,
+        export=lambda x, _: {"x": x},
+    )

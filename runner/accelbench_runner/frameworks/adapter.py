@@ -1,0 +1,122 @@
+"""What an adapter does for a launch: it knows one framework, and the launch knows none."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from accelbench.api.case import Platform, Precision
+from accelbench.workload import Array, Program, WorkloadParameters
+from accelbench_runner.blocks import Work
+
+
+class UnsupportedError(Exception):
+    """The device, the mode or the precision is not to be had here."""
+
+
+class RecompiledError(Exception):
+    """The framework was about to compile where it must not; the message is its own reason."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a launch asks of its framework."""
+
+    mode: str
+    options: WorkloadParameters
+    platform: Platform
+    precision: Precision
+    threads: int
+
+
+@dataclass
+class Compilations:
+    """What the framework has compiled so far."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By part (trace, lower, backend; dynamo, backend); the parts never overlap."""
+    causes: list[str] = field(default_factory=list)
+    """One for each compilation."""
+
+
+class Adapter(Protocol):
+    """One framework, set up for one variant. The constructor has imported it; `initialise` comes next, once."""
+
+    float_bytes: int
+    """Of a floating-point number in the policy's type."""
+
+    def versions(self) -> dict[str, str]:
+        """Of the framework and what it brought along."""
+        ...
+
+    def import_compiler(self) -> bool:
+        """Imports what only a compiling variant needs, so that it counts as compiling; False: there is no such."""
+        ...
+
+    def initialise(self) -> None:
+        """Applies the settings and wakes the device; raises UnsupportedError where either is not to be had."""
+        ...
+
+    def put(self, arrays: Any) -> Any:
+        """A pytree of NumPy arrays on the measured device, floats in the policy's type."""
+        ...
+
+    def prepare(self, program: Program) -> Work:
+        """The program in the variant's mode, compiled later; raises UnsupportedError where it cannot be."""
+        ...
+
+    def compile_ahead(self, work: Work) -> None:
+        """Compiles what can be compiled before the first call; that call finds it."""
+        ...
+
+    def compilations(self) -> Compilations:
+        """Everything compiled until now, by the framework's own account."""
+        ...
+
+    def forbid_compiling(self) -> AbstractContextManager[None]:
+        """Raises RecompiledError inside, where the framework can tell beforehand; else counting has to do."""
+        ...
+
+    def last(self, out: Any) -> Any:
+        """The out of the last step, from what a call returned."""
+        ...
+
+    def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """Exported arrays in NumPy: floats as float64, integers as they are."""
+        ...
+
+    def device(self, value: Any) -> dict[str, Any]:
+        """Where `value`'s arrays live: platform, name and count of devices, asked of the arrays themselves."""
+        ...
+
+    def precision(self) -> dict[str, Any]:
+        """The policy, the type, and the settings read back."""
+        ...
+
+    def threads(self) -> int | None:
+        """How many threads the framework says it uses; None where it does not say."""
+        ...
+
+    def peak_memory_bytes(self) -> int | None:
+        """Of the device's allocator; None on a CPU."""
+        ...
+
+    def out_of_memory(self, error: BaseException) -> bool:
+        """Whether the error means that memory ran out."""
+        ...
+
+
+def step_loop(program: Program) -> tuple[Any, Any]:
+    """One call as plain Python, and its batches: `inner` steps, every out returned; a single step stands alone."""
+    if program.inner == 1:
+        return program.step, program.batches[0]
+    step, inner, period = program.step, program.inner, len(program.batches)
+
+    def call(state: Any, batches: Sequence[Any]) -> tuple[Any, list[Any]]:
+        outs = []
+        for index in range(inner):
+            state, out = step(state, batches[index % period])
+            outs.append(out)
+        return state, outs
+
+    return call, program.batches

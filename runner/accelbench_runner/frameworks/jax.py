@@ -1,0 +1,199 @@
+"""JAX: jit, op-by-op and scan, on CPU, GPU or TPU."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy as np
+
+from accelbench.workload import Array, Program
+from accelbench_runner.blocks import Work
+from accelbench_runner.devices import cpu
+from accelbench_runner.frameworks.adapter import Compilations, Settings, UnsupportedError, step_loop
+
+DTYPES = {
+    "float64": jnp.float64,
+    "float32": jnp.float32,
+    "tf32": jnp.float32,
+    "bfloat16": jnp.bfloat16,
+    "float16": jnp.float16,
+}
+MATMUL_PRECISION = {"tf32": "tensorfloat32"}
+"""Of float32 products; every other policy takes the type's full precision."""
+PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "tpu": "tpu"}
+PARTS = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+    "/jax/core/compile/backend_compile_duration": "backend",
+}
+
+
+class Jax:
+    """The adapter; one in a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._dtype = DTYPES[settings.precision]
+        self._spans: list[tuple[float, float, str, str]] = []
+        self._listed = self._scanned = False
+        self.float_bytes = jnp.dtype(self._dtype).itemsize
+
+    def versions(self) -> dict[str, str]:
+        """Of JAX, jaxlib and the device's runtime."""
+        return {
+            "jax": jax.__version__,
+            "jaxlib": jaxlib.__version__,
+            "runtime": jax.devices()[0].client.platform_version.strip().replace("\n", " "),
+        }
+
+    def import_compiler(self) -> bool:
+        """Nothing: XLA comes with JAX itself."""
+        return False
+
+    def initialise(self) -> None:
+        """Pins the platform, so that no other is even looked for; the first array makes the backend start."""
+        platform = self._settings.platform
+        if platform == "cpu" and self._settings.precision == "tf32":
+            raise UnsupportedError("precision tf32 is a format of NVIDIA GPUs; a CPU has float32")
+        jax.config.update("jax_platforms", PLATFORMS[platform])
+        jax.config.update("jax_enable_x64", self._settings.precision == "float64")
+        jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION.get(self._settings.precision, "highest"))
+        jax.monitoring.register_event_time_span_listener(self._heard)
+        try:
+            jax.devices()
+        except RuntimeError as error:
+            raise UnsupportedError(f"no {platform.upper()} device is visible to JAX: {error}") from error
+        self.put(np.zeros(1)).block_until_ready()
+
+    def put(self, arrays: Any) -> Any:
+        """On the default device, which is the first."""
+        return jax.tree.map(self._array, arrays)
+
+    def _array(self, array: Array) -> jax.Array:
+        array = np.asarray(array)
+        return jax.device_put(array.astype(self._dtype) if np.issubdtype(array.dtype, np.floating) else array)
+
+    def prepare(self, program: Program) -> Work:
+        """Unrolls the steps of a call (jit), keeps them in a loop (scan), or dispatches every operation (op-by-op)."""
+        batches: Any
+        call, batches = step_loop(program)
+        mode = self._settings.mode
+        self._listed = program.inner > 1
+        donated = (0,) if program.donate else ()
+        if program.placed or mode == "op-by-op":
+            pass
+        elif mode == "jit":
+            call = jax.jit(call, donate_argnums=donated)
+        elif mode == "scan":
+            call, batches = self._scan(program)
+            call = jax.jit(call, donate_argnums=donated)
+        else:
+            raise UnsupportedError(f"JAX has no mode {mode}, and the workload has not placed jit itself")
+        return Work(
+            # Arrays cannot change, so the same ones are fresh every time, unless a call may reuse their memory.
+            fresh=(lambda: jax.tree.map(jnp.copy, program.state)) if program.donate else (lambda: program.state),
+            call=call,
+            batches=batches,
+            # The CPU client runs what one thread dispatches in order, as a GPU's stream does: the last is enough.
+            synchronise=jax.block_until_ready,
+            units=program.inner * program.units,
+        )
+
+    def _scan(self, program: Program) -> tuple[Any, Any]:
+        length, period = program.inner, len(program.batches)
+        self._scanned = True
+        if period == 1:
+
+            def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
+                last: tuple[Any, Any] = jax.lax.scan(lambda carry, _: program.step(carry, batch), state, length=length)
+                return last
+
+            return one_batch, program.batches[0]
+        shapes = [jax.tree.map(jnp.shape, batch) for batch in program.batches]
+        if any(shape != shapes[0] for shape in shapes):
+            raise UnsupportedError("jax/scan needs batches of one shape: a loop's body is compiled once")
+        order = np.arange(length) % period
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[order], *program.batches)
+        return (lambda state, batches: jax.lax.scan(program.step, state, batches)), stacked
+
+    def compile_ahead(self, work: Work) -> None:
+        """Through jax.stages; the call that follows finds the executable (no compile event, tested)."""
+        if hasattr(work.call, "trace"):
+            self.executable = work.call.trace(work.fresh(), work.batches).lower().compile()
+
+    def _heard(self, event: str, began: float, ended: float, **about: Any) -> None:
+        if event in PARTS:
+            self._spans.append((began, ended, PARTS[event], str(about.get("fun_name", "a function"))))
+
+    def compilations(self) -> Compilations:
+        """Spans nest (a trace inside a trace, a constant compiled inside one): each moment counts once, innermost."""
+        total = Compilations(causes=[f"{name} was compiled" for *_, part, name in self._spans if part == "backend"])
+        moments = sorted({moment for began, ended, *_ in self._spans for moment in (began, ended)})
+        for began, ended in itertools.pairwise(moments):
+            around = [span for span in self._spans if span[0] <= began and ended <= span[1]]
+            if around:
+                part = min(around, key=lambda span: span[1] - span[0])[2]
+                total.seconds[part] = total.seconds.get(part, 0.0) + ended - began
+        return total
+
+    @contextmanager
+    def forbid_compiling(self) -> Iterator[None]:
+        """JAX compiles what it has to; the events tell."""
+        yield
+
+    def last(self, out: Any) -> Any:
+        """A scan stacks the outs, a loop lists them, a single step has one."""
+        if self._scanned:
+            return jax.tree.map(lambda stacked: stacked[-1], out)
+        return out[-1] if self._listed else out
+
+    def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """bfloat16 has no NumPy type of its own, float64 holds it exactly."""
+        return {
+            name: np.asarray(array).astype(np.float64)
+            if jnp.issubdtype(array.dtype, jnp.floating)
+            else np.asarray(array)
+            for name, array in arrays.items()
+        }
+
+    def device(self, value: Any) -> dict[str, Any]:
+        """JAX calls CUDA's platform `gpu`; which GPU it is stands in the client."""
+        devices = {
+            device for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array) for device in leaf.devices()
+        }
+        platforms = {device.platform for device in devices}
+        names = {cpu.model() if device.platform == "cpu" else device.device_kind for device in devices}
+        cuda = platforms == {"gpu"} and "cuda" in jax.devices()[0].client.platform_version.lower()
+        return {
+            "platform": "cuda" if cuda else ",".join(sorted(platforms)),
+            "name": ",".join(sorted(names)),
+            "count": len(devices),
+        }
+
+    def precision(self) -> dict[str, Any]:
+        """Flushing of denormals is probed: XLA has no setting to read."""
+        least = np.finfo(np.float32).tiny
+        halved = jax.jit(lambda number: number * 0.5)(jax.device_put(least))
+        return {
+            "policy": self._settings.precision,
+            "dtype": jnp.dtype(self._dtype).name,
+            "matmul": {"jax_default_matmul_precision": jax.config.jax_default_matmul_precision},
+            "flush_denormal": float(halved) == 0.0,
+        }
+
+    def threads(self) -> int | None:
+        """XLA's pool follows the affinity mask and does not say how large it is."""
+        return None
+
+    def peak_memory_bytes(self) -> int | None:
+        """Of the first device; the CPU client keeps no such statistics."""
+        statistics = jax.devices()[0].memory_stats()
+        return int(statistics["peak_bytes_in_use"]) if statistics and "peak_bytes_in_use" in statistics else None
+
+    def out_of_memory(self, error: BaseException) -> bool:
+        """XLA says RESOURCE_EXHAUSTED, on every platform."""
+        return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)

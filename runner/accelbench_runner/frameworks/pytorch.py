@@ -1,0 +1,191 @@
+"""PyTorch: eager and compile, on CPU or CUDA."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from accelbench.modes import CompileOptions
+from accelbench.workload import Array, Program
+from accelbench_runner.blocks import Work
+from accelbench_runner.devices import cpu
+from accelbench_runner.frameworks.adapter import Compilations, RecompiledError, Settings, UnsupportedError, step_loop
+
+DTYPES = {
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "tf32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+FP32_BACKENDS = {
+    "cuda.matmul": torch.backends.cuda.matmul,
+    "cudnn.conv": torch.backends.cudnn.conv,
+    "cudnn.rnn": torch.backends.cudnn.rnn,
+    "mkldnn.matmul": torch.backends.mkldnn.matmul,
+    "mkldnn.conv": torch.backends.mkldnn.conv,
+    "mkldnn.rnn": torch.backends.mkldnn.rnn,
+}
+"""Every place that has a say of its own: cuda.matmul alone would leave cuDNN's convolutions at TF32."""
+NO_RECOMPILE = "Detected recompile"
+
+
+class PyTorch:
+    """The adapter; one in a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._dtype = DTYPES[settings.precision]
+        self._device = torch.device(settings.platform)
+        self._compiles = settings.mode == "compile"
+        self._causes: list[str] = []
+        self._listed = False
+        self.float_bytes = self._dtype.itemsize
+
+    def versions(self) -> dict[str, str]:
+        """Of PyTorch and the CUDA it was built for."""
+        cuda = {"cuda": str(torch.version.cuda)} if self._settings.platform == "cuda" else {}
+        return {"torch": torch.__version__, **cuda}
+
+    def import_compiler(self) -> bool:
+        """Dynamo and Inductor: seconds that an eager launch does without."""
+        if not self._compiles:
+            return False
+        callbacks = import_module("torch._dynamo.callback")
+        callbacks.callback_handler.register_start_callback(self._compiling)
+        import_module("torch._inductor.compile_fx")
+        return True
+
+    def initialise(self) -> None:
+        """Denormals before anything starts a thread: threads inherit the setting. A CPU launch never touches CUDA."""
+        platform, precision = self._settings.platform, self._settings.precision
+        torch.set_flush_denormal(True)
+        torch.set_num_threads(self._settings.threads)
+        if platform == "cpu" and precision == "tf32":
+            raise UnsupportedError("precision tf32 is a format of NVIDIA GPUs; a CPU has float32")
+        if platform == "tpu":
+            raise UnsupportedError("PyTorch needs torch_xla on a TPU, which accelbench does not have yet")
+        if platform == "cuda" and not torch.cuda.is_available():
+            raise UnsupportedError("no CUDA device is visible to PyTorch")
+        for backend in FP32_BACKENDS.values():
+            backend.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+        self.put(np.zeros(1))
+        self._synchronise(None)
+
+    def put(self, arrays: Any) -> Any:
+        """Copies, always: a program may write into what it is given."""
+        return pytree.tree_map(self._tensor, arrays)
+
+    def _tensor(self, array: Array) -> torch.Tensor:
+        array = np.asarray(array)
+        dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
+        return torch.tensor(array, dtype=dtype, device=self._device)
+
+    def prepare(self, program: Program) -> Work:
+        """Under compile the whole call is wrapped, so that the steps in it are unrolled into one graph."""
+        call, batches = step_loop(program)
+        mode, options = self._settings.mode, self._settings.options
+        self._listed = program.inner > 1
+        if program.placed or mode == "eager":
+            pass
+        elif mode == "compile" and isinstance(options, CompileOptions):
+            call = torch.compile(call, mode=options.mode, dynamic=options.dynamic, fullgraph=options.fullgraph)
+        else:
+            raise UnsupportedError(f"PyTorch has no mode {mode}, and the workload has not placed compile itself")
+        return Work(
+            fresh=lambda: copy.deepcopy(program.state),
+            call=call,
+            batches=batches,
+            synchronise=self._synchronise,
+            units=program.inner * program.units,
+        )
+
+    def _synchronise(self, _value: Any) -> None:
+        if self._settings.platform == "cuda":
+            torch.cuda.synchronize()
+
+    def compile_ahead(self, work: Work) -> None:
+        """torch.compile compiles in the first call."""
+
+    def _compiling(self, arguments: Any) -> None:
+        self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
+
+    def compilations(self) -> Compilations:
+        """Dynamo's own share is what its frames took without the backend that they called."""
+        if not self._compiles:
+            return Compilations()
+        metrics = import_module("torch._dynamo.utils").compilation_time_metrics
+        spent = {name: sum(times) for name, times in metrics.items()}
+        forward = spent.get("OutputGraph.call_user_compiler", 0.0)
+        backward = spent.get("compile_fx.<locals>.bw_compiler", 0.0)
+        frames = spent.get("_compile.compile_inner", 0.0)
+        seconds = {"dynamo": frames - forward, "backend": forward + backward}
+        return Compilations(seconds=seconds, causes=list(self._causes))
+
+    @contextmanager
+    def forbid_compiling(self) -> Iterator[None]:
+        """Also notices a function past its recompile limit, which runs eagerly from then on without a sign."""
+        if not self._compiles:
+            yield
+            return
+        torch.compiler.set_stance("fail_on_recompile")
+        try:
+            yield
+        except RuntimeError as error:
+            if NO_RECOMPILE in str(error):
+                raise RecompiledError(str(error)) from error
+            raise
+        finally:
+            torch.compiler.set_stance("default")
+
+    def last(self, out: Any) -> Any:
+        """A loop lists the outs, a single step has one."""
+        return out[-1] if self._listed else out
+
+    def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """Floats as float64, which holds every other exactly."""
+        tensors = {name: tensor.detach().cpu() for name, tensor in arrays.items()}
+        return {
+            name: (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+            for name, tensor in tensors.items()
+        }
+
+    def device(self, value: Any) -> dict[str, Any]:
+        """Asked of the tensors."""
+        devices = {leaf.device for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)}
+        names = {torch.cuda.get_device_name(device) if device.type == "cuda" else cpu.model() for device in devices}
+        return {
+            "platform": ",".join(sorted({device.type for device in devices})),
+            "name": ",".join(sorted(names)),
+            "count": len(devices),
+        }
+
+    def precision(self) -> dict[str, Any]:
+        """Flushing of denormals is probed, in the type that has them everywhere."""
+        least = torch.tensor(np.finfo(np.float32).tiny, device=self._device)
+        return {
+            "policy": self._settings.precision,
+            "dtype": str(self._dtype).removeprefix("torch."),
+            "matmul": {name: backend.fp32_precision for name, backend in FP32_BACKENDS.items()},
+            "flush_denormal": float(least * 0.5) == 0.0,
+        }
+
+    def threads(self) -> int | None:
+        """Inside one operation."""
+        return torch.get_num_threads()
+
+    def peak_memory_bytes(self) -> int | None:
+        """Of CUDA's allocator."""
+        if self._settings.platform != "cuda":
+            return None
+        peak: int = torch.cuda.max_memory_allocated()
+        return peak
+
+    def out_of_memory(self, error: BaseException) -> bool:
+        """CUDA's allocator has an exception of its own, the CPU's only a sentence."""
+        return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)

@@ -1,0 +1,250 @@
+"""One launch: a fresh process that runs one variant of one case, and tells the supervisor what it took.
+
+`python -m accelbench_runner.launch` reads a `LaunchRequest` from standard input. In order: import the framework, wake
+the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure.
+"""
+
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from accelbench import catalogue, inputs
+from accelbench.api.result import FailureReason, Phase
+from accelbench.workload import Measure, Program
+from accelbench_runner import blocks
+from accelbench_runner.clock import Clock, MonotonicClock, resolution
+from accelbench_runner.devices import cpu
+from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
+from accelbench_runner.protocol import Block, Done, Facts, Failed, LaunchRequest, Message, PhaseEnded, PhaseStarted
+
+OUTPUTS = "outputs.npz"
+ADAPTERS = {
+    "jax": ("accelbench_runner.frameworks.jax", "Jax"),
+    "pytorch": ("accelbench_runner.frameworks.pytorch", "PyTorch"),
+}
+MAXIMUM_MESSAGE_CHARACTERS = 2000
+MAXIMUM_TRACE_CHARACTERS = 8000
+
+
+class Reporter:
+    """Writes messages to the supervisor's descriptor, and times the phases it announces."""
+
+    def __init__(self, descriptor: int, clock: Clock) -> None:
+        self._descriptor = descriptor
+        self._clock = clock
+
+    def say(self, message: Message) -> None:
+        """One line, whole: `os.write` may take less than it is given."""
+        line = memoryview(message.to_json().encode() + b"\n")
+        while line:
+            line = line[os.write(self._descriptor, line) :]
+
+    def facts(self, **values: Any) -> None:
+        """What was read back; None is left out."""
+        self.say(Facts(values={name: value for name, value in values.items() if value is not None}))
+
+    @contextmanager
+    def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
+        """Times what happens inside; the parts put into the dictionary go with it."""
+        parts: dict[str, float] = {}
+        self.say(PhaseStarted(phase=phase))
+        began = self._clock.seconds()
+        yield parts
+        self.say(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began, parts=parts))
+
+
+def main() -> int:
+    """Exit status 0 after `Done`, 1 after `Failed`."""
+    request = LaunchRequest.model_validate_json(sys.stdin.buffer.read())
+    clock = MonotonicClock()
+    reporter = Reporter(request.descriptor, clock)
+    launch = Launch(request, reporter, clock)
+    try:
+        launch.run()
+    except Exception as error:  # noqa: BLE001 - whatever the variant raises is its result
+        reporter.say(failure(error, launch.adapter))
+        return 1
+    reporter.say(Done())
+    return 0
+
+
+class Launch:
+    """The stages of a launch, and what one hands to the next."""
+
+    adapter: Adapter | None = None
+    _compiler_import_seconds = 0.0
+
+    def __init__(self, request: LaunchRequest, reporter: Reporter, clock: Clock) -> None:
+        self._request = request
+        self._reporter = reporter
+        self._clock = clock
+        case = request.case
+        self._variant = next(variant for variant in case.variants if variant.name == request.variant)
+        self._workload = catalogue.find(case.workload)
+        self._parameters = catalogue.parse_parameters(self._workload, case.parameters)
+        self._kind = self._workload.variants()[self._variant.use]
+        self._measure: Measure = self._workload.measure(self._parameters)
+
+    def run(self) -> None:
+        """Everything, in order; raises what the variant raises."""
+        if self._measure.protocol != "steady":
+            raise UnsupportedError(f"the protocol {self._measure.protocol} is not built yet")
+        adapter = self.adapter = self._import()
+        with self._reporter.phase("device-init"):
+            adapter.initialise()
+        self._reporter.facts(versions=_versions(adapter), clock={"resolution_seconds": resolution(self._clock)})
+        held = cpu.resident_bytes()
+        cpu.restart_peak()
+        program, work = self._set_up(adapter)
+        self._compute_outputs(adapter, program, work)
+        compile_peak = cpu.peak_bytes()
+        cpu.restart_peak()
+        with blocks.garbage_kept():
+            self._measure_blocks(adapter, work)
+        on_device = adapter.peak_memory_bytes()
+        self._reporter.facts(
+            compilePeakMemoryBytes=compile_peak - held,
+            peakMemoryBytes=cpu.peak_bytes() - held if on_device is None else on_device,
+            precision=adapter.precision(),
+            threads={
+                "requested": self._request.threads,
+                "affinity": len(os.sched_getaffinity(0)),
+                "framework": adapter.threads(),
+            },
+        )
+
+    def _import(self) -> Adapter:
+        case = self._request.case
+        settings = Settings(
+            mode=self._kind.mode,
+            options=catalogue.parse_options(self._kind, self._variant.options),
+            platform=case.accelerator.platform,
+            precision=case.measurement.precision,
+            threads=self._request.threads,
+        )
+        module, name = ADAPTERS[self._kind.framework]
+        with self._reporter.phase("import"):
+            adapter: Adapter = getattr(import_module(module), name)(settings)
+        began = self._clock.seconds()
+        if adapter.import_compiler():
+            self._compiler_import_seconds = self._clock.seconds() - began
+        return adapter
+
+    def _set_up(self, adapter: Adapter) -> tuple[Program, blocks.Work]:
+        with self._reporter.phase("setup"):
+            arrays = inputs.generate(self._workload, self._parameters, self._request.case.measurement.seed)
+            program = getattr(self._workload, self._kind.method)(self._parameters, arrays, adapter)
+            work = adapter.prepare(program)
+            work.synchronise((work.fresh(), work.batches))
+        cost = self._workload.cost(self._parameters, adapter.float_bytes)
+        self._reporter.facts(
+            inputsDigest=inputs.digest(arrays),
+            unit=self._measure.unit,
+            unitsPerCall=work.units,
+            flopsPerUnit=cost.flops,
+            bytesPerUnit=cost.bytes,
+        )
+        return program, work
+
+    def _compute_outputs(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
+        """The first call and as many more as parity needs, from a fresh state; writes what is compared."""
+        import numpy as np
+
+        state, out = self._first_call(adapter, work)
+        units = work.units
+        while units < self._measure.parity_units:
+            state, out = work.call(state, work.batches)
+            units += work.units
+        outputs = adapter.to_numpy(program.export(state, adapter.last(out)))
+        np.savez(Path(self._request.directory) / OUTPUTS, allow_pickle=False, **outputs)
+        self._reporter.facts(parityUnits=units)
+
+    def _first_call(self, adapter: Adapter, work: blocks.Work) -> tuple[Any, Any]:
+        """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest."""
+        state = work.fresh()
+        work.synchronise(state)
+        before = adapter.compilations().seconds
+        self._reporter.say(PhaseStarted(phase="compile"))
+        began = self._clock.seconds()
+        adapter.compile_ahead(work)
+        called = self._clock.seconds()
+        ahead = adapter.compilations().seconds
+        result = work.call(state, work.batches)
+        work.synchronise(result)
+        ended = self._clock.seconds()
+        after = adapter.compilations().seconds
+        within = min(ended - called, sum(after.values()) - sum(ahead.values()))
+        parts = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
+        imported = self._compiler_import_seconds
+        if imported:
+            parts["import"] = imported
+        seconds = imported + called - began + within
+        self._reporter.say(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
+        self._reporter.say(PhaseStarted(phase="first-step"))
+        self._reporter.say(PhaseEnded(phase="first-step", seconds=ended - called - within))
+        return result
+
+    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> None:
+        with self._reporter.phase("warm-up"):
+            seconds_per_call = blocks.warm_up(work, self._clock)
+            planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
+        devices: list[dict[str, Any]] = []
+        compiled = len(adapter.compilations().causes)
+        taken = cpu.taken()
+        causes: list[str] = []
+        with self._reporter.phase("steady"):
+            try:
+                with adapter.forbid_compiling():
+                    timed = self._blocks(adapter, work, planned, devices)
+            except RecompiledError as error:
+                # What it costs is worth knowing even so; nobody can take it for a steady state.
+                causes.append(str(error))
+                timed = self._blocks(adapter, work, planned, devices)
+        for block in timed:
+            self._reporter.say(Block(steps=block.units, seconds=block.seconds))
+        causes += adapter.compilations().causes[compiled:]
+        self._reporter.facts(
+            device=devices[-1],
+            recompilations=len(causes),
+            recompilationCauses=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],
+            throttling=cpu.taken().since(taken)._asdict(),
+        )
+
+    def _blocks(
+        self, adapter: Adapter, work: blocks.Work, planned: blocks.Plan, devices: list[dict[str, Any]]
+    ) -> list[blocks.Timed]:
+        def inspect(result: Any) -> None:
+            devices.append(adapter.device(result))
+
+        return list(blocks.measure(work, planned, self._clock, inspect))
+
+
+def _versions(adapter: Adapter) -> dict[str, str]:
+    import numpy as np
+
+    return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions()}
+
+
+def failure(error: Exception, adapter: Adapter | None) -> Failed:
+    """The exception as a message: its reason, one line for people, and the trace with our own frames left out."""
+    reason: FailureReason = "Raised"
+    if isinstance(error, UnsupportedError):
+        reason = "Unsupported"
+    elif isinstance(error, MemoryError) or (adapter is not None and adapter.out_of_memory(error)):
+        reason = "OutOfMemory"
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = next((index for index, frame in enumerate(frames) if "accelbench_runner" not in frame.filename), 0)
+    kept = traceback.StackSummary.from_list(frames[theirs:])
+    text = "".join([*kept.format(), *traceback.format_exception_only(error)])
+    message = str(error) if reason == "Unsupported" else f"{type(error).__name__}: {error}"
+    return Failed(reason=reason, message=message[:MAXIMUM_MESSAGE_CHARACTERS], trace=text[-MAXIMUM_TRACE_CHARACTERS:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
