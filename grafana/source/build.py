@@ -1,0 +1,50 @@
+"""Writes `grafana/dashboards/NAME.json` from `dashboard()` of each `grafana/source/NAME.py` here.
+
+python grafana/source/build.py            writes them
+python grafana/source/build.py --check    fails where a file is not what its source says
+"""
+
+import argparse
+import importlib
+import json
+import sys
+from pathlib import Path
+
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+
+SOURCES = Path(__file__).resolve().parent
+DASHBOARDS = SOURCES.parent / "dashboards"
+NAMES = ("overview",)
+
+
+def render(name: str) -> str:
+    """The dashboard's JSON as Grafana imports it."""
+    if str(SOURCES) not in sys.path:
+        sys.path.insert(0, str(SOURCES))
+    model = importlib.import_module(name).dashboard().build()
+    return json.dumps(model, cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write or check; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Generate the Grafana dashboards.")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail where a file is out of date")
+    check = parser.parse_args(arguments).check
+    stale = []
+    for name in NAMES:
+        path = DASHBOARDS / f"{name}.json"
+        text = render(name)
+        if path.exists() and path.read_text() == text:
+            continue
+        if check:
+            stale.append(path.name)
+        else:
+            path.write_text(text)
+            print(f"wrote {path.name}")
+    if stale:
+        print(f"out of date: {', '.join(stale)}; run: python grafana/source/build.py", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

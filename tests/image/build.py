@@ -1,0 +1,128 @@
+"""The Dockerfile's images, built here: by buildah, which needs no daemon, into an OCI archive for containerd.
+
+Where the base image cannot be pulled, a stand-in of the same Debian and the same Python is made by debootstrap and
+committed under the base's own name, so that the Dockerfile stays what it is. Layers outlive a test run:
+`rm -rf ~/.cache/accelbench/images` gives the disk back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from cluster.build import cache, locked
+from cluster.errors import BuildError, ToolMissingError
+
+__all__ = ["BASE", "Target", "build_image", "image_name"]
+
+Target = Literal["operator", "runner"]
+ROOT = Path(__file__).resolve().parents[2]
+BASE = "docker.io/library/python:3.11-slim-bookworm"
+DEBIAN = "bookworm"
+# What the real base has beyond Debian's minimum. The headers are those that torch.compile includes.
+DEBIAN_PACKAGES = "python3,python3-venv,python3-dev,ca-certificates"
+MIRROR = "http://deb.debian.org/debian"
+PULL_SECONDS = 30
+# A machine behind a proxy or with an index of its own says so in these; the images are built as it would install.
+MACHINE_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+
+
+def image_name(target: Target) -> str:
+    """Return the name that the archive gives the image. Its tag is not `latest`, so nothing tries to pull it."""
+    return f"docker.io/library/accelbench-{target}:test"
+
+
+def build_image(target: Target) -> Path:
+    """Build a final target of the Dockerfile and return its OCI archive; unchanged, it is the one from before.
+
+    Raises `ToolMissingError` without buildah or debootstrap, `BuildError` with the build's last words.
+    """
+    directory = cache().parent / "images"
+    with locked(directory / "build.lock"):
+        _ensure_base(directory)
+        identity = directory / f"{target}.id"
+        _buildah(
+            directory,
+            "build",
+            "--layers",
+            "--pull-never",
+            "--network=host",
+            f"--target={target}",
+            f"--tag={image_name(target)}",
+            f"--iidfile={identity}",
+            *(f"--build-arg={name}={value}" for name, value in _labels().items()),
+            ROOT,
+        )
+        image = identity.read_text().removeprefix("sha256:")[:16]
+        archive = directory / f"{target}-{image}.tar"
+        if not archive.exists():
+            for older in directory.glob(f"{target}-*.tar*"):
+                older.unlink()
+            unfinished = archive.with_suffix(".tar.part")
+            _buildah(directory, "push", "--quiet", image_name(target), f"oci-archive:{unfinished}:{image_name(target)}")
+            unfinished.rename(archive)
+        return archive
+
+
+def _labels() -> dict[str, str]:
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "accelbench" / "__init__.py").read_text())
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    if version is None:
+        raise BuildError("accelbench/__init__.py names no __version__")
+    return {"VERSION": version[1], "REVISION": commit or "unknown"}
+
+
+def _ensure_base(directory: Path) -> None:
+    if _buildah(directory, "images", "--quiet", BASE, check=False):
+        return
+    if shutil.which("debootstrap") is None:
+        raise ToolMissingError(f"{BASE} is not here, and its stand-in needs debootstrap (Debian: debootstrap)")
+    files = directory / DEBIAN
+    if not (files / "complete").exists():
+        shutil.rmtree(files, ignore_errors=True)
+        _run(["debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", DEBIAN, files / "root", MIRROR])
+        shutil.copyfile(AUTHORITIES, files / "root" / AUTHORITIES.relative_to("/"))
+        (files / "complete").touch()
+    container = _buildah(directory, "from", "scratch")
+    settings = {name: os.environ[name] for name in MACHINE_SETTINGS if name in os.environ}
+    settings |= {"SSL_CERT_FILE": str(AUTHORITIES), "PIP_CERT": str(AUTHORITIES)}
+    _buildah(directory, "add", "--quiet", container, files / "root", "/")
+    _buildah(directory, "config", *(f"--env={name}={value}" for name, value in settings.items()), container)
+    _buildah(directory, "commit", "--quiet", "--rm", container, BASE)
+    shutil.rmtree(files)
+
+
+def _buildah(directory: Path, *arguments: str | Path, check: bool = True) -> str:
+    if shutil.which("buildah") is None:
+        raise ToolMissingError("images are built with buildah (Debian: buildah)")
+    storage = (f"--root={directory / 'storage'}", f"--runroot={directory / 'run'}", "--storage-driver=overlay")
+    return _run(["buildah", *storage, *arguments], check=check)
+
+
+def _run(command: Sequence[str | Path], *, check: bool = True) -> str:
+    done = subprocess.run(
+        command,
+        # chroot: this machine may forbid the namespaces that a container would get.
+        env={**os.environ, "BUILDAH_ISOLATION": "chroot"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check and done.returncode:
+        raise BuildError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-4000:]}")
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    for name in get_args(Target):
+        if name in sys.argv[1:]:
+            print(build_image(name))

@@ -1,0 +1,117 @@
+"""Result documents as the runner writes them, and a snapshot of an operator that holds them."""
+
+from __future__ import annotations
+
+from accelbench.api.case import Case, CaseAccelerator, CaseOrigin, CaseVariant
+from accelbench.api.result import (
+    Certificate,
+    Check,
+    Comparison,
+    Failure,
+    LaunchSummary,
+    PhaseTime,
+    Quantiles,
+    Result,
+    VariantResult,
+)
+from accelbench_operator.observed import summarize
+from accelbench_operator.snapshot import QueueHealth, Snapshot
+
+__all__ = ["failed", "faster", "invalid", "snapshot"]
+
+
+def faster(*, run: str = "matmul-chain", series: str = "matmul-chain", speedup: str = "2.04") -> Result:
+    """jax/jit is faster than pytorch/eager, and every check passed."""
+    comparison = Comparison(
+        variant="jax/jit",
+        baseline="pytorch/eager",
+        rounds=8,
+        confidence="0.95",
+        verdict="faster",
+        speedup=speedup,
+        lower="2.01",
+        upper="2.07",
+        sentence="jax/jit: faster",
+    )
+    return _result(run, series, (_measured("pytorch/eager", "0.0204"), _measured("jax/jit", "0.01")), (comparison,))
+
+
+def invalid(*, run: str = "xor", series: str = "xor") -> Result:
+    """jax/jit computed something else, so that nothing can be said of its speed."""
+    comparison = Comparison(
+        variant="jax/jit",
+        baseline="pytorch/eager",
+        rounds=5,
+        confidence="0.95",
+        invalid=("parity",),
+        sentence="jax/jit: invalid",
+    )
+    check = Check(name="parity", outcome="failed", reading="0.3", threshold="1e-5", variant="jax/jit")
+    variants = (_measured("pytorch/eager", "0.0204"), _measured("jax/jit", "0.01"))
+    return _result(run, series, variants, (comparison,), check)
+
+
+def failed(*, run: str = "memory", series: str = "memory") -> Result:
+    """pytorch/compile ran out of memory; the baseline's measurement stands."""
+    failure = Failure(reason="OutOfMemory", message="killed at 4 GiB", round=2, phase="compile")
+    gone = VariantResult(name="tuned", use="pytorch/compile", failure=failure)
+    comparison = Comparison(
+        variant="tuned", baseline="pytorch/eager", rounds=1, confidence="0.95", sentence="tuned: ran out of memory"
+    )
+    return _result(run, series, (_measured("pytorch/eager", "0.0204"), gone), (comparison,))
+
+
+def snapshot(*results: tuple[str, Result], leading: bool = True) -> Snapshot:
+    """An operator that holds these results, each with its namespace."""
+    summaries = tuple(
+        summarize(result, namespace=namespace, name=f"{result.case.origin.run}-result", not_met=("too slow",))
+        for namespace, result in results
+    )
+    health = QueueHealth(depth=2, oldest_seconds=1.5, loop_lag_seconds=0.002, reconciled_total=40, failed_total=3)
+    runs = {("team-a", "Succeeded"): 2, ("team-a", "Running"): 1, ("team-b", "Queued"): 4}
+    return Snapshot(leading=leading, results=summaries, runs=runs, held={"Job": 3, "Pod": 3}, queue=health)
+
+
+def _measured(use: str, seconds: str) -> VariantResult:
+    quantiles = Quantiles(
+        p5_seconds=seconds, p25_seconds=seconds, median_seconds=seconds, p75_seconds=seconds, p95_seconds=seconds
+    )
+    phases = (
+        PhaseTime(phase="compile", median_seconds="0.06", min_seconds="0.05", max_seconds="0.07"),
+        PhaseTime(phase="steady", median_seconds="1.1", min_seconds="1", max_seconds="1.2"),
+    )
+    return VariantResult(
+        name=use,
+        use=use,
+        seconds=quantiles,
+        phases=phases,
+        launches=(LaunchSummary(round=1, seconds=seconds, blocks=10, steps_per_block=5),),
+        flops_per_second="130000000000",
+        peak_memory_bytes=268435456,
+    )
+
+
+def _result(
+    run: str, series: str, variants: tuple[VariantResult, ...], comparisons: tuple[Comparison, ...], *checks: Check
+) -> Result:
+    case = Case(
+        name="size-512-0123456789",
+        origin=CaseOrigin(run=run, series=series, namespace="team-a", uid=f"uid-of-{run}"),
+        workload="matmul-chain",
+        swept={"size": 512},
+        variants=tuple(CaseVariant(name=variant.name, use=variant.use) for variant in variants),
+        baseline="pytorch/eager",
+        accelerator=CaseAccelerator(profile="cpu"),
+    )
+    return Result(
+        case=case,
+        complete=True,
+        stopped="target-met",
+        unit="chain",
+        started="2026-01-02T03:00:00Z",
+        finished="2026-01-02T03:04:05Z",
+        rounds=8,
+        variants=variants,
+        comparisons=comparisons,
+        certificate=Certificate(checks=(*checks, Check(name="clock", outcome="passed", reading="1e-9"))),
+    )

@@ -1,0 +1,88 @@
+"""A real Prometheus on 127.0.0.1 for as long as a test asks for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import urllib3
+
+from cluster.errors import ToolMissingError
+from cluster.ports import free_port
+from cluster.processes import Processes, end_processes
+from cluster.wait import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Prometheus", "running_prometheus"]
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """Where it listens, and the two questions that tests ask."""
+
+    url: str
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The samples of an instant query; raises ValueError where the expression is wrong."""
+        return self._get("query", query=expression)["result"]
+
+    def label_values(self, label: str, selector: str) -> list[str]:
+        """The values of a label among the series that a selector matches."""
+        return self._get(f"label/{label}/values", **{"match[]": selector})
+
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            return urllib3.request("GET", f"{self.url}/-/ready", timeout=5, retries=False).status == HTTPStatus.OK
+        except urllib3.exceptions.HTTPError:
+            return False
+
+    def _get(self, path: str, **parameters: str) -> Any:
+        answer = urllib3.request("GET", f"{self.url}/api/v1/{path}", fields=parameters, timeout=10).json()
+        if answer["status"] != "success":
+            raise ValueError(f"{answer['error']}: {parameters}")
+        return answer["data"]
+
+
+@contextlib.contextmanager
+def running_prometheus(
+    directory: Path, target: str, *, job: str = "accelbench", every: str = "200ms"
+) -> Iterator[Prometheus]:
+    """Prometheus that scrapes `target` (host:port), once it has scraped it twice, so that rates can be told.
+
+    Raises `ToolMissingError` where it is not installed, `ComponentError` with its log where it ends.
+    """
+    program = shutil.which("prometheus")
+    if program is None:
+        raise ToolMissingError("the dashboard's queries need a real prometheus on the PATH (Debian: prometheus)")
+    scrape = {"job_name": job, "honor_labels": True, "static_configs": [{"targets": [target]}]}
+    configuration = {"global": {"scrape_interval": every, "scrape_timeout": every}, "scrape_configs": [scrape]}
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "prometheus.json").write_text(json.dumps(configuration))
+    port = free_port()
+    server = Prometheus(f"http://127.0.0.1:{port}")
+    processes = Processes(directory, die_with_parent=True)
+    try:
+        processes.start(
+            "prometheus",
+            [
+                program,
+                f"--config.file={directory / 'prometheus.json'}",
+                f"--storage.tsdb.path={directory / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+        )
+        processes.wait_for("prometheus", server.is_ready, what="prometheus to be ready")
+        twice = f'min(count_over_time(up{{job="{job}"}}[1m])) >= 2 and min(up{{job="{job}"}}) == 1'
+        wait_until(lambda: server.query(twice), what=f"two scrapes of {target}")
+        yield server
+    finally:
+        end_processes(directory)
+        processes.reap()

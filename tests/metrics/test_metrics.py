@@ -1,0 +1,147 @@
+"""What a scrape of the operator says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import urllib3
+from prometheus_client import generate_latest
+
+from accelbench_operator.metrics import (
+    OF_A_COMPARISON,
+    OF_A_RESULT,
+    OF_A_VARIANT,
+    OF_THE_OPERATOR,
+    Metric,
+    new_registry,
+    serve_metrics,
+)
+from cluster.ports import free_port
+from metrics.documents import failed, faster, invalid, snapshot
+
+if TYPE_CHECKING:
+    from accelbench_operator.snapshot import Snapshot
+
+ALL = (*OF_A_RESULT, *OF_A_VARIANT, *OF_A_COMPARISON, *OF_THE_OPERATOR)
+ON_JAX = {
+    "namespace": "team-a",
+    "series": "matmul-chain",
+    "case": "size-512-0123456789",
+    "workload": "matmul-chain",
+    "accelerator": "cpu",
+    "variant": "jax/jit",
+    "framework": "jax",
+}
+
+
+def value(shown: Snapshot, name: str, **labels: str) -> float | None:
+    return new_registry(lambda: shown).get_sample_value(name, labels)
+
+
+def exposition(shown: Snapshot) -> str:
+    return generate_latest(new_registry(lambda: shown)).decode()
+
+
+def test_a_verdict_is_exported_with_its_speedup_and_interval() -> None:
+    shown = snapshot(("team-a", faster()))
+    assert value(shown, "accelbench_speedup_ratio", **ON_JAX) == 2.04
+    assert value(shown, "accelbench_speedup_lower_ratio", **ON_JAX) == 2.01
+    assert value(shown, "accelbench_speedup_upper_ratio", **ON_JAX) == 2.07
+    assert value(shown, "accelbench_comparison_rounds", **ON_JAX) == 8
+    assert value(shown, "accelbench_verdict", **ON_JAX, verdict="faster") == 1
+    assert value(shown, "accelbench_verdict", **ON_JAX, verdict="slower") == 0
+
+
+def test_every_variant_has_its_times_and_its_memory() -> None:
+    shown = snapshot(("team-a", faster()))
+    eager = ON_JAX | {"variant": "pytorch/eager", "framework": "pytorch"}
+    assert value(shown, "accelbench_step_seconds", **ON_JAX) == 0.01
+    assert value(shown, "accelbench_step_seconds", **eager) == 0.0204
+    assert value(shown, "accelbench_phase_seconds", **ON_JAX, phase="compile") == 0.06
+    assert value(shown, "accelbench_memory_peak_bytes", **ON_JAX) == 2**28
+    assert value(shown, "accelbench_variant_failed", **ON_JAX, reason="") == 0
+
+
+def test_an_invalid_comparison_exports_no_speedup_and_names_the_check() -> None:
+    shown = snapshot(("team-a", invalid()))
+    text = exposition(shown)
+    assert not re.search(r"^accelbench_speedup\w*{", text, re.MULTILINE)
+    assert value(shown, "accelbench_verdict", **ON_JAX | {"series": "xor"}, verdict="invalid") == 1
+    assert re.search(r'^accelbench_result_checks_failed{.*check="parity".*} 1.0$', text, re.MULTILINE)
+    assert re.search(r"^accelbench_result_valid{.*} 0.0$", text, re.MULTILINE)
+
+
+def test_a_variant_that_ran_out_of_memory_is_named_with_the_reason_and_the_others_times_stay() -> None:
+    shown = snapshot(("team-a", failed()))
+    gone = ON_JAX | {"series": "memory", "variant": "tuned", "framework": "pytorch"}
+    assert value(shown, "accelbench_variant_failed", **gone, reason="OutOfMemory") == 1
+    assert value(shown, "accelbench_step_seconds", **gone) is None
+    assert value(shown, "accelbench_step_seconds", **gone | {"variant": "pytorch/eager"}) == 0.0204
+    assert value(shown, "accelbench_verdict", **gone, verdict="none") == 1
+
+
+def test_only_the_info_metric_holds_what_changes_with_every_run() -> None:
+    text = exposition(snapshot(("team-a", faster(run="nightly-1"))))
+    holding = {line.partition("{")[0] for line in text.splitlines() if "nightly-1" in line}
+    assert holding == {"accelbench_run_info"}
+
+
+def test_a_series_goes_on_when_the_next_run_of_it_has_another_name() -> None:
+    before = exposition(snapshot(("team-a", faster(run="nightly-1"))))
+    after = exposition(snapshot(("team-a", faster(run="nightly-2"))))
+    series = re.compile(r"^accelbench_(?!run_info)\w+{.*}", re.MULTILINE)
+    assert series.findall(before) == series.findall(after)
+
+
+def test_a_replica_that_does_not_lead_exports_its_health_and_no_result() -> None:
+    shown = snapshot(("team-a", faster()), leading=False)
+    assert value(shown, "accelbench_operator_leading") == 0
+    assert value(shown, "accelbench_operator_queue_depth") == 2
+    assert value(shown, "accelbench_step_seconds", **ON_JAX) is None
+
+
+def test_the_operators_health_is_what_the_snapshot_says() -> None:
+    shown = snapshot()
+    assert value(shown, "accelbench_runs", namespace="team-b", phase="Queued") == 4
+    assert value(shown, "accelbench_operator_objects", kind="Job") == 3
+    assert value(shown, "accelbench_operator_queue_oldest_seconds") == 1.5
+    assert value(shown, "accelbench_operator_reconciles_total") == 40
+    assert value(shown, "accelbench_operator_reconcile_failures_total") == 3
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
+def test_every_metric_of_the_tables_is_in_the_exposition_with_its_help(metric: Metric[Any]) -> None:
+    text = exposition(snapshot(("team-a", faster()), ("team-a", invalid()), ("team-b", failed())))
+    assert f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.type}\n{metric.name}" in text
+    assert metric.help.endswith(".")
+
+
+def test_promtool_finds_nothing_to_complain_about() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian: prometheus)")
+    text = exposition(snapshot(("team-a", faster()), ("team-b", invalid()), ("team-b", failed())))
+    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_what_is_served_is_pulled_anew_at_each_scrape_until_it_is_stopped() -> None:
+    shown = [snapshot(), snapshot(("team-a", faster()))]
+    port = free_port()
+    stop = serve_metrics(lambda: shown.pop(0), port=port, address="127.0.0.1")
+    try:
+        first, second = (scrape(port) for _ in range(2))
+    finally:
+        stop()
+    assert "accelbench_step_seconds{" not in first
+    assert "accelbench_step_seconds{" in second
+    with pytest.raises(urllib3.exceptions.NewConnectionError):
+        scrape(port)
+
+
+def scrape(port: int) -> str:
+    return urllib3.request("GET", f"http://127.0.0.1:{port}/metrics", timeout=10, retries=False).data.decode()
