@@ -1,9 +1,9 @@
 """How a result leaves the pod: numbered, digested lines of the container's log, and a headline as termination message.
 
-The runner writes (`LogWriter`), the command line and the operator read (`read_log`). Nothing here trusts what it reads:
-the container runtime splits lines at 16 KiB and standard error can land between the parts, a log may begin after its
-last rotation, and anyone can print a line that looks like ours. A document counts only when every line of it is there
-and its digest is right.
+The runner writes (`accelbench_runner.deliver`), the command line and the operator read (`read_log`). Nothing here
+trusts what it reads: the container runtime splits lines at 16 KiB and standard error can land between the parts, a log
+may begin after its last rotation or be read twice, and anyone can print a line that looks like ours. A document counts
+only when every line of it is there and its digest is right; what is ours and not whole is reported.
 
 One line is `accelbench/1 KIND ID INDEX/COUNT SHA256 PAYLOAD`: payload is a slice of base64 of zlib of JSON, the digest
 is that of the JSON, whole. Events are `accelbench/1 event JSON`.
@@ -11,10 +11,11 @@ is that of the JSON, whole. Events are `accelbench/1 event JSON`.
 
 import base64
 import hashlib
+import re
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -27,6 +28,7 @@ MAXIMUM_LOG_BYTES = 4 * 1024 * 1024
 MAXIMUM_DOCUMENT_BYTES = 8 * 1024 * 1024
 MAXIMUM_HEADLINE_BYTES = 3 * 1024
 PAYLOAD_CHARACTERS = 7800
+MAXIMUM_REPORTED_LINES = 20
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
 
@@ -98,13 +100,15 @@ class Headline(Document):
     message: str = ""
 
     def to_message(self) -> str:
-        """JSON of at most `MAXIMUM_HEADLINE_BYTES`: comparisons are left out from the end rather than cut."""
+        """JSON of at most `MAXIMUM_HEADLINE_BYTES`: comparisons are left out from the end, then the message is cut."""
         headline = self
-        while len(text := headline.to_json()) > MAXIMUM_HEADLINE_BYTES:
+        while len((text := headline.to_json()).encode()) > MAXIMUM_HEADLINE_BYTES:
             if headline.comparisons:
                 headline = headline.model_copy(update={"comparisons": headline.comparisons[:-1]})
-            else:
+            elif headline.message:
                 headline = headline.model_copy(update={"message": headline.message[: len(headline.message) // 2]})
+            else:
+                raise ValueError(f"{headline.case[:80]}: a headline of more than {MAXIMUM_HEADLINE_BYTES} bytes")
         return text
 
 
@@ -123,8 +127,12 @@ def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[
 
 
 def encode_event(event: Event) -> str:
-    """The line, without line end, that carries `event`."""
-    return f"{MARK} event {event.to_json()}"
+    """The line, without line end, that carries `event`; comparisons that it has no room for are left out."""
+    while len((line := f"{MARK} event {event.to_json()}").encode()) > MAXIMUM_LINE_BYTES:
+        if not (isinstance(event, RoundFinished) and event.comparisons):
+            raise ValueError(f"an event of more than {MAXIMUM_LINE_BYTES} bytes: {line[:80]}")
+        event = event.model_copy(update={"comparisons": event.comparisons[:-1]})
+    return line
 
 
 def parse_event(line: str) -> Event | None:
@@ -134,7 +142,7 @@ def parse_event(line: str) -> Event | None:
         return None
     try:
         return _event.validate_json(line[len(prefix) :])
-    except ValidationError:
+    except ValueError:  # pydantic's own, and UnicodeEncodeError for half a surrogate pair
         return None
 
 
@@ -157,57 +165,75 @@ class Delivered:
         return None
 
 
-@dataclass
-class _Partial:
-    count: int
+class _Identity(NamedTuple):
+    kind: DocumentKind
+    identifier: str
+    lines: int
     digest: str
-    pieces: dict[int, str] = field(default_factory=dict)
+
+
+_PIECE = re.compile(
+    re.escape(MARK) + " (checkpoint|result|launch) ([!-~]+) ([0-9]{1,4})/([0-9]{1,4}) ([0-9a-f]{64}) ([A-Za-z0-9+/=]+)"
+)
 
 
 def read_log(lines: Iterable[str]) -> Delivered:
-    """Every whole document of a log; lines may be cut at the front, interleaved, repeated or altered."""
-    partial: dict[tuple[DocumentKind, str], _Partial] = {}
+    """Every whole document of a log; lines may be cut at the front, interleaved, repeated or altered.
+
+    Pieces are gathered by the digest that they name, so that a stray line can only spoil a document that it claims to
+    belong to; a document that comes again, whole or in part, counts once.
+    """
+    gathering: dict[_Identity, dict[int, str]] = {}
+    complete: set[_Identity] = set()
     documents: list[tuple[DocumentKind, str, str]] = []
     problems: list[str] = []
-    for line in lines:
+    unreadable = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.startswith(MARK + " "):
+            continue
         parsed = _parse_piece(line)
         if parsed is None:
+            if parse_event(line) is None:
+                unreadable += 1
+                if unreadable <= MAXIMUM_REPORTED_LINES:
+                    problems.append(f"line {number}: altered: marked as ours, and cannot be read")
             continue
-        key, index, count, digest, piece = parsed
-        held = partial.get(key)
-        if held is None or held.digest != digest or held.count != count:
-            held = partial[key] = _Partial(count=count, digest=digest)
-        held.pieces[index] = piece
-        if len(held.pieces) == held.count:
-            del partial[key]
-            text = _join(held)
-            if text is None:
-                problems.append(f"{key[0]} {key[1]}: altered: its lines do not have the digest that they name")
-            else:
-                documents.append((*key, text))
+        identity, index, payload = parsed
+        if identity in complete:
+            continue
+        pieces = gathering.setdefault(identity, {})
+        pieces[index] = payload
+        if len(pieces) < identity.lines:
+            continue
+        text = _join(gathering.pop(identity), identity)
+        if text is None:
+            problems.append(
+                f"{identity.kind} {identity.identifier}: altered: its lines do not have the digest that they name"
+            )
+        else:
+            complete.add(identity)
+            documents.append((identity.kind, identity.identifier, text))
+    if unreadable > MAXIMUM_REPORTED_LINES:
+        problems.append(f"{unreadable - MAXIMUM_REPORTED_LINES} more lines that are marked as ours cannot be read")
     problems += [
-        f"{kind} {identifier}: truncated: {len(held.pieces)} of {held.count} lines"
-        for (kind, identifier), held in partial.items()
+        f"{identity.kind} {identity.identifier}: truncated: {len(pieces)} of {identity.lines} lines"
+        for identity, pieces in gathering.items()
     ]
     return Delivered(tuple(documents), tuple(problems))
 
 
-def _parse_piece(line: str) -> tuple[tuple[DocumentKind, str], int, int, str, str] | None:
-    words = line.rstrip("\r\n").split(" ")
-    if len(words) != 6 or words[0] != MARK:  # noqa: PLR2004 - the six words of a line
+def _parse_piece(line: str) -> tuple[_Identity, int, str] | None:
+    match = _PIECE.fullmatch(line.rstrip("\r\n"))
+    if match is None:
         return None
-    _, kind, identifier, place, digest, piece = words
-    index, slash, count = place.partition("/")
-    if kind not in {"checkpoint", "result", "launch"} or not (slash and index.isdecimal() and count.isdecimal()):
+    kind, identifier, index, count, digest, payload = match.groups()
+    if not 1 <= int(index) <= int(count) <= MAXIMUM_DOCUMENT_BYTES // PAYLOAD_CHARACTERS:
         return None
-    limit = MAXIMUM_DOCUMENT_BYTES // PAYLOAD_CHARACTERS
-    if not 1 <= int(index) <= int(count) <= limit:
-        return None
-    return (kind, identifier), int(index), int(count), digest, piece  # type: ignore[return-value]
+    return _Identity(cast("DocumentKind", kind), identifier, int(count), digest), int(index), payload
 
 
-def _join(held: _Partial) -> str | None:
-    payload = "".join(held.pieces[index] for index in range(1, held.count + 1))
+def _join(pieces: dict[int, str], identity: _Identity) -> str | None:
+    payload = "".join(pieces[index] for index in range(1, identity.lines + 1))
     try:
         inflate = zlib.decompressobj()
         content = inflate.decompress(base64.b64decode(payload, validate=True), MAXIMUM_DOCUMENT_BYTES)
@@ -215,4 +241,4 @@ def _join(held: _Partial) -> str | None:
     except (ValueError, zlib.error):
         return None
     whole = inflate.eof and not inflate.unconsumed_tail
-    return text if whole and digest_of(text) == held.digest else None
+    return text if whole and digest_of(text) == identity.digest else None

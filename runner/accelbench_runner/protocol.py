@@ -43,7 +43,7 @@ class PhaseEnded(Document):
 
     type: Literal["phase-ended"] = "phase-ended"
     phase: Phase
-    seconds: float
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     parts: dict[str, float] = {}
 
 
@@ -58,8 +58,8 @@ class Block(Document):
     """One timed run of `steps` units between two synchronisations."""
 
     type: Literal["block"] = "block"
-    steps: int
-    seconds: float
+    steps: Annotated[int, Field(ge=1)]
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Done(Document):

@@ -1,0 +1,112 @@
+"""What a measurement depends on besides the case: hardware, kernel, limits, versions, environment, source.
+
+Two results may be compared over time only where these agree. Values are short strings; what cannot be read here is
+left out. Read once before the first launch, so that reading disturbs nothing.
+"""
+
+import hashlib
+import inspect
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from accelbench import cgroup
+
+MAXIMUM_VALUE_CHARACTERS = 200
+
+ENVIRONMENT_PREFIXES = (
+    "XLA_", "JAX_", "TF_", "TORCH", "PYTORCH_", "TRITON_", "INDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_",
+    "NVIDIA_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_", "LD_PRELOAD", "PYTHONOPTIMIZE", "LIBTPU_",
+)  # fmt: skip
+"""Variables that change what frameworks compute or how fast."""
+
+
+def of_host(
+    environment: Mapping[str, str] = os.environ, *, root: Path = Path("/"), threads: int | None = None
+) -> dict[str, str]:
+    """The machine, the container and this Python; `root` is where /proc and /sys are."""
+    cpuinfo = _first_processor(root / "proc/cpuinfo")
+    found = {
+        "cpu": cpuinfo.get("model name") or cpuinfo.get("CPU implementer") or platform.machine(),
+        "cpuFlags": _digest(" ".join(sorted((cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()))),
+        "cpus": str(os.cpu_count() or ""),
+        "cpusUsed": str(threads or ""),
+        "cpuLimit": _number(cgroup.processor_quota(cgroup.find("cpu", root / "proc/self"))),
+        "numaNodes": str(len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or ""),
+        "governor": _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "memoryBytes": _memory_bytes(root / "proc/meminfo"),
+        "memoryLimitBytes": _number(cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))),
+        "transparentHugePages": _chosen(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        "kernel": platform.release(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "accelbench": _own_version(),
+        "image": environment.get("ACCELBENCH_IMAGE", ""),
+    }
+    found |= {
+        f"env.{name}": value for name, value in sorted(environment.items()) if name.startswith(ENVIRONMENT_PREFIXES)
+    }
+    return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in found.items() if value}
+
+
+def of_launches(facts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What launches read back: versions of frameworks and libraries, and the device; different values side by side."""
+    found: dict[str, set[str]] = {}
+    for reported in facts:
+        for key, prefix in (("versions", "version."), ("device", "device.")):
+            values = reported.get(key)
+            if isinstance(values, Mapping):
+                for name, value in values.items():
+                    found.setdefault(f"{prefix}{name}", set()).add(str(value))
+    return {name: " | ".join(sorted(values))[:MAXIMUM_VALUE_CHARACTERS] for name, values in sorted(found.items())}
+
+
+def of_source(workload: type) -> dict[str, str]:
+    """The digest of the file in which a workload is written; empty where there is no source."""
+    try:
+        source = inspect.getsource(sys.modules[workload.__module__])
+    except (OSError, KeyError, TypeError):
+        return {}
+    return {"workloadSource": _digest(source)}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
+
+
+def _own_version() -> str:
+    try:
+        return version("accelbench")
+    except PackageNotFoundError:
+        return ""
+
+
+def _first_processor(path: Path) -> dict[str, str]:
+    lines = (line.partition(":") for line in _read(path).split("\n\n", 1)[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines}
+
+
+def _memory_bytes(path: Path) -> str:
+    for line in _read(path).splitlines():
+        if line.startswith("MemTotal:"):
+            return str(int(line.split()[1]) * 1024)
+    return ""
+
+
+def _chosen(text: str) -> str:
+    """The word in brackets: `always [madvise] never`."""
+    return text.partition("[")[2].partition("]")[0]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,172 @@
+"""From launches and an assessment to the result document: pure, and never more than a result may hold."""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+
+from accelbench import fingerprint
+from accelbench.api.case import Case, CaseVariant
+from accelbench.api.result import (
+    Certificate,
+    LaunchSummary,
+    Phase,
+    PhaseTime,
+    Quantiles,
+    Result,
+    StopReason,
+    VariantResult,
+)
+from accelbench.document import decimal_string
+from accelbench_runner.fit import fit
+from accelbench_runner.records import Assessment, LaunchRecord
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the case went, apart from what was measured. Times are RFC 3339, UTC; the rest is in seconds."""
+
+    started: str
+    finished: str
+    total_seconds: float
+    judge_seconds: float
+    complete: bool = False
+    stopped: StopReason | None = None
+    host: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    discarded: tuple[LaunchRecord, ...] = ()
+    """Launches of rounds that were not completed: they cost time and count for nothing."""
+
+
+def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, course: Course) -> Result:
+    """The result of what is known so far; `launches` are those that count, and all that failed."""
+    notes = course.notes
+    if course.discarded:
+        rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
+        notes += (f"round {rounds} was not completed: {len(course.discarded)} launches count for nothing",)
+    return fit(
+        Result(
+            case=case,
+            complete=course.complete,
+            stopped=course.stopped,
+            unit=_unit(launches),
+            started=course.started,
+            finished=course.finished,
+            rounds=assessment.rounds if assessment else 0,
+            variants=tuple(
+                _variant_result(variant, [launch for launch in launches if launch.variant == variant.name])
+                for variant in case.variants
+            ),
+            comparisons=assessment.comparisons if assessment else (),
+            certificate=assessment.certificate if assessment else Certificate(),
+            fingerprint={**course.host, **fingerprint.of_launches([launch.facts for launch in launches])},
+            overhead=_overhead([*launches, *course.discarded], course),
+            notes=notes,
+        )
+    )
+
+
+def seconds_per_unit(launch: LaunchRecord) -> list[float]:
+    """One number for each block."""
+    return [block.seconds / block.steps for block in launch.blocks]
+
+
+def median_seconds_per_unit(launch: LaunchRecord) -> float:
+    """What a launch comes to: the median of its blocks."""
+    return statistics.median(seconds_per_unit(launch))
+
+
+def quantile(values: Sequence[float], percent: int) -> float:
+    """The quantile by linear interpolation between order statistics; of a single value, that value."""
+    if len(values) == 1:
+        return values[0]
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def _variant_result(variant: CaseVariant, launches: Sequence[LaunchRecord]) -> VariantResult:
+    failure = next((launch.failure for launch in launches if launch.failure), None)
+    measured = [launch for launch in launches if launch.failure is None and launch.blocks]
+    if not measured:
+        return VariantResult(name=variant.name, use=variant.use, failure=failure)
+    medians = [median_seconds_per_unit(launch) for launch in measured]
+    flops = _positive(measured[0].facts.get("flopsPerUnit"))
+    peaks = [peak for launch in measured if (peak := _positive(launch.facts.get("peakMemoryBytes")))]
+    return VariantResult(
+        name=variant.name,
+        use=variant.use,
+        failure=failure,
+        seconds=Quantiles(
+            p5_seconds=decimal_string(quantile(medians, 5)),
+            p25_seconds=decimal_string(quantile(medians, 25)),
+            median_seconds=decimal_string(statistics.median(medians)),
+            p75_seconds=decimal_string(quantile(medians, 75)),
+            p95_seconds=decimal_string(quantile(medians, 95)),
+        ),
+        phases=_phases(measured),
+        launches=tuple(map(_launch_summary, measured)),
+        flops_per_second=decimal_string(flops / statistics.median(medians)) if flops else None,
+        peak_memory_bytes=round(max(peaks)) if peaks else None,
+    )
+
+
+def _phases(launches: Sequence[LaunchRecord]) -> tuple[PhaseTime, ...]:
+    """Phases in the order in which a launch goes through them."""
+    times = []
+    for name in get_args(Phase):
+        seconds = [phase.seconds for launch in launches for phase in launch.phases if phase.phase == name]
+        if seconds:
+            times.append(
+                PhaseTime(
+                    phase=name,
+                    median_seconds=decimal_string(statistics.median(seconds)),
+                    min_seconds=decimal_string(min(seconds)),
+                    max_seconds=decimal_string(max(seconds)),
+                )
+            )
+    return tuple(times)
+
+
+def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
+    seconds = seconds_per_unit(launch)
+    return LaunchSummary(
+        round=launch.round,
+        seconds=decimal_string(statistics.median(seconds)),
+        p5_seconds=decimal_string(quantile(seconds, 5)),
+        p95_seconds=decimal_string(quantile(seconds, 95)),
+        blocks=len(launch.blocks),
+        steps_per_block=round(statistics.median(block.steps for block in launch.blocks)),
+    )
+
+
+def _overhead(launches: Iterable[LaunchRecord], course: Course) -> dict[str, str]:
+    """Where the wall seconds went: phases and process start and end of all launches, the judge, and the rest.
+
+    `blocks` is the part of `steady` that was inside timed blocks.
+    """
+    spent: dict[str, float] = {}
+    processes = blocks = 0.0
+    for launch in launches:
+        processes += launch.wall_seconds
+        blocks += sum(block.seconds for block in launch.blocks)
+        for phase in launch.phases:
+            spent[phase.phase] = spent.get(phase.phase, 0.0) + phase.seconds
+    inside = sum(spent.values())
+    spent |= {
+        "process": processes - inside,
+        "judge": course.judge_seconds,
+        "supervisor": course.total_seconds - processes - course.judge_seconds,
+    }
+    ordered = {"total": course.total_seconds, "blocks": blocks, **spent}
+    return {name: decimal_string(seconds, digits=4) for name, seconds in ordered.items()}
+
+
+def _unit(launches: Iterable[LaunchRecord]) -> str:
+    named = (unit for launch in launches if isinstance(unit := launch.facts.get("unit"), str) and unit)
+    return next(named, "step")[:63]
+
+
+def _positive(value: object) -> float | None:
+    """A fact that is a number to calculate with; launches may report anything."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
+        return float(value)
+    return None

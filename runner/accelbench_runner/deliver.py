@@ -1,0 +1,168 @@
+"""What leaves the supervisor: the lines of its log, within a budget, and the headline.
+
+The log stays under 4 MiB whatever a launch prints and however many rounds there are. Each kind of line has a share of
+its own, so that a flood of one never costs another: a result always has room, so has a checkpoint after every round
+that a run may ask for. What finds no room is left out, and said to be.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from accelbench.delivery import (
+    DocumentKind,
+    Event,
+    Headline,
+    PhaseReached,
+    digest_of,
+    encode_document,
+    encode_event,
+)
+from accelbench_runner.children import Channel
+
+KIB = 1024
+MAXIMUM_OUTPUT_BYTES_PER_LAUNCH = 16 * KIB
+MAXIMUM_OUTPUT_LINE_BYTES = 2 * KIB
+
+Share = Literal["output", "phase", "progress", "launch", "checkpoint", "result", "notice"]
+
+SHARES: dict[Share, int] = {
+    "output": 256 * KIB,
+    "phase": 128 * KIB,
+    "progress": 512 * KIB,
+    "launch": 1344 * KIB,
+    "checkpoint": 1728 * KIB,  # 50 rounds of 32 KiB that hardly compress
+    "result": 96 * KIB,
+    "notice": 32 * KIB,
+}
+"""Together `MAXIMUM_LOG_BYTES`."""
+
+_WHAT: dict[Share, str] = {
+    "output": "lines that launches printed",
+    "phase": "phases reached",
+    "progress": "progress events",
+    "launch": "block series of launches",
+    "checkpoint": "checkpoints",
+    "result": "results",
+    "notice": "notices",
+}
+
+
+class LogWriter:
+    """Writes lines to the container's log, each within the share of its kind."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._used: dict[Share, int] = dict.fromkeys(SHARES, 0)
+        self._left_out: dict[Share, int] = {}
+
+    def event(self, event: Event) -> None:
+        """Progress, for whoever watches."""
+        self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
+
+    def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
+        """A document, whole or not at all; returns its digest."""
+        self._write(kind, list(encode_document(kind, identifier, text)))
+        return digest_of(text)
+
+    def notice(self, text: str) -> None:
+        """A line of the supervisor's own, for people."""
+        self._write("notice", [f"accelbench: {printable(text)}"[:MAXIMUM_OUTPUT_LINE_BYTES]])
+
+    def output(self, line: str) -> None:
+        """A line that a launch printed, marked as such by its prefix."""
+        self._write("output", [line])
+
+    def left_out(self) -> tuple[str, ...]:
+        """What found no room, for the result's notes."""
+        return tuple(
+            f"{count} {_WHAT[share]} left out of the log: their share of {SHARES[share] // KIB} KiB is used up"
+            for share, count in self._left_out.items()
+        )
+
+    def _write(self, share: Share, lines: Sequence[str]) -> None:
+        data = "".join(f"{line}\n" for line in lines).encode()
+        if self._used[share] + len(data) > SHARES[share]:
+            first = share not in self._left_out
+            self._left_out[share] = self._left_out.get(share, 0) + 1
+            if first and share != "notice":
+                self.notice(f"{_WHAT[share]} from here on left out: their share of the log is used up")
+            return
+        self._used[share] += len(data)
+        self._stream.write(data)
+        self._stream.flush()
+
+
+class OutputForwarder:
+    """Passes on what one launch prints: whole lines under its name, at most 16 KiB, and how much it was."""
+
+    def __init__(self, log: LogWriter, label: str) -> None:
+        self._log = log
+        self._label = label
+        self._unfinished: dict[Channel, bytes] = {}
+        self._forwarded = 0
+        self._dropped = 0
+
+    def __call__(self, channel: Channel, data: bytes) -> None:
+        """`data` was printed."""
+        if self._forwarded >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
+            self._dropped += len(data)
+            return
+        *lines, rest = (self._unfinished.get(channel, b"") + data).split(b"\n")
+        if len(rest) > MAXIMUM_OUTPUT_LINE_BYTES:
+            lines, rest = [*lines, rest], b""
+        self._unfinished[channel] = rest
+        for line in lines:
+            self._forward(channel, line)
+
+    def finish(self) -> None:
+        """The launch is over: what has no line end is a line too."""
+        for channel, rest in self._unfinished.items():
+            if rest:
+                self._forward(channel, rest)
+        if self._dropped:
+            self._log.notice(f"{self._label} printed {self._dropped} bytes more, which are left out")
+
+    def _forward(self, channel: Channel, line: bytes) -> None:
+        kept = line[:MAXIMUM_OUTPUT_LINE_BYTES]
+        self._dropped += len(line) - len(kept)
+        if self._forwarded + len(kept) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
+            self._forwarded = MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
+            self._dropped += len(kept)
+            return
+        self._forwarded += len(kept) + 1
+        text = printable(kept.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
+        self._log.output(f"[{self._label} {channel}] {text}")
+
+
+def printable(text: str) -> str:
+    """`text` on one line and without control characters, so that no reader takes a part of it for a line of ours."""
+    return "".join(
+        character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in text
+    )
+
+
+class TerminationMessage:
+    """The headline's file: a bind mount of one file, so it is rewritten in place and never renamed."""
+
+    def __init__(self, path: Path | None, *, complain: Callable[[str], None]) -> None:
+        self._path = path
+        self._complain = complain
+
+    def write(self, headline: Headline) -> None:
+        """Replace the content; at every moment the file holds one whole headline, old or new."""
+        if self._path is None:
+            return
+        data = headline.to_message().encode()
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                # JSON allows spaces at its end, so that the longer old content never shows behind the new.
+                os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
+                os.ftruncate(descriptor, len(data))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._complain(f"the termination message {self._path} cannot be written: {error.strerror}")
+            self._path = None

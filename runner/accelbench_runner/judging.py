@@ -1,0 +1,90 @@
+"""Asking the judge: a short-lived child between rounds, because it needs numpy and scipy and this process must not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from accelbench.api.case import Case
+from accelbench_runner.children import Channel, Interruption, run_child
+from accelbench_runner.deliver import LogWriter, OutputForwarder
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+
+MAXIMUM_ASSESSMENT_BYTES = 4 * 1024 * 1024
+TAIL_BYTES = 2 * 1024
+
+
+class JudgeError(Exception):
+    """The judge gave no assessment: a fault of accelbench, of no variant."""
+
+
+class _Answer:
+    """What the judge writes: the assessment, and on standard error why there is none."""
+
+    def __init__(self, forward: OutputForwarder) -> None:
+        self.stdout = b""
+        self.stderr_tail = b""
+        self._forward = forward
+
+    def received(self, channel: Channel, data: bytes) -> None:
+        if channel == "stdout":
+            self.stdout += data
+        else:
+            self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
+            self._forward(channel, data)
+
+    def closed(self, channel: Channel) -> None:
+        pass
+
+    def patience(self) -> float | None:
+        return 0.0 if len(self.stdout) > MAXIMUM_ASSESSMENT_BYTES else None
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How the judge is reached."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    directory: Path
+    """Kept between rounds."""
+    interruption: Interruption
+    log: LogWriter
+
+    def assess(
+        self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
+    ) -> Assessment | None:
+        """What it makes of the rounds so far; None when interrupted; raises JudgeError."""
+        request = JudgeRequest(
+            case=case,
+            launches=tuple(launches),
+            outputs={key: str(directory) for key, directory in outputs.items()},
+            directory=str(self.directory),
+        )
+        request_file = self.directory / "request.json"
+        request_file.write_text(request.to_json())
+        forward = OutputForwarder(self.log, "judge")
+        answer = _Answer(forward)
+        ending = run_child(
+            self.command,
+            request=request_file,
+            environment={**self.environment, "TMPDIR": str(self.directory), "HOME": str(self.directory)},
+            limit_seconds=limit_seconds,
+            listener=answer,
+            interruption=self.interruption,
+        )
+        forward.finish()
+        if self.interruption.signal is not None:
+            return None
+        if ending.by_us == "limit":
+            raise JudgeError(f"the judge had not finished after {limit_seconds:.0f} s")
+        if ending.status != 0:
+            lines = answer.stderr_tail.decode(errors="replace").strip().splitlines()
+            raise JudgeError(
+                f"the judge ended with status {ending.status}: {lines[-1] if lines else 'it said nothing'}"
+            )
+        try:
+            return Assessment.model_validate_json(answer.stdout)
+        except ValidationError as error:
+            raise JudgeError(f"the judge's answer cannot be read: {error}") from error
