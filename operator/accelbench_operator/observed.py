@@ -157,11 +157,11 @@ def summarize(result: Result, *, namespace: str, name: str, not_met: tuple[str, 
             VariantSummary(
                 name=variant.name,
                 framework=variant.use.partition("/")[0],
-                seconds=_number(variant.seconds and variant.seconds.median_seconds),
+                seconds=_number(variant.seconds.median_seconds if variant.seconds else None),
                 phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
                 flops_per_second=_number(variant.flops_per_second),
                 peak_memory_bytes=variant.peak_memory_bytes,
-                failure=variant.failure and variant.failure.reason,
+                failure=variant.failure.reason if variant.failure else None,
             )
             for variant in result.variants
         ),

@@ -1,0 +1,58 @@
+"""Can this run be run? A manifest becomes a plan, or the problems that its author has to solve."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from accelbench.api.case import Case
+from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
+from accelbench.api.run import BenchmarkRun
+from accelbench.catalogue import check_run
+from accelbench.plan.cases import TooManyCasesError, plan_cases
+from accelbench.problem import Problem
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An accepted run: its cases in order, and the nodes that they need."""
+
+    run: BenchmarkRun
+    cases: tuple[Case, ...]
+    profile: Profile
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A run that cannot be run, and why."""
+
+    problems: tuple[Problem, ...]
+
+    @property
+    def message(self) -> str:
+        """Every problem, in one line."""
+        return "; ".join(str(problem) for problem in self.problems)
+
+
+def accept(manifest: Mapping[str, Any], profiles: Profiles) -> Plan | Refused:
+    """The plan of a BenchmarkRun as the API server gives it, or what is wrong with it; never raises for its content."""
+    try:
+        # The status is the operator's own and read apart: damage to it is no reason to refuse the spec.
+        run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
+        problems = check_run(run)
+        if problems:
+            return Refused(problems)
+        profile = profiles.get(run.spec.accelerator.profile)
+        return Plan(run, plan_cases(run, profile.platform), profile)
+    except UnknownProfileError as error:
+        return Refused((Problem("spec.accelerator.profile", str(error)),))
+    except TooManyCasesError as error:
+        return Refused((Problem("", str(error)),))
+    except ValidationError as error:
+        return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    return "".join(parts).removeprefix(".")

@@ -1,0 +1,86 @@
+"""Where an attempt at a case stands, read off its Job and its pod: pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+
+from accelbench.api.run import Attempt
+from accelbench_operator.accept import Plan
+from accelbench_operator.failure import Loss, node_lost, start_deadline_exceeded
+from accelbench_operator.job import pod_deadline_seconds
+from accelbench_operator.observed import ObservedJob, ObservedPod
+from accelbench_operator.pending import explain_pending
+from accelbench_operator.snapshot import Summary
+
+END_GRACE = timedelta(seconds=120)
+"""How long a pod may stay after its deadline or its deletion before its node counts as lost."""
+
+DEFAULT_START_DEADLINE = timedelta(days=1)
+"""Without a start deadline of its own a case waits so long for a node; then the run finishes and says so."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the cluster holds of one run."""
+
+    jobs: Mapping[str, ObservedJob] = field(default_factory=dict)
+    """By name."""
+    pods: Mapping[str, ObservedPod] = field(default_factory=dict)
+    """By their Job's name, the newest of each."""
+    results: Mapping[str, Summary] = field(default_factory=dict)
+    """By case."""
+    losses: Mapping[str, Loss] = field(default_factory=dict)
+    """By Job name: what looking for a result in vain has shown."""
+
+
+class Place(Enum):
+    """How far an attempt has come."""
+
+    RECORDED = "its Job is not there yet"
+    WAITING = "its container does not run yet"
+    RUNNING = "its container runs"
+    OVER = "it ended, and its result is not stored yet"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an attempt stands, until when that can last, and why it is lost where it is."""
+
+    place: Place
+    until: datetime | None = None
+    loss: Loss | None = None
+    pending: str = ""
+    """Why it waits, while it does."""
+
+
+def standing(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> Standing:
+    """Where an attempt in flight stands at `now`; a loss that looking into its pod has shown comes first."""
+    job, pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
+    if loss := observed.losses.get(attempt.job):
+        return Standing(Place.OVER, loss=loss)
+    if (job is None and attempt.job_uid) or (job and job.ended) or (pod and pod.is_over):
+        return Standing(Place.OVER)
+    if (pod and pod.running) or (pod and pod.deleted):
+        return _running(pod, plan, now)
+    return _waiting(attempt, job, pod, plan, now)
+
+
+def _running(pod: ObservedPod, plan: Plan, now: datetime) -> Standing:
+    seconds = pod_deadline_seconds(plan.run.spec.measurement.time_limit_seconds)
+    until = (pod.accepted or pod.running or pod.created) + timedelta(seconds=seconds) + END_GRACE
+    if pod.deleted:
+        until = min(until, pod.deleted + END_GRACE)
+    return Standing(Place.RUNNING, until, node_lost(pod) if now >= until else None)
+
+
+def _waiting(attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, now: datetime) -> Standing:
+    place = Place.WAITING if job else Place.RECORDED
+    pending = explain_pending(job, pod, plan.profile)
+    if job and job.suspended:
+        return Standing(place, pending=pending)
+    seconds = plan.run.spec.run_policy.start_deadline_seconds
+    patience = timedelta(seconds=seconds) if seconds else DEFAULT_START_DEADLINE
+    since = (job.started or job.created) if job else datetime.fromisoformat(attempt.started)
+    loss = start_deadline_exceeded(pending, patience) if now >= since + patience else None
+    return Standing(place, since + patience, loss, pending)

@@ -1,0 +1,261 @@
+"""What happens next with a run: a pure function of what is wanted, what was recorded, what is there, and the time.
+
+It knows no API: `apply` does what it says, and may be killed between any two calls. That holds together because
+
+- an attempt is recorded in the status before its Job is created, under a name that only it can have;
+- a Job that no attempt in flight names is deleted, unless it ended and its log may still be wanted;
+- every wait has an end: `requeue_at` is when to look again even if nothing is heard until then.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from accelbench.api.run import Attempt, BenchmarkRunStatus
+from accelbench.plan.names import attempt_name
+from accelbench_operator.accept import Plan, Refused
+from accelbench_operator.attempts import Observed, Place, Standing, standing
+from accelbench_operator.failure import START_DEADLINE_EXCEEDED, SUSPENDED, Loss, detail_of, reason_of
+from accelbench_operator.job import pod_deadline_seconds
+from accelbench_operator.status import Progress, Stop, finished_at, progress_status, refused_status, timestamp
+
+SLACK = timedelta(minutes=10)
+"""On top of the derived deadline of a run: for what lies between two cases."""
+
+
+@dataclass(frozen=True)
+class CreateJob:
+    """Create the Job of this attempt, unless its case has a result."""
+
+    case: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Find out how this attempt ended: store its result, or learn why there is none.
+
+    With `last` there is no other attempt to come, so an incomplete result is better than none.
+    """
+
+    attempt: Attempt
+    last: bool
+
+
+@dataclass(frozen=True)
+class DeleteJob:
+    """Delete exactly this Job; with `result`, only once that BenchmarkResult is confirmed to be stored."""
+
+    name: str
+    uid: str
+    result: str | None = None
+
+
+@dataclass(frozen=True)
+class DeleteRun:
+    """Its time to live is over."""
+
+
+Action = CreateJob | Collect | DeleteJob | DeleteRun
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The status to write first, then what to do, in order, and when to look again at the latest."""
+
+    status: BenchmarkRunStatus
+    actions: tuple[Action, ...] = ()
+    requeue_at: datetime | None = None
+
+
+def decide(
+    plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, now: datetime, generation: int
+) -> Decision:
+    """What happens next; `status` is the run's as the API server has it now, never older than any of its Jobs."""
+    if finished := finished_at(status):
+        seen = status.model_copy(update={"observed_generation": generation})
+        return _after_the_end(plan, seen, observed, finished, now)
+    if isinstance(plan, Refused):
+        ended = refused_status(plan.message, status, now, generation)
+        return _after_the_end(plan, ended, observed, now, now)
+    return _under_way(plan, status, observed, now)
+
+
+def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> Decision:
+    policy = plan.run.spec.run_policy
+    places = {
+        attempt.case: standing(attempt, plan, observed, now)
+        for attempt in status.attempts
+        if _in_flight(attempt) and attempt.case not in observed.results
+    }
+    running = any(place.place is Place.RUNNING and place.loss is None for place in places.values())
+    status = _clock(status, running, now)
+    active_until = _active_until(plan, status)
+    stop = _stop(plan, status, now) or _start_stop(status.attempts)
+    attempts = {
+        attempt.case: _advance(attempt, places.get(attempt.case), plan, observed, stop, now)
+        for attempt in status.attempts
+    }
+    stop = stop or _start_stop(attempts.values())
+    if stop is None and not policy.suspend:
+        attempts |= _start(plan, attempts, observed, now)
+    moved = tuple(attempts[case.name] for case in plan.cases if case.name in attempts)
+    pending = next((place.pending for place in places.values() if place.pending), "")
+    progress = Progress(moved, observed.results, now, stop, running, pending)
+    new = progress_status(plan, status, progress)
+    return Decision(
+        new,
+        (*_actions(plan, moved, observed, places, stop), *_superfluous(moved, observed)),
+        _earliest(active_until if running else None, *(place.until for place in places.values())),
+    )
+
+
+def _in_flight(attempt: Attempt) -> bool:
+    return bool(attempt.job) and not attempt.finished
+
+
+def _advance(
+    attempt: Attempt, place: Standing | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
+) -> Attempt:
+    """The attempt as it is to be recorded: settled, replaced by the next one, discarded, or as it was."""
+    if attempt.case in observed.results:
+        return attempt.model_copy(update={"finished": True, "failure": None})
+    if place is None:
+        return attempt
+    if place.loss:
+        return _after_loss(attempt, place.loss, plan, stop, now)
+    if place.place is not Place.OVER and stop and stop.discards:
+        return _settled(attempt, f"{stop.reason}: the case in flight was discarded")
+    if place.place is not Place.OVER and plan.run.spec.run_policy.suspend:
+        return _set_aside(attempt, f"{SUSPENDED}: the case in flight was discarded; it starts again on resume")
+    job = observed.jobs.get(attempt.job)
+    return attempt.model_copy(update={"job_uid": job.key.uid}) if job else attempt
+
+
+def _after_loss(attempt: Attempt, loss: Loss, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
+    policy = plan.run.spec.run_policy
+    if stop or not loss.infrastructure or attempt.retries >= policy.infrastructure_retries:
+        return _settled(attempt, str(loss))
+    counted = attempt.model_copy(update={"retries": attempt.retries + 1, "failure": str(loss)})
+    return _set_aside(counted, str(loss)) if policy.suspend else _next(counted, plan, now)
+
+
+def _settled(attempt: Attempt, failure: str) -> Attempt:
+    return attempt.model_copy(update={"finished": True, "failure": failure})
+
+
+def _set_aside(attempt: Attempt, failure: str) -> Attempt:
+    return attempt.model_copy(update={"job": "", "job_uid": None, "failure": failure})
+
+
+def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
+    number = attempt.number + 1
+    metadata = plan.run.metadata
+    job = attempt_name(metadata.name, metadata.uid, attempt.case, number)
+    return attempt.model_copy(update={"number": number, "job": job, "job_uid": None, "started": timestamp(now)})
+
+
+def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: datetime) -> dict[str, Attempt]:
+    """Attempts at the next cases in order, as many as there is room for."""
+    room = plan.run.spec.run_policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
+    metadata = plan.run.metadata
+    started: dict[str, Attempt] = {}
+    for case in plan.cases:
+        if len(started) >= room:
+            break
+        known = attempts.get(case.name)
+        if case.name in observed.results or (known and (known.job or known.finished)):
+            continue
+        job = attempt_name(metadata.name, metadata.uid, case.name, 1)
+        first = Attempt(case=case.name, number=1, job=job, started=timestamp(now))
+        started[case.name] = _next(known, plan, now) if known else first
+    return started
+
+
+def _actions(
+    plan: Plan, attempts: tuple[Attempt, ...], observed: Observed, places: dict[str, Standing], stop: Stop | None
+) -> tuple[Action, ...]:
+    retries = plan.run.spec.run_policy.infrastructure_retries
+    actions: list[Action] = []
+    for attempt in attempts:
+        if not _in_flight(attempt):
+            continue
+        place = places.get(attempt.case)
+        if place and place.place is Place.OVER and place.loss is None:
+            actions.append(Collect(attempt, last=stop is not None or attempt.retries >= retries))
+        elif attempt.job not in observed.jobs and attempt.job_uid is None:
+            actions.append(CreateJob(attempt.case, attempt.number))
+    return tuple(actions)
+
+
+def _superfluous(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
+    """Jobs that have served, and Jobs still going that no attempt in flight names; an ended one keeps its log."""
+    wanted = {attempt.job for attempt in attempts if _in_flight(attempt)}
+    deletions = []
+    for job in observed.jobs.values():
+        if result := observed.results.get(job.case):
+            deletions.append(DeleteJob(job.key.name, job.key.uid, result.name))
+        elif job.key.name not in wanted and not job.ended:
+            deletions.append(DeleteJob(job.key.name, job.key.uid))
+    return tuple(deletions)
+
+
+def _after_the_end(
+    plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finished: datetime, now: datetime
+) -> Decision:
+    """A finished run stays as it is; what is left is to clean up, and to go when its time is over."""
+    leftovers = _superfluous((), observed)
+    ttl = plan.run.spec.run_policy.ttl_seconds_after_finished if isinstance(plan, Plan) else None
+    if ttl is None:
+        return Decision(status, leftovers)
+    until = finished + timedelta(seconds=ttl)
+    return Decision(status, (*leftovers, DeleteRun()) if now >= until else leftovers, until if now < until else None)
+
+
+def _clock(status: BenchmarkRunStatus, running: bool, now: datetime) -> BenchmarkRunStatus:
+    """Start or stop the run's active time: it runs while a case does, not while all of them wait."""
+    if running and status.active_since is None:
+        return status.model_copy(update={"active_since": timestamp(now)})
+    if not running and status.active_since is not None:
+        elapsed = now - datetime.fromisoformat(status.active_since)
+        seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
+        return status.model_copy(update={"active_since": None, "active_seconds": seconds})
+    return status
+
+
+def _active_limit(plan: Plan) -> timedelta:
+    spec = plan.run.spec
+    if (seconds := spec.run_policy.active_deadline_seconds) is not None:
+        return timedelta(seconds=seconds)
+    turns = -(-len(plan.cases) // spec.run_policy.parallelism) * (1 + spec.run_policy.infrastructure_retries)
+    return turns * timedelta(seconds=pod_deadline_seconds(spec.measurement.time_limit_seconds)) + SLACK
+
+
+def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
+    """When a run that stays active will have been so for too long; None while it is not active."""
+    if status.active_since is None:
+        return None
+    return datetime.fromisoformat(status.active_since) + _active_limit(plan) - timedelta(seconds=status.active_seconds)
+
+
+def _stop(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
+    if plan.run.spec.run_policy.cancel:
+        return Stop("Cancelled", "the run was cancelled; results that were stored are kept", discards=True)
+    until = _active_until(plan, status)
+    spent = timedelta(seconds=status.active_seconds) >= _active_limit(plan)
+    if spent or (until and now >= until):
+        message = "the run was active for longer than its deadline; raise runPolicy.activeDeadlineSeconds"
+        return Stop("ActiveDeadlineExceeded", message, discards=True)
+    return None
+
+
+def _start_stop(attempts: Iterable[Attempt]) -> Stop | None:
+    """Where one case found no node in time, the next would wait as long in vain."""
+    late = next((attempt for attempt in attempts if reason_of(attempt.failure) == START_DEADLINE_EXCEEDED), None)
+    if late is None:
+        return None
+    return Stop(START_DEADLINE_EXCEEDED, f"case {late.case}: {detail_of(late.failure)}", discards=False)
+
+
+def _earliest(*times: datetime | None) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)

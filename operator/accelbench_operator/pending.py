@@ -1,0 +1,56 @@
+"""Why is my run pending: what a case's Job or pod waits for, and what to do about it."""
+
+import re
+
+from accelbench.api.profiles import Profile
+from accelbench_operator.observed import ObservedJob, ObservedPod
+
+IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+CONFIGURATION_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
+
+
+def explain_pending(job: ObservedJob | None, pod: ObservedPod | None, profile: Profile) -> str:
+    """One sentence for a case whose container does not run yet."""
+    if job is None:
+        return "Its Job is being created."
+    if job.suspended:
+        return f"Job {job.key.name} waits in its queue: see its Workload (kubectl get workloads)."
+    if pod is None:
+        return (
+            f"Job {job.key.name} has no pod yet: where that lasts, a quota or an admission webhook refuses it; "
+            f"kubectl describe job {job.key.name} says which."
+        )
+    return _explain_pod(pod, profile)
+
+
+def _explain_pod(pod: ObservedPod, profile: Profile) -> str:
+    reason, _, message = pod.waiting.partition(": ")
+    if reason == "Unschedulable":
+        return f"No node takes the pod: {message.rstrip('.')}. {_scheduling_remedy(message, profile)}"
+    if reason == "SchedulingGated":
+        return f"Pod {pod.key.name} is held by a scheduling gate: {message}."
+    if reason in IMAGE_REASONS:
+        return f"The image cannot be pulled ({reason}: {message}). See the image's name and spec.imagePullSecrets."
+    if reason in CONFIGURATION_REASONS:
+        return f"The container cannot be made ({reason}: {message}). See what spec.podTemplate refers to."
+    if reason in PREPARING_REASONS or not reason:
+        return "The node prepares the pod: images of both frameworks are large, a first pull takes minutes."
+    return f"The pod waits: {pod.waiting}."
+
+
+def _scheduling_remedy(message: str, profile: Profile) -> str:
+    lacking = re.findall(r"Insufficient ([a-z0-9./-]+)", message)
+    if profile.resource and profile.resource in lacking:
+        return (
+            f"Profile {profile.name} asks for {profile.resource}: all of it is in use, or no node offers it; "
+            "wait, add a node, or install its device plugin."
+        )
+    if lacking:
+        return f"Profile {profile.name} asks for {profile.cpu} cpu and {profile.memory}: free some, or ask for less."
+    if "node affinity" in message or "node selector" in message or "nodeSelector" in message:
+        selector = ", ".join(f"{key}={value}" for key, value in profile.node_selector.items())
+        return f"Profile {profile.name} selects nodes by {selector or 'nothing'}, spec.podTemplate may add to that."
+    if "untolerated taint" in message:
+        return f"Profile {profile.name} does not tolerate that taint: add a toleration to it or to spec.podTemplate."
+    return "See kubectl describe pod."

@@ -1,0 +1,249 @@
+"""The run's status, derived from attempts and results alone, so that a restarted operator shows what it showed before.
+
+Nothing in it depends on the time it is looked at: what does not change is not written again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from accelbench.api.run import Attempt, BenchmarkRunStatus, CaseCounts, Condition, Headline
+from accelbench.report import figures
+from accelbench_operator.accept import Plan
+from accelbench_operator.snapshot import ComparisonSummary, Summary
+
+MAXIMUM_COMPARISONS = 64
+MAXIMUM_HEADLINE = 160
+MAXIMUM_MESSAGE = 2048
+NAMED_CASES = 3
+"""How many cases a message names before it says how many more there are."""
+
+Truth = Literal["True", "False", "Unknown"]
+ConditionType = Literal["Accepted", "Finished", "Succeeded"]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why no further case is started."""
+
+    reason: str
+    message: str
+    discards: bool
+    """Whether cases in flight are discarded as well."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the status is derived from."""
+
+    attempts: tuple[Attempt, ...]
+    results: Mapping[str, Summary]
+    now: datetime
+    stop: Stop | None
+    running: bool
+    pending: str
+    """Why the first case that waits does so; empty where none does."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A condition without its times."""
+
+    status: Truth
+    reason: str
+    message: str
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339, UTC, whole seconds, as `metav1.Time`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def finished_at(status: BenchmarkRunStatus) -> datetime | None:
+    """When the run finished, for good; None while it has not."""
+    for condition in status.conditions:
+        if condition.type == "Finished" and condition.status == "True":
+            return datetime.fromisoformat(status.finished or condition.last_transition_time)
+    return None
+
+
+def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
+    """The status of a run that cannot be run."""
+    findings: dict[ConditionType, Finding] = {
+        "Accepted": Finding("False", "InvalidSpec", message),
+        "Finished": Finding("True", "InvalidSpec", "nothing was run; correct the spec and apply it under another name"),
+        "Succeeded": Finding("False", "InvalidSpec", message),
+    }
+    return status.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": _conditions(findings, status, now, generation),
+            "phase": "InvalidSpec",
+            "headline": _cut(message, MAXIMUM_HEADLINE),
+            "finished": status.finished or timestamp(now),
+            "active_since": None,
+        }
+    )
+
+
+def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) -> BenchmarkRunStatus:
+    """The status of an accepted run."""
+    generation = plan.run.metadata.generation
+    settled = {attempt.case for attempt in progress.attempts if attempt.finished} | set(progress.results)
+    in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in settled]
+    done = len(settled) == len(plan.cases) or (progress.stop is not None and not in_flight)
+    succeeded = (
+        _success(plan, progress) if done else Finding("Unknown", "Unfinished", "not every case has a result yet")
+    )
+    finished = Finding("True", succeeded.reason, succeeded.message) if done else _unfinished(plan, progress, settled)
+    findings: dict[ConditionType, Finding] = {
+        "Accepted": Finding("True", "Accepted", f"{len(plan.cases)} cases on profile {plan.profile.name}"),
+        "Finished": finished,
+        "Succeeded": succeeded,
+    }
+    rows = [row for case in plan.cases if case.name in progress.results for row in _rows(progress.results[case.name])]
+    first = min((attempt.started for attempt in progress.attempts), default=None)
+    return status.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": _conditions(findings, status, progress.now, generation),
+            "phase": finished.reason,
+            "cases": CaseCounts(
+                total=len(plan.cases),
+                active=len(in_flight),
+                succeeded=len(progress.results),
+                failed=len(settled - set(progress.results)),
+            ),
+            "headline": _headline(plan, progress),
+            "started": status.started or first,
+            "finished": timestamp(progress.now) if done else None,
+            "attempts": progress.attempts,
+            "comparisons": tuple(rows[:MAXIMUM_COMPARISONS]),
+            "comparisons_omitted": max(0, len(rows) - MAXIMUM_COMPARISONS),
+        }
+    )
+
+
+def _unfinished(plan: Plan, progress: Progress, settled: set[str]) -> Finding:
+    count = f"{len(settled)} of {len(plan.cases)} cases done"
+    if plan.run.spec.run_policy.suspend:
+        return Finding("False", "Suspended", f"{count}; runPolicy.suspend: false resumes it")
+    if progress.running:
+        return Finding("False", "Running", count)
+    return Finding("False", "Queued", f"{count}. {progress.pending}".rstrip(". ") + ".")
+
+
+def _success(plan: Plan, progress: Progress) -> Finding:
+    """The one reason that tells most: what stopped the run, what was lost, what was wrong with what was measured."""
+    results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
+    if progress.stop and len(results) < len(plan.cases):
+        return Finding("False", progress.stop.reason, progress.stop.message)
+    for reason, sentences in _shortcomings(progress.attempts, results):
+        if sentences:
+            return Finding("False", reason, _some(sentences))
+    return Finding("True", "Succeeded", "every case has a valid result, and every expectation is met")
+
+
+def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterable[tuple[str, list[str]]]:
+    yield "CaseFailed", [f"{attempt.case}: {attempt.failure}" for attempt in attempts if is_lost(attempt)]
+    yield (
+        "VariantFailed",
+        [
+            f"{result.case}: {variant.name} {variant.failure}; BenchmarkResult {result.name} says why"
+            for result in results
+            for variant in result.variants
+            if variant.failure
+        ],
+    )
+    yield (
+        "Incomplete",
+        [
+            f"{result.case}: measured in part, see BenchmarkResult {result.name}"
+            for result in results
+            if not result.complete
+        ],
+    )
+    yield (
+        "InvalidMeasurement",
+        [f"{result.case}: {', '.join(result.failed_checks)} failed" for result in results if not result.valid],
+    )
+    yield "ExpectationNotMet", [f"{result.case}: {sentence}" for result in results for sentence in result.not_met]
+
+
+def is_lost(attempt: Attempt) -> bool:
+    """The case ended without a result."""
+    return attempt.finished and attempt.failure is not None
+
+
+def _rows(result: Summary) -> Iterable[Headline]:
+    for comparison in result.comparisons:
+        yield Headline(
+            case=result.case,
+            variant=comparison.variant,
+            verdict=_verdict(comparison),
+            speedup=None if comparison.speedup is None else figures.speedup(comparison.speedup),
+            interval=_interval(comparison),
+            rounds=comparison.rounds,
+            result=result.name,
+        )
+
+
+def _verdict(comparison: ComparisonSummary) -> str:
+    return comparison.verdict or ("invalid" if comparison.invalid else "none")
+
+
+def _interval(comparison: ComparisonSummary) -> str | None:
+    if comparison.lower is None or comparison.upper is None:
+        return None
+    return figures.interval(comparison.lower, comparison.upper)
+
+
+def _headline(plan: Plan, progress: Progress) -> str:
+    """One case: its comparisons in words. Several: how often each variant got which verdict, and its speedups."""
+    results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
+    by_variant: dict[str, list[ComparisonSummary]] = {}
+    for result in results:
+        for comparison in result.comparisons:
+            by_variant.setdefault(comparison.variant, []).append(comparison)
+    return _cut("; ".join(f"{name} {_tendency(found)}" for name, found in by_variant.items()), MAXIMUM_HEADLINE)
+
+
+def _tendency(comparisons: list[ComparisonSummary]) -> str:
+    if len(comparisons) == 1:
+        only = comparisons[0]
+        speedup = "" if only.speedup is None else f" {figures.speedup(only.speedup)} ({_interval(only)})"
+        return f"{_verdict(only)}{speedup}"
+    verdicts = [_verdict(comparison) for comparison in comparisons]
+    counted = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
+    speedups = [comparison.speedup for comparison in comparisons if comparison.speedup is not None]
+    spread = f" ({figures.interval(min(speedups), max(speedups))})" if speedups else ""
+    return f"{counted} of {len(comparisons)}{spread}"
+
+
+def _conditions(
+    findings: Mapping[ConditionType, Finding], status: BenchmarkRunStatus, now: datetime, generation: int
+) -> tuple[Condition, ...]:
+    before = {condition.type: condition for condition in status.conditions}
+    return tuple(
+        Condition(
+            type=kind,
+            status=finding.status,
+            reason=finding.reason,
+            message=_cut(finding.message, MAXIMUM_MESSAGE),
+            last_transition_time=before[kind].last_transition_time
+            if kind in before and before[kind].status == finding.status
+            else timestamp(now),
+            observed_generation=generation,
+        )
+        for kind, finding in findings.items()
+    )
+
+
+def _some(sentences: list[str]) -> str:
+    named = "; ".join(sentences[:NAMED_CASES])
+    return named if len(sentences) <= NAMED_CASES else f"{named}; and {len(sentences) - NAMED_CASES} more"
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
