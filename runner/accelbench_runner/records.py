@@ -4,7 +4,9 @@ The judge is a short-lived child (`python -m accelbench_runner.judge`): it impor
 supervisor need not. It reads a `JudgeRequest` from standard input and writes an `Assessment` to standard output.
 """
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from accelbench.api.case import Case
 from accelbench.api.result import Certificate, Comparison, Failure, Phase, StopReason
@@ -14,8 +16,8 @@ from accelbench.document import Document
 class BlockRecord(Document):
     """One timed run of `steps` units between two synchronisations."""
 
-    steps: int
-    seconds: float
+    steps: Annotated[int, Field(ge=1)]
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class PhaseRecord(Document):

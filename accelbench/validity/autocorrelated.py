@@ -1,0 +1,38 @@
+"""Rounds do not follow each other: correlated ones carry less information than the interval thinks."""
+
+from collections.abc import Iterator
+
+from accelbench.stats.independence import FEWEST, correlation_limit, lag_one_correlation
+from accelbench.stats.interval import log_speedups
+from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
+from accelbench.validity.evidence import Evidence, launch_seconds
+
+
+def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    case = evidence.case
+    seconds = {
+        variant.name: {
+            launch.round: value for launch in evidence.of(variant.name) if (value := launch_seconds(launch)) is not None
+        }
+        for variant in case.variants
+    }
+    baseline = seconds.get(case.baseline, {})
+    for variant, times in seconds.items():
+        if variant == case.baseline:
+            continue
+        rounds = sorted(baseline.keys() & times.keys())
+        if len(rounds) < FEWEST:
+            yield variant, untested(f"cannot be told from {len(rounds)} rounds; it takes {FEWEST}")
+            continue
+        logs = log_speedups([baseline[number] for number in rounds], [times[number] for number in rounds])
+        correlation, limit = lag_one_correlation(logs), correlation_limit(len(logs))
+        reading = f"lag-1 correlation {correlation:.2f}, limit {limit:.2f} at {len(logs)} rounds"
+        yield variant, passed(reading) if correlation <= limit else failed(reading)
+
+
+CHECK = CaseCheck(
+    name="autocorrelated",
+    threshold=f"lag-1 correlation at most what independent rounds exceed in 1 % of cases, from {FEWEST} rounds on",
+    reason="at a lag-1 correlation of 0.7 an interval that says 95 % covers 58 %",
+    look=_look,
+)

@@ -1,0 +1,171 @@
+"""What validity checks look at: what each launch measured and said of itself.
+
+The runner's records have these shapes; they are spelled out here because `accelbench` does not know the runner. Facts
+come from a process that ran a user's code: they may be missing or garbage, and are read through `fact` alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints, TypeAdapter, ValidationError
+from pydantic.types import NonNegativeInt
+
+from accelbench.api.case import Case
+from accelbench.stats.summary import seconds_per_unit
+
+
+class Block(Protocol):
+    """One timed run of `steps` units between two synchronisations."""
+
+    @property
+    def steps(self) -> int:
+        """Units of work, at least one."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """How long they took together."""
+        ...
+
+
+class Parity(Protocol):
+    """A launch's outputs against the float64 reference."""
+
+    @property
+    def finite(self) -> bool:
+        """No NaN and no infinity, but those that the workload declares."""
+        ...
+
+    @property
+    def worst_ratio(self) -> float:
+        """The largest error over its tolerance."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """For people: where, how much, how much was allowed."""
+        ...
+
+
+class Launch(Protocol):
+    """One launch that measured what it was asked to."""
+
+    @property
+    def variant(self) -> str:
+        """The variant's name in the case."""
+        ...
+
+    @property
+    def round(self) -> int:
+        """The round it belongs to."""
+        ...
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """What it timed, in order."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What it read back, by name."""
+        ...
+
+    @property
+    def parity(self) -> Parity | None:
+        """None: its outputs were never compared."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A case and its launches that did not fail, in the order they were made."""
+
+    case: Case
+    launches: tuple[Launch, ...]
+
+    def of(self, variant: str) -> tuple[Launch, ...]:
+        """The launches of one variant."""
+        return tuple(launch for launch in self.launches if launch.variant == variant)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The variants that have launches, in the case's order."""
+        return tuple(variant.name for variant in self.case.variants if self.of(variant.name))
+
+
+def launch_seconds(launch: Launch) -> float | None:
+    """Seconds per unit: the median over blocks; None where nothing was timed."""
+    return seconds_per_unit((block.steps, block.seconds) for block in launch.blocks)
+
+
+class Fact(BaseModel):
+    """A fact with fields; those that no check reads are let through."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class Device(Fact):
+    """Where the output array lived after the run."""
+
+    platform: str
+    name: str
+
+
+class Threads(Fact):
+    """Threads asked for, processors the process may run on, and what the framework says it uses."""
+
+    requested: int
+    affinity: int
+    framework: int | None = None
+
+
+class Precision(Fact):
+    """The policy that was set and the type of the arrays, as read back."""
+
+    policy: str
+    dtype: str
+
+
+class Clock(Fact):
+    """The clock that blocks were timed with."""
+
+    resolution_seconds: FiniteFloat
+
+
+class Throttling(Fact):
+    """What the control group says of the launch's steady phase."""
+
+    periods: NonNegativeInt
+    """Periods in which the group was held back by its quota."""
+
+
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+T = TypeVar("T")
+MAXIMUM_CHARACTERS = 160
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A fact that is missing or is not what it should be."""
+
+    why: str
+
+
+def fact(launch: Launch, name: str, kind: type[T]) -> T | Unreadable:
+    """The fact `name` as a `kind`, or why it cannot be had."""
+    if name not in launch.facts:
+        return Unreadable(f"the launch did not report {name}")
+    try:
+        value: T = TypeAdapter(kind).validate_python(launch.facts[name], strict=True)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join([name, *map(str, problem["loc"])])
+        return Unreadable(clip(f"the launch reported {place} that cannot be read: {problem['msg']}"))
+    return value
+
+
+def clip(text: str) -> str:
+    """At most `MAXIMUM_CHARACTERS`: what a launch says must not fill the result."""
+    return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"

@@ -1,0 +1,19 @@
+"""No NaN and no infinity in the outputs, but those that the workload declares: special values change the time."""
+
+from accelbench.api.case import Case
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed
+from accelbench.validity.evidence import Launch
+
+
+def _look(_case: Case, launch: Launch) -> Finding:
+    if launch.parity is None:
+        return failed("its outputs were not looked at")
+    return passed("as the reference") if launch.parity.finite else failed(launch.parity.detail)
+
+
+CHECK = LaunchCheck(
+    name="non-finite",
+    threshold="NaN and infinity only where the workload declares them",
+    reason="arithmetic on special values can take another time, and says nothing about the workload",
+    look=_look,
+)

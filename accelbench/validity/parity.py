@@ -1,0 +1,23 @@
+"""Every variant computes the same thing: its outputs agree with the float64 reference."""
+
+from accelbench.api.case import Case
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed
+from accelbench.validity.evidence import Launch
+
+
+def _look(_case: Case, launch: Launch) -> Finding:
+    if launch.parity is None:
+        return failed("its outputs were not compared with the reference")
+    reading = f"{launch.parity.worst_ratio:.2g} of the tolerance; {launch.parity.detail}"
+    return passed(reading) if launch.parity.worst_ratio <= 1 else failed(reading)
+
+
+CHECK = LaunchCheck(
+    name="parity",
+    threshold="error at most the tolerance",
+    reason=(
+        "the tolerance is what the computation itself makes of one unit in the last place of its inputs, "
+        "times a factor for the roundings on the way: accelbench_runner.reference"
+    ),
+    look=_look,
+)

@@ -1,0 +1,34 @@
+"""The arithmetic is the one asked for: policy and type of the arrays, as read back."""
+
+from accelbench.api.case import Case
+from accelbench.api.case import Precision as Policy
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed
+from accelbench.validity.evidence import Launch, Precision, Unreadable, fact
+
+DTYPES: dict[Policy, str] = {
+    "float64": "float64",
+    "float32": "float32",
+    "tf32": "float32",  # TF32 is how products are computed; arrays stay float32
+    "bfloat16": "bfloat16",
+    "float16": "float16",
+}
+
+
+def _look(case: Case, launch: Launch) -> Finding:
+    asked = case.measurement.precision
+    precision = fact(launch, "precision", Precision)
+    if isinstance(precision, Unreadable):
+        return failed(precision)
+    if precision.policy != asked:
+        return failed(f"{precision.policy} was set, {asked} was asked for")
+    if precision.dtype != DTYPES[asked]:
+        return failed(f"arrays are {precision.dtype}, {asked} needs {DTYPES[asked]}")
+    return passed(f"{asked}, arrays {precision.dtype}")
+
+
+CHECK = LaunchCheck(
+    name="precision",
+    threshold="the policy asked for, read back",
+    reason="TF32 or bfloat16 on one side alone is several times faster",
+    look=_look,
+)

@@ -1,0 +1,30 @@
+"""Every launch of every variant began from the same bits."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from accelbench.validity.check import CaseCheck, Finding, failed, passed
+from accelbench.validity.evidence import Digest, Evidence, Unreadable, fact
+
+
+def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    digests: Counter[str] = Counter()
+    for launch in evidence.launches:
+        digest = fact(launch, "inputsDigest", Digest)
+        if isinstance(digest, Unreadable):
+            yield launch.variant, failed(f"round {launch.round}: {digest.why}")
+            return
+        digests[digest] += 1
+    if len(digests) > 1:
+        found = ", ".join(f"{digest[:12]} in {count} launches" for digest, count in digests.most_common())
+        yield None, failed(found)
+    for digest in digests if len(digests) == 1 else ():
+        yield None, passed(f"{digest[:12]} in all launches")
+
+
+CHECK = CaseCheck(
+    name="same-inputs",
+    threshold="one digest in all launches",
+    reason="weights and data decide how long an iteration takes and what is right",
+    look=_look,
+)

@@ -1,0 +1,25 @@
+"""Every launch had the same number of threads, the number it was asked to use."""
+
+from accelbench.api.case import Case
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed
+from accelbench.validity.evidence import Launch, Threads, Unreadable, fact
+
+
+def _look(_case: Case, launch: Launch) -> Finding:
+    threads = fact(launch, "threads", Threads)
+    if isinstance(threads, Unreadable):
+        return failed(threads)
+    asked = threads.requested
+    if threads.affinity != asked:
+        return failed(f"{asked} threads asked for, {threads.affinity} processors allowed")
+    if threads.framework not in {asked, None}:
+        return failed(f"{asked} threads asked for, the framework uses {threads.framework}")
+    return passed(f"{asked} threads")
+
+
+CHECK = LaunchCheck(
+    name="threads",
+    threshold="as many as asked for",
+    reason="one framework's default is all processors, another's half of them",
+    look=_look,
+)

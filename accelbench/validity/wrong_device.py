@@ -1,0 +1,33 @@
+"""The work was done where it was asked for: the output array's own device, read after the run."""
+
+from collections.abc import Iterator
+
+from accelbench.validity.check import CaseCheck, Finding, failed, passed
+from accelbench.validity.evidence import Device, Evidence, Unreadable, fact
+
+
+def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    asked = evidence.case.accelerator.platform
+    names: set[str] = set()
+    for variant in evidence.variants:
+        for launch in evidence.of(variant):
+            device = fact(launch, "device", Device)
+            if isinstance(device, Unreadable):
+                yield variant, failed(f"round {launch.round}: {device.why}")
+                break
+            names.add(device.name)
+            if device.platform != asked:
+                yield variant, failed(f"round {launch.round}: on {device.platform}, {asked} was asked for")
+                break
+        else:
+            yield variant, passed(f"on {asked}")
+    if len(names) > 1:
+        yield None, failed(f"launches ran on different devices: {', '.join(sorted(names))}")
+
+
+CHECK = CaseCheck(
+    name="wrong-device",
+    threshold="the platform asked for, one device model",
+    reason="frameworks fall back to the CPU without a word",
+    look=_look,
+)

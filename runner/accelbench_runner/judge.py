@@ -1,0 +1,237 @@
+"""The judge: a short-lived child that is shown all launches so far and says what they are worth.
+
+`python -m accelbench_runner.judge` reads a `JudgeRequest` from standard input and writes an `Assessment` to standard
+output. It is run after every round: parity is known after the first, and it decides when there are enough. It imports
+numpy and scipy.special, so that the supervisor need not.
+"""
+
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from accelbench.api.case import Case
+from accelbench.api.result import Certificate, Comparison, Failure, StopReason
+from accelbench.document import decimal_string
+from accelbench.stats.gap import find_gap
+from accelbench.stats.interval import Interval, log_speedups, student_interval
+from accelbench.stats.stopping import StoppingRule
+from accelbench.validity.certificate import certify
+from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds
+from accelbench.verdict import Clean, unclean, verdict_sentence
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading
+
+MAXIMUM_SENTENCE = 500
+
+
+def judge(request: JudgeRequest) -> Assessment:
+    """Parity of the new outputs, the certificate, the comparisons, and whether there are enough rounds."""
+    parity = read_parity(request)
+    launches = tuple(
+        launch.model_copy(update={"parity": parity.get(f"{launch.round}/{launch.variant}", launch.parity)})
+        for launch in request.launches
+    )
+    evidence = Evidence(case=request.case, launches=tuple(launch for launch in launches if launch.failure is None))
+    measured = Measured(request.case, launches, certify(evidence))
+    return Assessment(
+        parity=parity,
+        certificate=measured.certificate,
+        comparisons=tuple(measured.comparisons()),
+        rounds=len(measured.rounds),
+        stop=measured.stop(),
+    )
+
+
+def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
+    """A reading for each of the request's outputs; whatever goes wrong with one is its reading."""
+    from accelbench_runner.parity import compare, mismatch, read_outputs
+    from accelbench_runner.reference import reference
+
+    launches = {f"{launch.round}/{launch.variant}": launch for launch in request.launches}
+    readings: dict[str, ParityReading] = {}
+    for key, directory in request.outputs.items():
+        launch = launches.get(key)
+        units = fact(launch, "parityUnits", int) if launch else Unreadable(f"there is no launch {key}")
+        if isinstance(units, Unreadable):
+            readings[key] = mismatch(0, units.why)
+            continue
+        try:
+            outputs = read_outputs(Path(directory))
+        except Exception as error:  # noqa: BLE001 - a launch wrote the file, or did not
+            readings[key] = mismatch(units, f"its outputs cannot be read: {error!r}")
+            continue
+        try:
+            readings[key] = compare(outputs, reference(request.case, units, Path(request.directory)), units)
+        except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
+            readings[key] = mismatch(units, f"the reference cannot be computed: {error!r}")
+    return readings
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A case's launches with their certificate: what comparisons and the decision to stop are made from."""
+
+    case: Case
+    launches: tuple[LaunchRecord, ...]
+    certificate: Certificate
+
+    @cached_property
+    def rule(self) -> StoppingRule:
+        """How many rounds, how narrow, how sure."""
+        measurement = self.case.measurement
+        return StoppingRule(
+            rounds_min=measurement.rounds_min,
+            rounds_max=measurement.rounds_max,
+            target=float(measurement.target_relative_error),
+            confidence=float(measurement.confidence),
+            comparisons=self.case.comparisons_in_run,
+        )
+
+    @cached_property
+    def failures(self) -> Mapping[str, Failure]:
+        """The first failure of each variant that has one."""
+        found: dict[str, Failure] = {}
+        for launch in self.launches:
+            if launch.failure is not None:
+                found.setdefault(launch.variant, launch.failure)
+        return found
+
+    @cached_property
+    def rounds(self) -> tuple[int, ...]:
+        """The complete rounds: every variant was launched, or had failed before."""
+        launched = {(launch.round, launch.variant) for launch in self.launches}
+        return tuple(
+            number
+            for number in sorted({launch.round for launch in self.launches})
+            if all(
+                (number, variant.name) in launched
+                or (variant.name in self.failures and self.failures[variant.name].round < number)
+                for variant in self.case.variants
+            )
+        )
+
+    @cached_property
+    def seconds(self) -> Mapping[str, Mapping[int, float]]:
+        """By variant and complete round, seconds per unit."""
+        return {
+            variant.name: {
+                launch.round: value
+                for launch in self.launches
+                if launch.variant == variant.name and launch.round in self.rounds and launch.failure is None
+                if (value := launch_seconds(launch)) is not None
+            }
+            for variant in self.case.variants
+        }
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """Each variant but the baseline against it, in the case's order."""
+        for variant in self.case.variants:
+            if variant.name != self.case.baseline:
+                yield self._compare(variant.name)
+
+    def stop(self) -> StopReason | None:
+        """Why measuring may end now: nothing left to learn, learnt well enough, or as many rounds as allowed.
+
+        Comparisons decide where there are any. A single variant, or those that outlive their baseline, are measured
+        until their own times are known as well as a speedup would have been.
+        """
+        names = [variant.name for variant in self.case.variants]
+        sound = [name for name in names if name not in self.failures and not self.certificate.failed(name)]
+        if len(sound) < min(2, len(names)):
+            return "nothing-to-compare"
+        compared = [name for name in sound if name != self.case.baseline] if self.case.baseline in sound else []
+        intervals = (
+            [self._speedup(name) for name in compared] if compared else [self._own_times(name) for name in sound]
+        )
+        rounds = len(self.rounds)
+        if all(
+            interval is not None and self.rule.met(rounds=rounds, relative_half_width=interval.relative_half_width)
+            for interval in intervals
+        ):
+            return "target-met"
+        return "rounds-max" if rounds >= self.rule.rounds_max else None
+
+    def _pairs(self, variant: str) -> list[float]:
+        before, after = self.seconds[self.case.baseline], self.seconds[variant]
+        rounds = sorted(before.keys() & after.keys())
+        return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
+
+    def _speedup(self, variant: str) -> Interval | None:
+        return student_interval(self._pairs(variant), self.rule.nominal_alpha)
+
+    def _own_times(self, variant: str) -> Interval | None:
+        logs = [math.log(value) for value in self.seconds[variant].values()]
+        return student_interval(logs, self.rule.nominal_alpha)
+
+    def _compare(self, variant: str) -> Comparison:
+        baseline, rule = self.case.baseline, self.rule
+        pairs = self._pairs(variant)
+
+        def comparison(sentence: str, **found: Any) -> Comparison:
+            confidence = decimal_string(1 - rule.alpha)
+            return Comparison(
+                variant=variant,
+                baseline=baseline,
+                rounds=len(pairs),
+                confidence=confidence,
+                sentence=sentence,
+                **found,
+            )
+
+        for name in (variant, baseline):
+            if failure := self.failures.get(name):
+                return comparison(f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare.")
+        if names := unclean(self.certificate, variant, baseline):
+            return comparison(self._invalid_sentence(variant, names), invalid=names)
+        if not pairs:
+            return comparison("No complete round yet.")
+        speedup = decimal_string(math.exp(math.fsum(pairs) / len(pairs)))
+        interval = student_interval(pairs, rule.nominal_alpha)
+        if interval is None:
+            return comparison(f"{len(pairs)} round{'s'[: len(pairs) > 1]}: too few for an interval.", speedup=speedup)
+        margin = float(self.case.measurement.equivalence_margin)
+        enough = len(pairs) >= rule.rounds_min
+        clean = Clean(self.certificate, variant, baseline)
+        verdict = clean.decide(interval, margin) if enough else "inconclusive"
+        sentences = [
+            verdict_sentence(verdict, interval, variant=variant, baseline=baseline, margin=margin, sure=self._sure())
+        ]
+        if not enough:
+            sentences.append(f"Only {len(pairs)} of at least {rule.rounds_min} rounds.")
+        sentences += [
+            gap.sentence(name)
+            for name in (variant, baseline)
+            if (gap := find_gap(tuple(self.seconds[name].values()), rule.target))
+        ]
+        return comparison(
+            " ".join(sentences),
+            verdict=verdict,
+            speedup=speedup,
+            lower=decimal_string(interval.lower),
+            upper=decimal_string(interval.upper),
+        )
+
+    def _sure(self) -> str:
+        sure = f"{100 * self.rule.confidence:.4g} %"
+        return sure if self.rule.comparisons == 1 else f"{sure} for all {self.rule.comparisons} comparisons of the run"
+
+    def _invalid_sentence(self, variant: str, names: tuple[str, ...]) -> str:
+        sides = (variant, self.case.baseline)
+        found = [
+            f"{check.name}{f' of {check.variant}' if check.variant else ''}: {check.reading}"
+            for check in self.certificate.failed(*sides)
+        ]
+        return f"Invalid: {'; '.join(found) or ', '.join(names)}."[:MAXIMUM_SENTENCE]
+
+
+def main() -> None:
+    """Standard input to standard output."""
+    request = JudgeRequest.model_validate_json(sys.stdin.buffer.read())
+    sys.stdout.write(judge(request).to_json())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Parity: a launch's outputs against the float64 reference, number by number."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accelbench.workload import Array, NamedArrays
+from accelbench_runner.records import ParityReading
+from accelbench_runner.reference import Reference
+
+MISMATCH = sys.float_info.max
+"""The ratio of an error that no tolerance allows: a wrong name, shape or integer."""
+
+
+def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
+    """A launch's exported arrays against the reference: the worst error over its tolerance, and where."""
+    if problem := _shape_problem(outputs, reference.values):
+        return mismatch(units, problem)
+    worst = ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array="", detail="nothing to compare")
+    for name, value in reference.values.items():
+        reading = _compare_array(name, np.asarray(outputs[name]), value, reference, units)
+        if (not reading.finite, reading.worst_ratio) >= (not worst.finite, worst.worst_ratio):
+            worst = reading
+    if worst.worst_ratio <= 1 and reference.sees_nothing():
+        return mismatch(
+            units,
+            f"one ulp of the inputs moves every output by about its own size after {units} units: nothing can be "
+            f"compared; a higher precision can be",
+        )
+    return worst
+
+
+def read_outputs(directory: Path) -> NamedArrays:
+    """The arrays of a launch's `outputs.npz`; raises OSError, ValueError, zipfile.BadZipFile and the like."""
+    with np.load(directory / "outputs.npz", allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def _shape_problem(outputs: NamedArrays, values: NamedArrays) -> str:
+    if outputs.keys() != values.keys():
+        return f"it exports {_listed(outputs)}, the reference has {_listed(values)}"
+    for name, value in values.items():
+        output = np.asarray(outputs[name])
+        if output.shape != value.shape:
+            return f"{name} has shape {output.shape}, the reference {value.shape}"
+        if not (np.issubdtype(output.dtype, np.number) or output.dtype == np.bool_):
+            return f"{name} holds {output.dtype}, not numbers"
+    return ""
+
+
+def _listed(arrays: NamedArrays) -> str:
+    return ", ".join(sorted(arrays)) or "nothing"
+
+
+def mismatch(units: int, detail: str) -> ParityReading:
+    """The reading of outputs that cannot be compared at all."""
+    return ParityReading(units=units, finite=True, worst_ratio=MISMATCH, worst_array="", detail=detail)
+
+
+def _compare_array(name: str, output: Array, value: Array, reference: Reference, units: int) -> ParityReading:
+    finite = np.isfinite(output)
+    unexpected = finite != np.isfinite(value) if reference.non_finite else ~finite
+    if unexpected.any():
+        what = "NaN or infinity elsewhere than the reference" if reference.non_finite else "NaN or infinity"
+        return ParityReading(
+            units=units,
+            finite=False,
+            worst_ratio=MISMATCH,
+            worst_array=name,
+            detail=f"{name}{_place(unexpected.argmax(), value)}: {what} in {int(unexpected.sum())} of {value.size}",
+        )
+    with np.errstate(all="ignore"):
+        error = np.where(finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0)
+        tolerance = np.where(finite, reference.tolerance(name), 0.0)
+        ratio = np.where(error > 0, np.minimum(error / tolerance, MISMATCH), 0.0)
+    ratio = np.nan_to_num(ratio, nan=MISMATCH, posinf=MISMATCH)
+    if not ratio.size:
+        return ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array=name, detail=f"{name} is empty")
+    index = int(ratio.argmax())
+    return ParityReading(
+        units=units,
+        finite=True,
+        worst_ratio=float(ratio.flat[index]),
+        worst_array=name,
+        detail=(
+            f"{name}{_place(index, value)}: error {error.flat[index]:.2g}, tolerance {tolerance.flat[index]:.2g}, "
+            f"after {units} units"
+        ),
+    )
+
+
+def _place(index: Any, value: Array) -> str:
+    return str([int(part) for part in np.unravel_index(int(index), value.shape)]) if value.ndim else ""

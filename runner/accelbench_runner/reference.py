@@ -1,0 +1,219 @@
+"""The float64 reference, and how far a correct result may lie from it: what the computation makes of one ulp.
+
+The reference starts from the bits that the variants start from: the workload's arrays, rounded to the policy's type.
+How far a correct result may lie from it depends on the computation, so the computation is asked: the reference runs
+again with every number of its inputs moved by one unit in the last place of the policy's type, up or down at random,
+and, where it can be stopped and resumed, with its state moved again on the way, as often as a variant would have
+rounded it. How far the outputs move is their spread; `FACTORS` says how many spreads an output may be off. A
+computation that amplifies, a long training say, widens its tolerance by itself; integers are exact unless the
+reference's own integers move.
+
+Parker, "Monte Carlo Arithmetic" (1997), for rounding as a random perturbation; Higham, "Accuracy and Stability of
+Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accelbench import catalogue
+from accelbench.api.case import Case, Precision
+from accelbench.inputs import generate
+from accelbench.workload import Array, Arrays, NamedArrays
+
+EPSILON: Mapping[Precision, float] = {
+    "float64": 2.0**-52,
+    "float32": 2.0**-23,
+    "tf32": 2.0**-10,
+    "bfloat16": 2.0**-7,
+    "float16": 2.0**-10,
+}
+"""The distance from 1 to the next number of the policy's type; for TF32 that of a product's operands."""
+
+SMALLEST: Mapping[Precision, float] = {
+    "float64": 2.0**-1022,
+    "float32": 2.0**-126,
+    "tf32": 2.0**-126,
+    "bfloat16": 2.0**-126,
+    "float16": 2.0**-14,
+}
+"""The smallest normal number: what is smaller may be flushed to zero."""
+
+FACTORS: Mapping[Precision, float] = {"float64": 32, "float32": 32, "tf32": 16, "bfloat16": 4, "float16": 16}
+"""Error allowed, in spreads; what was measured of correct programs stands in docs/results/parity.md.
+
+float64 and float32 round at every addition, so that a sum's error grows with its terms: 18 at most (matmul-chain, size
+64 to 2048), 7 for 10,000 epochs of xor. In the narrow types products are summed in float32 and results alone are
+rounded: 1 at most for products, but updates below half an ulp are lost, all in the same direction: up to 4 in bfloat16
+and 11 in float16 over 100 epochs of xor. What is wrong is off by the size of the output: 20,000 spreads or more in
+float32, and 8 after 100 products in bfloat16, which leaves no room for more than 4.
+"""
+
+PERTURBATIONS = 4
+MAXIMUM_STAGES = 8
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is right after some number of units, and how far it moves when the inputs move by one ulp.
+
+    `values` and `spreads` have the same names and shapes: values as the workload returns them, spreads in float64.
+    """
+
+    values: NamedArrays
+    spreads: NamedArrays
+    precision: Precision
+    non_finite: bool
+    """The workload declares NaN and infinity: where they stand is compared, not that there are none."""
+
+    def tolerance(self, name: str) -> Array:
+        """Allowed absolute error of each element, float64."""
+        value, spread = self.values[name], self.spreads[name]
+        if not is_float(value):
+            return spread
+        finite = np.isfinite(value) & np.isfinite(spread)
+        typical = np.sqrt(np.mean(np.square(spread[finite]))) if finite.any() else 0.0
+        epsilon, factor, smallest = EPSILON[self.precision], FACTORS[self.precision], SMALLEST[self.precision]
+        return factor * np.maximum(spread, typical) + epsilon * np.abs(value) + smallest
+
+    def sees_nothing(self) -> bool:
+        """Whether the tolerance of every floating-point array is above its own size: anything would pass."""
+        floats = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
+        return bool(floats) and all(
+            np.nanmedian(self.tolerance(name)) > _size(self.values[name]) > 0 for name in floats
+        )
+
+
+def reference(case: Case, units: int, directory: Path) -> Reference:
+    """The reference of `case` after `units` units, computed once and kept in `directory` for the next judge.
+
+    Raises what the workload's own reference raises.
+    """
+    workload = catalogue.find(case.workload)
+    parameters = catalogue.parse_parameters(workload, case.parameters)
+    precision = case.measurement.precision
+    kept = directory / f"reference-{units}.npz"
+    if kept.exists():
+        values, spreads = _load(kept)
+    else:
+        arrays = generate(workload, parameters, case.measurement.seed)
+        values, spreads = compute(partial(workload.reference, parameters), arrays, units, precision)
+        _save(kept, values, spreads)
+    return Reference(
+        values=values,
+        spreads=spreads,
+        precision=precision,
+        non_finite=workload.measure(parameters).non_finite is not None,
+    )
+
+
+def compute(
+    run: Callable[[Arrays, int], NamedArrays], arrays: Arrays, units: int, precision: Precision
+) -> tuple[NamedArrays, NamedArrays]:
+    """Values of the reference `run` and their spreads: 1 + `PERTURBATIONS` runs, in float64."""
+    start = _mapped(arrays, lambda array: rounded(array, precision))
+    rng = np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        values = {name: np.asarray(value) for name, value in run(start, units).items()}
+        stages = MAXIMUM_STAGES if _continues(start.state, values) else 1
+        moved = [_perturbed_run(run, start, units, stages, EPSILON[precision], rng) for _ in range(PERTURBATIONS)]
+        spreads = {name: _spread(value, [np.asarray(each[name]) for each in moved]) for name, value in values.items()}
+    return values, spreads
+
+
+def _continues(state: NamedArrays, values: NamedArrays) -> bool:
+    """Whether what the reference returns holds a state that it could go on from."""
+    return all(name in values and values[name].shape == np.shape(array) for name, array in state.items())
+
+
+def _perturbed_run(
+    run: Callable[[Arrays, int], NamedArrays],
+    start: Arrays,
+    units: int,
+    stages: int,
+    epsilon: float,
+    rng: np.random.Generator,
+) -> NamedArrays:
+    """`run` in at most `stages` stages, the state moved before each by one ulp for every unit, as a random walk."""
+    bounds = [units * stage // min(stages, units) for stage in range(min(stages, units) + 1)]
+    batches = _mapped(start, lambda array: _moved(array, epsilon, rng)).batches
+    state: NamedArrays = start.state
+    values: NamedArrays = {}
+    for begin, end in itertools.pairwise(bounds):
+        step = epsilon * math.sqrt(end - begin)
+        turn = begin % len(batches)
+        now = Arrays(
+            state={name: _moved(np.asarray(state[name]), step, rng) for name in start.state},
+            batches=(*batches[turn:], *batches[:turn]),
+        )
+        values = state = run(now, end - begin)
+    return values
+
+
+def _moved(array: Array, step: float, rng: np.random.Generator) -> Array:
+    signs = rng.integers(0, 2, size=array.shape) * 2.0 - 1.0
+    return array * (1 + step * signs) if is_float(array) else array
+
+
+def _load(kept: Path) -> tuple[NamedArrays, NamedArrays]:
+    with np.load(kept, allow_pickle=False) as archive:
+        parts = {name: archive[name] for name in archive.files}
+    values, spreads = (
+        {name.removeprefix(part): array for name, array in parts.items() if name.startswith(part)}
+        for part in ("value:", "spread:")
+    )
+    return values, spreads
+
+
+def _save(kept: Path, values: NamedArrays, spreads: NamedArrays) -> None:
+    parts = {"value:": values, "spread:": spreads}
+    partial_file = kept.with_suffix(".partial.npz")
+    named: dict[str, Any] = {part + name: array for part, arrays in parts.items() for name, array in arrays.items()}
+    np.savez(partial_file, **named)
+    partial_file.replace(kept)
+
+
+def rounded(array: Array, precision: Precision) -> Array:
+    """`array` with each float rounded to the policy's type, half to even, and kept as float64."""
+    if not is_float(array) or precision == "float64":
+        return array
+    with np.errstate(over="ignore"):
+        if precision == "float16":
+            return array.astype(np.float16).astype(np.float64)
+        single = array.astype(np.float32)
+        if precision == "bfloat16":
+            bits = single.view(np.uint32)
+            even = (bits >> 16) & 1
+            bits = np.where(np.isfinite(single), (bits + 0x7FFF + even) & 0xFFFF0000, bits).astype(np.uint32)
+            single = bits.view(np.float32)
+        return single.astype(np.float64)
+
+
+def _mapped(arrays: Arrays, change: Callable[[Array], Array]) -> Arrays:
+    return Arrays(
+        state={name: change(array) for name, array in arrays.state.items()},
+        batches=tuple({name: change(array) for name, array in batch.items()} for batch in arrays.batches),
+    )
+
+
+def _spread(value: Array, runs: list[Array]) -> Array:
+    moves = np.abs(np.stack([run.astype(np.float64) - value.astype(np.float64) for run in runs]))
+    if is_float(value):
+        return np.asarray(np.sqrt(np.mean(np.square(moves), axis=0)))
+    return np.asarray(moves.max(axis=0))
+
+
+def is_float(array: Array) -> bool:
+    """Whether an array holds floating-point numbers, which are rounded; others are exact."""
+    return bool(np.issubdtype(array.dtype, np.floating))
+
+
+def _size(value: Array) -> float:
+    finite = value[np.isfinite(value)]
+    return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
