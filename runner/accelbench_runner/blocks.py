@@ -85,15 +85,19 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
 
 
 def warm_up(work: Work, clock: Clock) -> float:
-    """Calls in growing runs until time and count are reached; returns seconds per call in the last run."""
-    calls, elapsed, done, seconds = 1, 0.0, 0, 0.0
+    """Calls in growing runs until time and count are reached; returns seconds per call in the fastest run.
+
+    The fastest, so that blocks planned by it hardly turn out shorter than planned once everything has settled.
+    """
+    calls, elapsed, done, fastest = 1, 0.0, 0, math.inf
     while elapsed < WARM_UP_SECONDS or done < WARM_UP_CALLS:
-        if done and seconds < BLOCK_SECONDS:
-            calls *= 2
         seconds = time_calls(work, calls, clock)
         elapsed += seconds
         done += calls
-    return seconds / calls
+        fastest = min(fastest, seconds / calls)
+        if seconds < BLOCK_SECONDS:
+            calls *= 2
+    return fastest
 
 
 def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:

@@ -19,7 +19,7 @@ from accelbench.api.result import FailureReason, Phase
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks
 from accelbench_runner.clock import Clock, MonotonicClock, resolution
-from accelbench_runner.devices import cpu
+from accelbench_runner.devices import cpu, nvidia
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.protocol import Block, Done, Facts, Failed, LaunchRequest, Message, PhaseEnded, PhaseStarted
 
@@ -209,7 +209,9 @@ class Launch:
         for block in timed:
             self._reporter.say(Block(steps=block.units, seconds=block.seconds))
         causes += adapter.compilations().causes[compiled:]
+        gpu = nvidia.read() if devices[-1]["platform"] == "cuda" else None
         self._reporter.facts(
+            gpu=gpu._asdict() if gpu else None,
             device=devices[-1],
             recompilations=len(causes),
             recompilationCauses=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],

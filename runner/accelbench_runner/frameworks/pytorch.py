@@ -177,7 +177,8 @@ class PyTorch:
 
     def threads(self) -> int | None:
         """Inside one operation."""
-        return torch.get_num_threads()
+        number: int = torch.get_num_threads()
+        return number
 
     def peak_memory_bytes(self) -> int | None:
         """Of CUDA's allocator."""

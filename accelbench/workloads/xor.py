@@ -1,0 +1,299 @@
+"""A network of nine numbers learns exclusive or: nearly nothing to compute, so only the ways of calling it differ."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from accelbench.workload import (
+    Array,
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+    variant,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+
+SAMPLES = [([0.0, 0.0], 0.0), ([0.0, 1.0], 1.0), ([1.0, 0.0], 1.0), ([1.0, 1.0], 0.0)]
+LAYERS = [(2, 2), (2, 1)]
+"""(in, out) of each layer; each is a sigmoid of an affine map."""
+
+
+class Xor(Workload):
+    """Stochastic gradient descent on mean squared error, one sample after another; an epoch is four samples.
+
+    Rows 28 to 37 of the claims: the same training written in eight ways, which take from 0.08 to 126 s for 10,000
+    epochs. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). Samples are on the device beforehand, and the
+    losses are kept instead of read after every sample: what reading costs is another question.
+    """
+
+    name = "xor"
+    modes = {}
+
+    class Parameters(WorkloadParameters):
+        """How the network is trained."""
+
+        epochs: int = Field(default=10_000, ge=1, le=1_000_000, description="Epochs in one call of jax/scan-epochs.")
+        learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Ten epochs are enough to tell a wrong gradient."""
+        del parameters
+        return Measure(unit="epoch", parity_units=10)
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Weights (out, in) and biases (out,) of both layers; inputs (4, 2) and targets (4, 1)."""
+        import numpy as np
+
+        del parameters
+        state = {}
+        for number, (fan_in, fan_out) in enumerate(LAYERS, start=1):
+            bound = 1 / math.sqrt(fan_in)
+            state[f"weights{number}"] = rng.uniform(-bound, bound, (fan_out, fan_in))
+            state[f"biases{number}"] = rng.uniform(-bound, bound, fan_out)
+        inputs = np.array([x for x, _ in SAMPLES])
+        targets = np.array([[y] for _, y in SAMPLES])
+        return Arrays(state=state, batches=({"inputs": inputs, "targets": targets},))
+
+    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
+        """The chain rule by hand."""
+        import numpy as np
+
+        w1, b1, w2, b2 = (arrays.state[name].copy() for name in ("weights1", "biases1", "weights2", "biases2"))
+        samples = list(zip(arrays.batches[0]["inputs"], arrays.batches[0]["targets"], strict=True))
+        rate, exp = parameters.learning_rate, np.exp
+        errors: list[Array] = []
+        for _ in range(units):
+            errors = []
+            for x, y in samples:
+                hidden = 1 / (1 + exp(-(w1 @ x + b1)))
+                output = 1 / (1 + exp(-(w2 @ hidden + b2)))
+                error = output - y
+                step2 = rate * 2 * error * output * (1 - output)
+                step1 = step2 @ w2 * hidden * (1 - hidden)
+                w2 -= step2[:, None] * hidden
+                b2 -= step2
+                w1 -= step1[:, None] * x
+                b1 -= step1
+                errors.append(error)
+        losses = np.concatenate(errors) ** 2
+        return {"weights1": w1, "biases1": b1, "weights2": w2, "biases2": b2, "losses": losses}
+
+    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
+        """For a sample: forward twice, gradients twice as much, update; nothing of it leaves the cache."""
+        del parameters, float_bytes
+        products = sum(2 * fan_in * fan_out for fan_in, fan_out in LAYERS)
+        numbers = sum((fan_in + 1) * fan_out for fan_in, fan_out in LAYERS)
+        return Cost(flops=float(len(SAMPLES) * (3 * products + 2 * numbers)), bytes=0.0)
+
+    @variant("pytorch/nn")
+    def nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """torch.nn layers and torch.optim.SGD."""
+        import torch
+
+        def step(state: Any, samples: Any) -> tuple[Any, Any]:
+            model, optimizer = state
+            losses = []
+            for x, y in samples:
+                optimizer.zero_grad()
+                loss = ((model(x) - y) ** 2).mean()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.detach())
+            return state, losses
+
+        model = _torch_model(arrays, tools)
+        optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
+        return _torch_program((model, optimizer), step, arrays, tools, lambda state: list(state[0].parameters()))
+
+    @variant("pytorch/no-optimizer")
+    def no_optimizer(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """torch.nn layers, the update by hand."""
+        import torch
+
+        def step(model: Any, samples: Any) -> tuple[Any, Any]:
+            losses = []
+            for x, y in samples:
+                model.zero_grad()
+                loss = ((model(x) - y) ** 2).mean()
+                loss.backward()
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        parameter -= parameters.learning_rate * parameter.grad  # noqa: PLW2901 - in place
+                losses.append(loss.detach())
+            return model, losses
+
+        model = _torch_model(arrays, tools)
+        return _torch_program(model, step, arrays, tools, lambda model: list(model.parameters()))
+
+    @variant("pytorch/no-nn")
+    def no_nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Tensors and autograd alone."""
+        return _torch_plain(parameters, arrays, tools, lambda train: train)
+
+    @variant("pytorch/compile")
+    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """As no-nn, with a sample's whole step, backward pass included, under torch.compile."""
+        import torch
+
+        return _torch_plain(parameters, arrays, tools, torch.compile)
+
+    @variant("jax/op-by-op")
+    def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Nothing compiled as a whole."""
+        return _jax_program(arrays, tools, _over_samples(_train_sample(parameters)))
+
+    @variant("jax/jit-pieces")
+    def jit_pieces(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Forward pass, loss and update under jit, each by itself; differentiated from outside."""
+        import jax
+
+        return _jax_program(arrays, tools, _over_samples(_train_sample(parameters, jax.jit)))
+
+    @variant("jax/jit-step")
+    def jit_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """A sample's whole step under jit."""
+        import jax
+
+        return _jax_program(arrays, tools, _over_samples(jax.jit(_train_sample(parameters))))
+
+    @variant("jax/scan-epochs")
+    def scan_epochs(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The whole training as one compiled program: samples scanned inside scanned epochs."""
+        import jax
+
+        train = _train_sample(parameters)
+
+        def training(layers: Any, samples: Any) -> Any:
+            def epoch(layers: Any, _: None) -> Any:
+                return jax.lax.scan(lambda layers, sample: train(layers, *sample), layers, samples)
+
+            return jax.lax.scan(epoch, layers, length=parameters.epochs)
+
+        stacked = tools.put((arrays.batches[0]["inputs"], arrays.batches[0]["targets"]))
+        return _jax_program(arrays, tools, jax.jit(training), samples=stacked, epochs=parameters.epochs)
+
+
+def _samples(arrays: Arrays, tools: Tools) -> Any:
+    return [tools.put(sample) for sample in zip(*arrays.batches[0].values(), strict=True)]
+
+
+def _layers(arrays: Arrays) -> list[tuple[Any, Any]]:
+    return [(arrays.state[f"weights{number}"], arrays.state[f"biases{number}"]) for number in (1, 2)]
+
+
+def _named(numbers: Any) -> dict[str, Any]:
+    return dict(zip(("weights1", "biases1", "weights2", "biases2"), numbers, strict=True))
+
+
+def _torch_model(arrays: Arrays, tools: Tools) -> Any:
+    import torch
+
+    parts: list[Any] = []
+    for (fan_in, fan_out), (weights, biases) in zip(LAYERS, tools.put(_layers(arrays)), strict=True):
+        linear = torch.nn.Linear(fan_in, fan_out)
+        linear.weight, linear.bias = torch.nn.Parameter(weights), torch.nn.Parameter(biases)
+        parts += [linear, torch.nn.Sigmoid()]
+    return torch.nn.Sequential(*parts)
+
+
+def _torch_plain(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, place: "Callable[[Any], Any]") -> Program:
+    import torch
+
+    @place
+    def train(layers: Any, x: Any, y: Any) -> Any:
+        for layer in layers:
+            for parameter in layer:
+                parameter.grad = None
+        output = x
+        for weights, biases in layers:
+            output = torch.sigmoid(output @ weights.T + biases)
+        loss = ((output - y) ** 2).mean()
+        loss.backward()
+        with torch.no_grad():
+            for layer in layers:
+                for parameter in layer:
+                    parameter -= parameters.learning_rate * parameter.grad  # noqa: PLW2901 - in place
+        return loss.detach()
+
+    def step(layers: Any, samples: Any) -> tuple[Any, Any]:
+        return layers, [train(layers, x, y) for x, y in samples]
+
+    layers = [(weights.requires_grad_(), biases.requires_grad_()) for weights, biases in tools.put(_layers(arrays))]
+    return _torch_program(layers, step, arrays, tools, lambda layers: [number for layer in layers for number in layer])
+
+
+def _torch_program(
+    state: Any, step: Any, arrays: Arrays, tools: Tools, numbers: "Callable[[Any], list[Any]]"
+) -> Program:
+    import torch
+
+    return Program(
+        state=state,
+        step=step,
+        batches=(_samples(arrays, tools),),
+        placed=True,
+        export=lambda state, losses: {**_named(numbers(state)), "losses": torch.stack(losses)},
+    )
+
+
+def _train_sample(parameters: Xor.Parameters, place: "Callable[[Any], Any]" = lambda function: function) -> Any:
+    """(layers, x, y) -> (layers, loss); `place` is applied to each of its pieces."""
+    import jax
+
+    @place
+    def forward(layers: Any, x: Any) -> Any:
+        for weights, biases in layers:
+            x = jax.nn.sigmoid(x @ weights.T + biases)
+        return x
+
+    @place
+    def mean_squared_error(layers: Any, x: Any, y: Any) -> Any:
+        return ((forward(layers, x) - y) ** 2).mean()
+
+    @place
+    def update(layers: Any, gradients: Any) -> Any:
+        return jax.tree.map(lambda number, gradient: number - parameters.learning_rate * gradient, layers, gradients)
+
+    def train(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        loss, gradients = jax.value_and_grad(mean_squared_error)(layers, x, y)
+        return update(layers, gradients), loss
+
+    return train
+
+
+def _over_samples(train: Any) -> Any:
+    def step(layers: Any, samples: Any) -> tuple[Any, Any]:
+        losses = []
+        for x, y in samples:
+            layers, loss = train(layers, x, y)
+            losses.append(loss)
+        return layers, losses
+
+    return step
+
+
+def _jax_program(arrays: Arrays, tools: Tools, step: Any, samples: Any = None, epochs: int | None = None) -> Program:
+    import jax
+    import jax.numpy as jnp
+
+    return Program(
+        state=tools.put(_layers(arrays)),
+        step=step,
+        batches=(samples if epochs else _samples(arrays, tools),),
+        units=epochs or 1,
+        placed=True,
+        export=lambda layers, losses: {
+            **_named(jax.tree.leaves(layers)),
+            "losses": losses[-1] if epochs else jnp.stack(losses),
+        },
+    )
