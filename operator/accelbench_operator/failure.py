@@ -74,6 +74,11 @@ def job_refused(message: str) -> Loss:
     return Loss("JobRefused", f"{message}. See spec.podTemplate and the profile", infrastructure=False)
 
 
+def result_refused(message: str) -> Loss:
+    """The API server takes no such result: the CRD is of another version than the runner, say."""
+    return Loss("ResultRefused", f"{message}. Do CRDs, operator and runner image match?", infrastructure=False)
+
+
 def without_result(pod: ObservedPod, said: str, evidence: str) -> Loss:
     """What the end of a pod means that left no result; `said` is its headline's message, `evidence` its log's state."""
     where = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"

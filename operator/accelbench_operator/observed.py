@@ -85,8 +85,10 @@ def parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def observe_job(body: Manifest) -> ObservedJob:
-    """What counts of a Job's manifest."""
+def observe_job(body: Manifest) -> ObservedJob | None:
+    """What counts of a Job's manifest; None for one that no run controls, whatever its labels say."""
+    if not owned_by(body, object_key(body).run_uid):
+        return None
     metadata, status = body["metadata"], body.get("status") or {}
     conditions = {entry["type"]: entry for entry in status.get("conditions") or () if entry.get("status") == "True"}
     return ObservedJob(
@@ -128,9 +130,11 @@ def observe_pod(body: Manifest) -> ObservedPod:
     )
 
 
-def observe_result(body: Manifest) -> Summary:
-    """The headline of a BenchmarkResult; raises pydantic's ValidationError for what is none."""
+def observe_result(body: Manifest) -> Summary | None:
+    """The headline of a BenchmarkResult; None for one that no run controls; raises ValueError for what is none."""
     key = object_key(body)
+    if not owned_by(body, key.run_uid):
+        return None
     annotations = body["metadata"].get("annotations") or {}
     not_met = tuple(annotations.get(NOT_MET, "").splitlines())
     return summarize(Result.model_validate(body["result"]), namespace=key.namespace, name=key.name, not_met=not_met)

@@ -1,0 +1,46 @@
+"""`python -m accelbench_operator`: the operator's process, until it is told to end."""
+
+import asyncio
+import logging
+import os
+import sys
+
+from kubernetes.aio.config import ConfigException
+
+from accelbench.api.profiles import InvalidProfilesError
+from accelbench_operator.kubernetes_api import KubernetesApi, load_configuration
+from accelbench_operator.metrics import serve_metrics
+from accelbench_operator.operator import Operator
+from accelbench_operator.settings import Settings, SettingsError, read_settings
+from accelbench_operator.watch import watch_runs
+
+USAGE_ERROR = 2
+
+
+async def run(settings: Settings) -> None:
+    """Operate until a signal comes, or a part ends that never should: then the container is started again."""
+    async with KubernetesApi(await load_configuration()) as api:
+        operator = Operator(api, settings)
+        stop_metrics = serve_metrics(operator.snapshot, port=settings.metrics_port)
+        try:
+            async with asyncio.TaskGroup() as group:
+                work = group.create_task(operator.run())
+                await watch_runs(settings, operator.seen, operator.oldest_seconds, operator.lag_seconds)
+                work.cancel()
+        finally:
+            stop_metrics()
+
+
+def main() -> int:
+    """Run; returns the exit code: 0 after a signal, 2 where it cannot be started as it is set up."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        asyncio.run(run(read_settings(os.environ)))
+    except (SettingsError, InvalidProfilesError, ConfigException) as error:
+        print(f"accelbench-operator: {error}", file=sys.stderr)  # noqa: T201 - the command's answer
+        return USAGE_ERROR
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Does what was decided. Every step can be repeated, and the process may be killed before and after each of them.
+
+A result is asked for live before a Job is created and before one is deleted. An object that exists already counts as
+ours only where its owner's UID is the run's. Deletions name the UID that they mean.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from accelbench.api.case import Case
+from accelbench.api.result import BenchmarkResult, Result
+from accelbench.api.run import ObjectMeta
+from accelbench.expectations import evaluate
+from accelbench.plan.names import result_name
+from accelbench_operator.accept import Plan
+from accelbench_operator.attempts import Observed
+from accelbench_operator.cluster import Cluster
+from accelbench_operator.collect import outcome
+from accelbench_operator.decide import Action, Collect, CreateJob, DeleteJob, DeleteRun
+from accelbench_operator.failure import Loss, job_deleted, job_refused, pod_gone, result_refused
+from accelbench_operator.job import build_job, identity_labels, owner_reference
+from accelbench_operator.kubernetes_api import ApiError, ConflictError, InvalidError, Manifest
+from accelbench_operator.observed import NOT_MET, ObservedPod, observe_job, observe_result, owned_by
+from accelbench_operator.status import timestamp
+from accelbench_operator.store import Store
+
+LOG_PATIENCE = timedelta(minutes=5)
+"""How long after a pod's end its log is asked for before it counts as lost."""
+
+
+class ForeignObjectError(Exception):
+    """An object of a name that only ours can have belongs to someone else."""
+
+
+class Applier:
+    """Applies decisions to one cluster, and notes in the store what it wrote. `losses` is by Job name."""
+
+    def __init__(self, cluster: Cluster, store: Store, image: str, clock: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._image = image
+        self._clock = clock
+        self.losses: dict[str, dict[str, Loss]] = {}
+        """By run UID, then by Job name: why looking for a result was in vain; found out again after a restart."""
+
+    async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
+        """Do one thing; raises ApiError where it has to be tried again later."""
+        if isinstance(action, CreateJob):
+            await self._create(action, plan)
+        elif isinstance(action, Collect):
+            await self._collect(action, plan, observed)
+        elif isinstance(action, DeleteRun):
+            metadata = plan.run.metadata
+            await self._cluster.delete_run(metadata.namespace, metadata.name, metadata.uid)
+
+    async def delete_job(self, action: DeleteJob, namespace: str) -> None:
+        """Delete a Job; where it has brought a result, only if that is stored indeed."""
+        if action.result is not None and await self._cluster.get_result(namespace, action.result) is None:
+            self._store.remove("BenchmarkResult", (namespace, action.result))
+            return
+        try:
+            await self._cluster.delete_job(namespace, action.name, action.uid)
+        except ConflictError:
+            # A Job of that name and another UID: not the one that was meant.
+            return
+
+    async def _create(self, action: CreateJob, plan: Plan) -> None:
+        if await self._find_result(plan, action.case):
+            return
+        metadata = plan.run.metadata
+        job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.profile, self._image)
+        try:
+            stored = await self._cluster.create_job(job)
+        except ConflictError:
+            existing = await self._cluster.get_job(metadata.namespace, job["metadata"]["name"])
+            if existing is None:
+                return
+            stored = existing
+        except InvalidError as error:
+            self._lose(plan, job["metadata"]["name"], job_refused(error.message))
+            return
+        self._hold_job(stored, metadata.uid)
+
+    async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
+        attempt, metadata = action.attempt, plan.run.metadata
+        if await self._find_result(plan, attempt.case):
+            return
+        job, pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
+        if job is None:
+            existing = await self._cluster.get_job(metadata.namespace, attempt.job)
+            if existing is None:
+                self._lose(plan, attempt.job, job_deleted(attempt.job))
+            else:
+                self._hold_job(existing, metadata.uid)
+        elif pod is None:
+            self._lose(plan, attempt.job, pod_gone(job))
+        else:
+            case = case_of(plan, attempt.case, attempt.number)
+            log = await self._read_log(pod)
+            now = timestamp(self._clock())
+            # Reading up to 8 MiB takes long enough to be noticed by the event loop.
+            found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
+            if isinstance(found, Loss):
+                self._lose(plan, attempt.job, found)
+            else:
+                await self._store_result(found, plan, attempt.job)
+
+    async def _read_log(self, pod: ObservedPod) -> str | None:
+        if pod.running is None:
+            return None
+        try:
+            return await self._cluster.read_log(pod.key.namespace, pod.key.name)
+        except ApiError:
+            # The node may only be busy or restarting; a node that is gone must not hold up the run for good.
+            if self._clock() - (pod.ended or pod.created) < LOG_PATIENCE:
+                raise
+            return None
+
+    async def _store_result(self, result: Result, plan: Plan, job: str) -> None:
+        run = plan.run
+        outcomes = evaluate(run.spec.expectations, result)
+        not_met = "\n".join(" ".join(found.sentence.split()) for found in outcomes if found.outcome != "met")
+        document = BenchmarkResult.of(
+            result,
+            ObjectMeta(
+                name=result_name(run.metadata.name, run.metadata.uid, result.case.name),
+                namespace=run.metadata.namespace,
+                labels=identity_labels(run, result.case.name),
+                annotations={NOT_MET: not_met} if not_met else {},
+            ),
+        )
+        body = document.model_dump(mode="json", by_alias=True, exclude_none=True)
+        body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
+        body["metadata"]["ownerReferences"] = [owner_reference(run)]
+        try:
+            stored = await self._cluster.create_result(body)
+        except ConflictError:
+            await self._find_result(plan, result.case.name)
+            return
+        except InvalidError as error:
+            self._lose(plan, job, result_refused(error.message))
+            return
+        self._hold_result(stored, run.metadata.uid)
+
+    async def _find_result(self, plan: Plan, case: str) -> bool:
+        """Whether the case has a result in the cluster, whatever the store has heard; then the store knows it too."""
+        metadata = plan.run.metadata
+        name = result_name(metadata.name, metadata.uid, case)
+        stored = await self._cluster.get_result(metadata.namespace, name)
+        if stored is not None:
+            self._hold_result(stored, metadata.uid)
+        return stored is not None
+
+    def _hold_job(self, body: Manifest, run_uid: str) -> None:
+        job = observe_job(body)
+        if job is None or not owned_by(body, run_uid):
+            raise ForeignObjectError(f"Job {body['metadata']['name']} exists and is not this run's: delete it")
+        self._store.put("Job", job, own=True)
+
+    def _hold_result(self, body: Manifest, run_uid: str) -> None:
+        summary = observe_result(body)
+        if summary is None or not owned_by(body, run_uid):
+            name = body["metadata"]["name"]
+            raise ForeignObjectError(f"BenchmarkResult {name} exists and is not this run's: delete it")
+        self._store.put("BenchmarkResult", summary, own=True)
+
+    def _lose(self, plan: Plan, job: str, loss: Loss) -> None:
+        self.losses.setdefault(plan.run.metadata.uid, {})[job] = loss
+
+
+def case_of(plan: Plan, name: str, attempt: int = 1) -> Case:
+    """The planned case as the runner of that attempt is given it."""
+    case = next(case for case in plan.cases if case.name == name)
+    return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})

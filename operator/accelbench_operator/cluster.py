@@ -1,0 +1,119 @@
+"""What the operator asks of the cluster, by what it means: a method is a request, and a place to be killed at."""
+
+from typing import Protocol
+
+from accelbench.delivery import MAXIMUM_LOG_BYTES
+from accelbench_operator.kubernetes_api import KubernetesApi, Manifest, NotFoundError
+from accelbench_operator.pod_template import CONTAINER
+
+RUNS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkruns"
+RESULTS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkresults"
+JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
+PODS = "/api/v1/namespaces/{namespace}/pods"
+EVENTS = "/api/v1/namespaces/{namespace}/events"
+
+READ_BYTES = 2 * MAXIMUM_LOG_BYTES
+TAIL_LINES = 500
+"""The runner's longest line is 8 KiB: these fit into `READ_BYTES`, and the result is among the last."""
+
+
+class Cluster(Protocol):
+    """The requests that change or confirm something. `get_...` gives None for what is not there."""
+
+    async def get_run(self, namespace: str, name: str) -> Manifest | None:
+        """A BenchmarkRun."""
+
+    async def put_run_status(self, run: Manifest) -> None:
+        """Write `run["status"]`; raises ConflictError where the run has changed since it was read."""
+
+    async def delete_run(self, namespace: str, name: str, uid: str) -> None:
+        """Delete a run and what it owns."""
+
+    async def get_job(self, namespace: str, name: str) -> Manifest | None:
+        """A Job."""
+
+    async def create_job(self, job: Manifest) -> Manifest:
+        """Create a Job; raises ConflictError where one of that name exists, InvalidError where it cannot be."""
+
+    async def delete_job(self, namespace: str, name: str, uid: str) -> None:
+        """Delete exactly that Job and its pods; nothing happens where it is gone."""
+
+    async def get_result(self, namespace: str, name: str) -> Manifest | None:
+        """A BenchmarkResult."""
+
+    async def create_result(self, result: Manifest) -> Manifest:
+        """Store a BenchmarkResult; raises ConflictError where one of that name exists."""
+
+    async def read_log(self, namespace: str, pod: str) -> str | None:
+        """The log of the runner's container, its end where it is too long; None where there is none any more."""
+
+    async def create_event(self, event: Manifest) -> None:
+        """Post an Event; raises ConflictError where it was posted already."""
+
+
+class KubernetesCluster:
+    """The real one."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+
+    async def get_run(self, namespace: str, name: str) -> Manifest | None:
+        """See `Cluster`."""
+        return await self._get(RUNS, namespace, name)
+
+    async def put_run_status(self, run: Manifest) -> None:
+        """See `Cluster`."""
+        metadata = run["metadata"]
+        await self._api.replace(f"{RUNS.format(**metadata)}/{metadata['name']}/status", run)
+
+    async def delete_run(self, namespace: str, name: str, uid: str) -> None:
+        """See `Cluster`."""
+        await self._delete(RUNS, namespace, name, uid)
+
+    async def get_job(self, namespace: str, name: str) -> Manifest | None:
+        """See `Cluster`."""
+        return await self._get(JOBS, namespace, name)
+
+    async def create_job(self, job: Manifest) -> Manifest:
+        """See `Cluster`."""
+        return await self._api.create(JOBS.format(**job["metadata"]), job)
+
+    async def delete_job(self, namespace: str, name: str, uid: str) -> None:
+        """See `Cluster`."""
+        await self._delete(JOBS, namespace, name, uid)
+
+    async def get_result(self, namespace: str, name: str) -> Manifest | None:
+        """See `Cluster`."""
+        return await self._get(RESULTS, namespace, name)
+
+    async def create_result(self, result: Manifest) -> Manifest:
+        """See `Cluster`."""
+        return await self._api.create(RESULTS.format(**result["metadata"]), result)
+
+    async def read_log(self, namespace: str, pod: str) -> str | None:
+        """See `Cluster`."""
+        path = f"{PODS.format(namespace=namespace)}/{pod}/log"
+        query = {"container": CONTAINER, "limitBytes": READ_BYTES}
+        try:
+            log = await self._api.text(path, query)
+            if len(log.encode()) >= READ_BYTES:
+                log = await self._api.text(path, {**query, "tailLines": TAIL_LINES})
+        except NotFoundError:
+            return None
+        return log
+
+    async def create_event(self, event: Manifest) -> None:
+        """See `Cluster`."""
+        await self._api.create(EVENTS.format(**event["metadata"]), event)
+
+    async def _get(self, collection: str, namespace: str, name: str) -> Manifest | None:
+        try:
+            return await self._api.get(f"{collection.format(namespace=namespace)}/{name}")
+        except NotFoundError:
+            return None
+
+    async def _delete(self, collection: str, namespace: str, name: str, uid: str) -> None:
+        try:
+            await self._api.delete(f"{collection.format(namespace=namespace)}/{name}", uid)
+        except NotFoundError:
+            return

@@ -1,0 +1,117 @@
+"""From an ended pod to a verified result, or to the reason why there is none: pure, given the pod's log.
+
+In order: the result whose digest the headline names; after a kill of the whole container, the last checkpoint with the
+failure of the variant that was running; for a log that was lost, the headline; and where no further attempt will be
+made, the last checkpoint. Anything less than the first says so in its notes and is not complete.
+"""
+
+from pydantic import ValidationError
+
+from accelbench.api.case import Case
+from accelbench.api.result import Comparison, FailureReason, Result, VariantResult
+from accelbench.delivery import ComparisonNow, Delivered, Headline, read_log
+from accelbench.lost import NobodyRanError, result_of_killed
+from accelbench.report import figures
+from accelbench_operator.failure import Loss, without_result
+from accelbench_operator.observed import ObservedPod
+
+OUT_OF_MEMORY = "OOMKilled"
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+
+
+def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | Loss:
+    """What the attempt at `case` brought; `log` is None where it is lost, `last` where no other attempt will follow."""
+    delivered = read_log((log or "").splitlines())
+    headline = read_headline(case, pod.message)
+    evidence = _evidence(log, delivered)
+    loss = without_result(pod, headline.message if headline else "", evidence)
+    result = _result(case, headline, delivered)
+    if result is not None and (result.complete or last or not pod.disruption):
+        return _noted(result, *delivered.problems)
+    if result is None and headline is not None:
+        checkpoint = _own(case, delivered.latest("checkpoint"))
+        if killed := _killed(case, pod, headline, checkpoint, now):
+            return _noted(killed, *delivered.problems)
+        if headline.state == "finished":
+            return _from_headline(case, headline, evidence, now)
+    checkpoint = result or _own(case, delivered.latest("checkpoint"))
+    if checkpoint is not None and (last or not loss.infrastructure):
+        partial = checkpoint.model_copy(update={"complete": False, "stopped": "interrupted"})
+        return _noted(partial, f"only the rounds before the end of the attempt: {loss}", *delivered.problems)
+    return loss
+
+
+def read_headline(case: Case, message: str) -> Headline | None:
+    """The headline in a termination message; None for anything else, and for that of another case or attempt."""
+    try:
+        headline = Headline.model_validate_json(message)
+    except ValidationError:
+        return None
+    return headline if (headline.case, headline.attempt) == (case.name, case.origin.attempt) else None
+
+
+def _result(case: Case, headline: Headline | None, delivered: Delivered) -> Result | None:
+    """The delivered result: the one that the headline vouches for; without a headline, one whose own digest holds."""
+    if headline is None:
+        return _own(case, delivered.latest("result"))
+    return _own(case, delivered.latest("result", headline.digest)) if headline.digest else None
+
+
+def _own(case: Case, result: Result | None) -> Result | None:
+    """The result, if it is of this very attempt: a program under test can print whatever it likes."""
+    return result if result is not None and result.case == case else None
+
+
+def _killed(case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str) -> Result | None:
+    reason: FailureReason
+    if pod.reason == OUT_OF_MEMORY:
+        reason, message = "OutOfMemory", "the container was killed at its memory limit: raise it, or use a smaller case"
+    elif pod.pod_reason == DEADLINE_EXCEEDED:
+        reason, message = "TimedOut", "the pod was ended at its deadline, long after the case's time limit"
+    else:
+        return None
+    try:
+        return result_of_killed(case, checkpoint, headline, reason=reason, message=message, now=now)
+    except NobodyRanError:
+        return None
+
+
+def _from_headline(case: Case, headline: Headline, evidence: str, now: str) -> Result:
+    """What is left when the evidence is lost: numbers that the runner reported, none of them with a verdict."""
+    return Result(
+        case=case,
+        complete=False,
+        unit="step",
+        started=now,
+        finished=now,
+        rounds=headline.round,
+        variants=tuple(VariantResult(name=variant.name, use=variant.use) for variant in case.variants),
+        comparisons=tuple(_reported(case, headline.round, comparison) for comparison in headline.comparisons),
+        notes=(f"only the runner's headline is left, without measurements and checks. {evidence}",),
+    )
+
+
+def _reported(case: Case, rounds: int, now: ComparisonNow) -> Comparison:
+    said: str = now.verdict or "no verdict"
+    if now.speedup and now.lower and now.upper:
+        interval = figures.interval(float(now.lower), float(now.upper))
+        said += f", {figures.speedup(float(now.speedup))} ({interval})"
+    return Comparison(
+        variant=now.variant,
+        baseline=case.baseline,
+        rounds=rounds,
+        confidence=case.measurement.confidence,
+        sentence=f"The runner reported {said}; the evidence was lost with its log, so this is no verdict.",
+    )
+
+
+def _evidence(log: str | None, delivered: Delivered) -> str:
+    if log is None:
+        return "The log is gone"
+    if delivered.problems:
+        return f"The log is damaged: {'; '.join(delivered.problems[:3])}"
+    return "The log holds no result of this attempt"
+
+
+def _noted(result: Result, *notes: str) -> Result:
+    return result.model_copy(update={"notes": (*result.notes, *notes)}) if notes else result

@@ -1,0 +1,77 @@
+"""Events: one for each transition that a person watching the run wants to hear of, and none for anything else.
+
+An event's name is made of what it says about which run, so that saying it twice is refused as a conflict: an operator
+that is killed and restarted does not repeat itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from accelbench.api.run import API_VERSION, BenchmarkRunStatus
+from accelbench.plan.names import digest
+from accelbench_operator.failure import detail_of, reason_of
+from accelbench_operator.status import timestamp
+
+COMPONENT = "accelbench-operator"
+MAXIMUM_MESSAGE = 1024
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Something that has become so."""
+
+    kind: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[Transition]:
+    """What has changed between two statuses of one run, in the order in which it is told."""
+    old = {condition.type: condition for condition in before.conditions}
+    new = {condition.type: condition for condition in after.conditions}
+    accepted, was_accepted = new.get("Accepted"), old.get("Accepted")
+    if accepted and (was_accepted is None or was_accepted.status != accepted.status):
+        yield Transition("Normal" if accepted.status == "True" else "Warning", accepted.reason, accepted.message)
+    known = {attempt.case: attempt for attempt in before.attempts}
+    for attempt in after.attempts:
+        earlier = known.get(attempt.case)
+        if attempt.failure and (earlier is None or earlier.failure != attempt.failure):
+            message = f"case {attempt.case}, attempt {earlier.number if earlier else 1}: {detail_of(attempt.failure)}"
+            yield Transition("Warning", reason_of(attempt.failure), message)
+    finished, was_finished = new.get("Finished"), old.get("Finished")
+    if finished is None or accepted is None or accepted.status != "True":
+        return
+    if finished.status == "True":
+        succeeded = new["Succeeded"].status == "True"
+        message = f"{after.headline}. {finished.message}" if after.headline else finished.message
+        yield Transition("Normal" if succeeded else "Warning", finished.reason, message)
+    elif was_finished is None or was_finished.reason != finished.reason:
+        yield Transition("Normal", finished.reason, finished.message)
+
+
+def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:
+    """The `core/v1` Event about the run."""
+    identity = digest(uid, transition.reason, transition.message)
+    moment = timestamp(now)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{run[:200]}.{identity}", "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": API_VERSION,
+            "kind": "BenchmarkRun",
+            "namespace": namespace,
+            "name": run,
+            "uid": uid,
+        },
+        "type": transition.kind,
+        "reason": transition.reason,
+        "message": transition.message[:MAXIMUM_MESSAGE],
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }

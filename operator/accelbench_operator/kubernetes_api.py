@@ -1,0 +1,170 @@
+"""The API server, as much of it as the operator needs: JSON in and out, an exception for each answer that matters.
+
+Configuration, TLS and the renewal of tokens are the kubernetes client's; its models are left out, as what is kept of
+an object is a few fields (`observed`).
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
+
+import aiohttp
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+
+REQUEST_SECONDS = 30
+HTTP_ERROR = 400
+
+Manifest = dict[str, Any]
+NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
+
+
+class ApiError(Exception):
+    """The API server answered with an error; `status` is the HTTP code."""
+
+    status = 0
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.message = message
+
+
+class NotFoundError(ApiError):
+    """404: the object, or what it is in, is not there."""
+
+
+class ConflictError(ApiError):
+    """409: it exists already, or is not the version or the object that was meant."""
+
+
+class ExpiredError(ApiError):
+    """410: the resource version is too old to go on from; list again."""
+
+
+class InvalidError(ApiError):
+    """400 or 422: no API server will ever take this."""
+
+
+class UnreachableError(ApiError):
+    """No answer: the network, the server, or the time that a request may take."""
+
+
+KINDS: Mapping[int, type[ApiError]] = {
+    400: InvalidError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: ExpiredError,
+    422: InvalidError,
+}
+
+
+def api_error(status: int, body: str) -> ApiError:
+    """The exception for an error's HTTP code, with the message of the Status object in its body."""
+    try:
+        message = json.loads(body).get("message") or body
+    except (ValueError, AttributeError):
+        message = body
+    return KINDS.get(status, ApiError)(status, message[:2048])
+
+
+async def load_configuration() -> Configuration:
+    """In-cluster where there is a service account, which honours KUBERNETES_SERVICE_HOST; else the kubeconfig."""
+    configuration = Configuration()
+    try:
+        config.load_incluster_config(client_configuration=configuration)
+    except config.ConfigException:
+        await config.load_kube_config(client_configuration=configuration)
+    return configuration
+
+
+class KubernetesApi:
+    """Requests to one API server. Use as an async context manager."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._client = ApiClient(configuration)
+        self._client.user_agent = "accelbench-operator"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Manifest:
+        """The object or list at `path`."""
+        return await self._json("GET", path, query=query)
+
+    async def create(self, path: str, body: Manifest) -> Manifest:
+        """The object as it was stored; raises ConflictError where one of that name exists."""
+        return await self._json("POST", path, body=body)
+
+    async def replace(self, path: str, body: Manifest) -> Manifest:
+        """The object as it was stored; raises ConflictError where `metadata.resourceVersion` is not the latest."""
+        return await self._json("PUT", path, body=body)
+
+    async def delete(self, path: str, uid: str) -> None:
+        """Delete exactly the object with that UID, what it owns in the background."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid},
+        }
+        await self._json("DELETE", path, body=body)
+
+    async def text(self, path: str, query: Mapping[str, Any]) -> str:
+        """A text: a container's log."""
+        return (await self._content("GET", path, query=query)).decode(errors="replace")
+
+    async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
+        """Events from `query`'s resourceVersion on, for at most `seconds`; raises ExpiredError where it is too old."""
+        query = {**query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
+        response = (await self._send("GET", path, query=query, seconds=seconds + REQUEST_SECONDS)).response
+        try:
+            async for line in response.content:
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise api_error(int(event["object"].get("code") or 0), json.dumps(event["object"]))
+                yield event
+        except NO_ANSWER as error:
+            raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
+        finally:
+            response.close()
+
+    async def _json(self, method: str, path: str, **request: Any) -> Manifest:
+        document: Manifest = json.loads(await self._content(method, path, **request))
+        return document
+
+    async def _content(self, method: str, path: str, **request: Any) -> bytes:
+        response = await self._send(method, path, **request)
+        try:
+            content: bytes = await response.read()
+        except NO_ANSWER as error:
+            raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
+        return content
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Manifest | None = None,
+        seconds: int = REQUEST_SECONDS,
+    ) -> Any:
+        serialized = await self._client.param_serialize(
+            method,
+            path,
+            query_params=list((query or {}).items()),
+            header_params={"Accept": "application/json, */*", "Content-Type": "application/json"},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            response = await self._client.call_api(*serialized, _request_timeout=seconds)
+        except NO_ANSWER as error:
+            raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
+        if response.status >= HTTP_ERROR:
+            raise api_error(response.status, (await response.read()).decode(errors="replace"))
+        return response

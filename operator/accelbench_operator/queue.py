@@ -1,0 +1,118 @@
+"""A level-triggered queue of keys: a key is worked on by one worker at a time, and again if it was added meanwhile.
+
+Adding says only that something may have changed; however often that is said, the key is worked on once. What the
+worker returns is when to look again at the latest. A key whose work raises comes back after a delay of its own, which
+doubles.
+"""
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+logger = logging.getLogger(__name__)
+
+Key = TypeVar("Key", bound=Hashable)
+
+FIRST_DELAY_SECONDS = 0.5
+LONGEST_DELAY_SECONDS = 120.0
+
+
+class KeyedQueue(Generic[Key]):
+    """Keys and when they are due. `clock` counts seconds, `work` returns after how many to look again, or None."""
+
+    def __init__(self, work: Callable[[Key], Awaitable[float | None]], clock: Callable[[], float]) -> None:
+        self._work = work
+        self._clock = clock
+        self._due: dict[Key, float] = {}
+        self._heap: list[tuple[float, int, Key]] = []
+        self._pushed = 0
+        self._working: dict[Key, float] = {}
+        self._failures: dict[Key, int] = {}
+        self._changed = asyncio.Event()
+        self.worked_total = 0
+        self.failed_total = 0
+
+    def add(self, key: Key, after: float = 0.0) -> None:
+        """Have the key worked on in `after` seconds, or earlier where that is already wanted."""
+        due = self._clock() + after
+        if key in self._due and self._due[key] <= due:
+            return
+        self._due[key] = due
+        self._pushed += 1
+        heapq.heappush(self._heap, (due, self._pushed, key))
+        self._changed.set()
+
+    @property
+    def depth(self) -> int:
+        """How many keys are due and wait."""
+        now = self._clock()
+        return sum(due <= now for due in self._due.values())
+
+    @property
+    def oldest_seconds(self) -> float:
+        """How long the oldest key has been due, waiting or being worked on; 0.0 with none."""
+        now = self._clock()
+        oldest = min((*self._due.values(), *self._working.values()), default=now)
+        return max(0.0, now - oldest)
+
+    async def run(self, workers: int) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._worker())
+
+    async def _worker(self) -> None:
+        while True:
+            key = await self._take()
+            try:
+                after = await self._work(key)
+            except Exception as error:
+                # Whatever it was, the other keys go on, and this one is tried again.
+                self.failed_total += 1
+                failures = self._failures[key] = self._failures.get(key, 0) + 1
+                after = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 10), LONGEST_DELAY_SECONDS)
+                logger.warning("%s: %s: %s; again in %.1f s", key, type(error).__name__, error, after, exc_info=True)
+            else:
+                self._failures.pop(key, None)
+            finally:
+                self._working.pop(key, None)
+                self.worked_total += 1
+                # A key that came back meanwhile may be due: someone has to look.
+                self._changed.set()
+            if after is not None:
+                self.add(key, after)
+
+    async def _take(self) -> Key:
+        while True:
+            now = self._clock()
+            wait, held = None, []
+            while self._heap:
+                due, _, key = self._heap[0]
+                if self._due.get(key) != due:
+                    heapq.heappop(self._heap)
+                elif due > now:
+                    wait = due - now
+                    break
+                elif key in self._working:
+                    held.append(heapq.heappop(self._heap))
+                else:
+                    heapq.heappop(self._heap)
+                    self._requeue(held)
+                    del self._due[key]
+                    self._working[key] = due
+                    return key
+            self._requeue(held)
+            self._changed.clear()
+            await self._sleep(wait)
+
+    def _requeue(self, entries: list[tuple[float, int, Key]]) -> None:
+        for entry in entries:
+            heapq.heappush(self._heap, entry)
+
+    async def _sleep(self, seconds: float | None) -> None:
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return

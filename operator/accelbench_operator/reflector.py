@@ -1,0 +1,96 @@
+"""Keeps one kind of object in the store equal to the cluster's: list, then watch, and list again now and then.
+
+The informer of the kubernetes client was measured and left: it holds whole model objects, of which a few fields are
+wanted here; it needs a thread and a connection pool for each kind; and its list comes in one piece.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from accelbench.api import labels
+from accelbench_operator.kubernetes_api import ApiError, ExpiredError, KubernetesApi
+from accelbench_operator.store import Held, Kind, Store
+
+logger = logging.getLogger(__name__)
+
+PAGE = 500
+WATCH_SECONDS = 300
+WATCHES_A_LIST = 6
+"""Every half hour the list is taken anew: what a watch may have dropped does not stay unseen."""
+LONGEST_DELAY_SECONDS = 30.0
+
+SELECTOR = f"{labels.MANAGED_BY}={labels.MANAGER},{labels.RUN_UID}"
+
+
+class Reflector:
+    """One kind in one namespace, or in all. `observe` gives None for an object that is not to be held."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        store: Store,
+        kind: Kind,
+        path: str,
+        observe: Callable[[Mapping[str, Any]], Held | None],
+        namespace: str | None = None,
+    ) -> None:
+        self._api = api
+        self._store = store
+        self._kind: Kind = kind
+        self._path = path
+        self._observe = observe
+        self._namespace = namespace
+        self.synced = asyncio.Event()
+        """Set once the first list is in the store."""
+
+    async def run(self) -> None:
+        """Reflect until cancelled; errors of the API server and the network delay, and never end it."""
+        delay = 1.0
+        while True:
+            try:
+                version = await self._list()
+                self.synced.set()
+                delay = 1.0
+                for _ in range(WATCHES_A_LIST):
+                    version = await self._watch(version)
+            except ExpiredError:
+                continue
+            except (ApiError, ValueError, KeyError) as error:
+                logger.warning("%s: %s: %s; listing again in %.0f s", self._path, type(error).__name__, error, delay)
+                await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
+                delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+
+    async def _list(self) -> str:
+        since = self._store.now
+        held: list[Held] = []
+        query: dict[str, Any] = {"labelSelector": SELECTOR, "limit": PAGE}
+        while True:
+            page = await self._api.get(self._path, query)
+            held += [seen for item in page["items"] if (seen := self._see(item)) is not None]
+            if not (token := page["metadata"].get("continue")):
+                break
+            query["continue"] = token
+        self._store.replace(self._kind, self._namespace, held, since)
+        return str(page["metadata"]["resourceVersion"])
+
+    async def _watch(self, version: str) -> str:
+        query = {"labelSelector": SELECTOR, "resourceVersion": version}
+        async for event in self._api.watch(self._path, query, WATCH_SECONDS):
+            item = event["object"]
+            metadata = item["metadata"]
+            if event["type"] == "DELETED":
+                self._store.remove(self._kind, (metadata.get("namespace", ""), metadata["name"]))
+            elif event["type"] in {"ADDED", "MODIFIED"} and (seen := self._see(item)) is not None:
+                self._store.put(self._kind, seen)
+            version = metadata["resourceVersion"]
+        return version
+
+    def _see(self, item: Mapping[str, Any]) -> Held | None:
+        try:
+            return self._observe(item)
+        except (ValueError, KeyError) as error:
+            logger.warning("%s %s cannot be read and is ignored: %s", self._kind, item["metadata"].get("name"), error)
+            return None

@@ -1,0 +1,114 @@
+"""What the cluster holds of all runs: Jobs, pods and results, as far as the operator has heard.
+
+A list replaces what is held. What this operator itself wrote while a list was under way is kept all the same: the
+list may be older.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal
+
+from accelbench_operator.attempts import Observed
+from accelbench_operator.failure import Loss
+from accelbench_operator.observed import ObservedJob, ObservedPod
+from accelbench_operator.snapshot import Summary
+
+Kind = Literal["Job", "Pod", "BenchmarkResult"]
+Held = ObservedJob | ObservedPod | Summary
+Name = tuple[str, str]
+"""Namespace and name."""
+
+
+class Store:
+    """Objects by kind and name; `changed` is told the UID of the run that a change concerns."""
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        self._changed = changed
+        self._objects: dict[Kind, dict[Name, Held]] = {"Job": {}, "Pod": {}, "BenchmarkResult": {}}
+        self._of_run: defaultdict[str, set[tuple[Kind, Name]]] = defaultdict(set)
+        self._written: dict[tuple[Kind, Name], int] = {}
+        self._ticks = 0
+
+    @property
+    def now(self) -> int:
+        """A mark to be taken before a list is asked for."""
+        return self._ticks
+
+    def put(self, kind: Kind, held: Held, *, own: bool = False) -> None:
+        """Hold the object; `own`: this operator has just written it."""
+        name = name_of(held)
+        if own:
+            self._ticks += 1
+            self._written[kind, name] = self._ticks
+        before = self._objects[kind].get(name)
+        if before == held:
+            return
+        if before is not None and run_of(before) != run_of(held):
+            self.remove(kind, name)
+        self._objects[kind][name] = held
+        self._of_run[run_of(held)].add((kind, name))
+        self._changed(run_of(held))
+
+    def remove(self, kind: Kind, name: Name) -> None:
+        """The object is gone."""
+        self._written.pop((kind, name), None)
+        held = self._objects[kind].pop(name, None)
+        if held is None:
+            return
+        run = run_of(held)
+        self._of_run[run].discard((kind, name))
+        if not self._of_run[run]:
+            del self._of_run[run]
+        self._changed(run)
+
+    def replace(self, kind: Kind, namespace: str | None, listed: Iterable[Held], since: int) -> None:
+        """Hold what was listed in the namespace, or everywhere, and nothing else; `since` is `now` before the list."""
+        found = {name_of(held): held for held in listed}
+        for name in [name for name in self._objects[kind] if namespace in {None, name[0]} and name not in found]:
+            if self._written.get((kind, name), 0) <= since:
+                self.remove(kind, name)
+        for name, held in found.items():
+            if self._written.get((kind, name), 0) <= since:
+                self.put(kind, held)
+        self._written = {key: tick for key, tick in self._written.items() if key[0] != kind or tick > since}
+
+    def observed(self, run_uid: str, losses: Mapping[str, Loss]) -> Observed:
+        """All that is held of one run."""
+        jobs: dict[str, ObservedJob] = {}
+        pods: dict[str, ObservedPod] = {}
+        results: dict[str, Summary] = {}
+        for kind, name in self._of_run.get(run_uid, ()):
+            held = self._objects[kind][name]
+            if isinstance(held, ObservedJob):
+                jobs[held.key.name] = held
+            elif isinstance(held, Summary):
+                results[held.case] = held
+            elif held.job not in pods or pods[held.job].created < held.created:
+                pods[held.job] = held
+        return Observed(jobs, pods, results, losses)
+
+    def results(self) -> tuple[Summary, ...]:
+        """The latest result of each namespace, series and case."""
+        latest: dict[tuple[str, str, str], Summary] = {}
+        for summary in self._summaries():
+            key = (summary.namespace, summary.series, summary.case)
+            if key not in latest or latest[key].finished_timestamp <= summary.finished_timestamp:
+                latest[key] = summary
+        return tuple(latest.values())
+
+    def counts(self) -> dict[str, int]:
+        """How many objects are held, by kind."""
+        return {kind: len(objects) for kind, objects in self._objects.items()}
+
+    def _summaries(self) -> Iterator[Summary]:
+        return (held for held in self._objects["BenchmarkResult"].values() if isinstance(held, Summary))
+
+
+def name_of(held: Held) -> Name:
+    """Namespace and name of an object."""
+    return (held.namespace, held.name) if isinstance(held, Summary) else (held.key.namespace, held.key.name)
+
+
+def run_of(held: Held) -> str:
+    """The UID of the run that it belongs to."""
+    return held.run_uid if isinstance(held, Summary) else held.key.run_uid
