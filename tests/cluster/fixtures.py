@@ -76,6 +76,7 @@ def _session_cluster(*, node: bool) -> Iterator[Cluster]:
     try:
         cluster, processes = up(directory, node=node, die_with_parent=True)
     except ToolMissingError as error:
+        down(directory)
         # Where every push is judged, a test that did not run must not look like one that passed.
         if os.environ.get("CI"):
             pytest.fail(str(error))

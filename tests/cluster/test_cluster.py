@@ -145,6 +145,22 @@ def test_a_container_above_its_memory_limit_is_killed(cluster: Cluster, image: s
 
 
 @pytest.mark.node
+def test_a_child_that_is_killed_for_memory_marks_a_container_even_where_it_survives(
+    cluster: Cluster, image: str
+) -> None:
+    cluster.apply(job("supervisor", image, "allocate-in-child", "256", memory="64Mi"))
+
+    ended = ended_pod(cluster, "supervisor")["status"]["containerStatuses"][0]["state"]["terminated"]
+
+    # Control groups v1 kill the child alone and the container succeeds, v2 kill all of it; both give the same reason.
+    assert ended["reason"] == "OOMKilled"
+    assert (ended["exitCode"], ended["message"]) in {
+        (0, "child ended: signal: killed"),
+        (137, "child is about to allocate"),
+    }
+
+
+@pytest.mark.node
 def test_accelerators_that_are_not_there_are_scheduled_by_their_count(cluster: Cluster, image: str) -> None:
     cluster.offer({"nvidia.com/gpu": 4})
 
@@ -167,7 +183,9 @@ def test_a_cluster_that_is_taken_down_leaves_nothing(tmp_path: Path) -> None:
     archive = archive_from_files(tmp_path / "pod.tar", name=IMAGE, files={"/pod": binaries().pod}, entrypoint=["/pod"])
     cluster.import_image(archive)
     cluster.apply(job("running", IMAGE, "pause", memory="32Mi"))
-    wait_until(lambda: cluster.get("pods")["items"][0]["status"]["phase"] == "Running", what="a pod to run")
+    wait_until(
+        lambda: any(pod["status"]["phase"] == "Running" for pod in cluster.get("pods")["items"]), what="a pod to run"
+    )
     assert {trace.split()[0] for trace in traces(directory)} == {"process", "interface", "group", "file"}
 
     down(directory)
@@ -202,7 +220,7 @@ def traces(directory: Path) -> set[str]:
     mark = mark_of(directory)
     found = {f"file {path}" for path in directory.parent.glob(f"{directory.name}*")}
     found |= {f"interface {path.name}" for path in Path("/sys/class/net").iterdir() if path.name == mark}
-    found |= {f"group {path}" for path in Path("/sys/fs/cgroup").glob(f"*/{mark}")}
+    found |= {f"group {path}" for path in Path("/sys/fs/cgroup").glob(f"**/{mark}")}
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     found |= {f"mount {line}" for line in mounts if str(directory) in line or mark in line}
     for process in Path("/proc").glob("[0-9]*"):
