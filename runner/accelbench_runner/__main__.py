@@ -7,7 +7,6 @@ headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is writt
 """
 
 import argparse
-import io
 import os
 import resource
 import shutil
@@ -34,6 +33,7 @@ EXIT_DELIVERED = 0
 EXIT_INVALID_CASE = 2
 EXIT_INTERNAL = 3
 EXIT_SIGNAL = 128
+STANDARD_OUTPUT = 1
 
 LAUNCH = (sys.executable, "-m", "accelbench_runner.launch")
 JUDGE = (sys.executable, "-m", "accelbench_runner.judge")
@@ -55,8 +55,7 @@ def main(
     path: Path = parser.parse_args(arguments).case
     interruption = Interruption()
     interruption.listen()
-    # Straight to the descriptor: a reader that went away is an error here, not a message at exit.
-    log = LogWriter(io.BufferedWriter(io.FileIO(1, "wb", closefd=False)))
+    log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:
         case = read_case(path)
@@ -67,16 +66,26 @@ def main(
     with _work_directory() as directory:
         supervisor = _supervisor(case, directory, log, termination, interruption, launch_command, judge_command)
         try:
-            supervisor.run()
-        except (JudgeError, UnkillableError) as error:
-            log.notice(f"internal error: {error}")
-            supervisor.give_up(f"internal error: {error}")
+            return _run(supervisor, log)
+        except BrokenPipeError:
+            supervisor.headline("failed", message="nobody reads the log any more")
             return EXIT_INTERNAL
-        except Exception as error:  # noqa: BLE001 - whatever it is, what was measured is delivered
-            traceback.print_exc()
-            supervisor.give_up(f"internal error: {type(error).__name__}: {error}")
-            return EXIT_INTERNAL
-    return EXIT_DELIVERED if interruption.signal is None else EXIT_SIGNAL + interruption.signal
+
+
+def _run(supervisor: Supervisor, log: LogWriter) -> int:
+    try:
+        supervisor.run()
+    except BrokenPipeError:
+        raise
+    except (JudgeError, UnkillableError) as error:
+        supervisor.give_up(f"internal error: {error}")
+        return EXIT_INTERNAL
+    except Exception as error:  # noqa: BLE001 - whatever it is, what was measured is delivered
+        log.notice(traceback.format_exc())
+        supervisor.give_up(f"internal error: {type(error).__name__}: {error}")
+        return EXIT_INTERNAL
+    interrupted = supervisor.interruption.signal
+    return EXIT_DELIVERED if interrupted is None else EXIT_SIGNAL + interrupted
 
 
 def read_case(path: Path) -> Case:

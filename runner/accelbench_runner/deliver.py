@@ -8,7 +8,7 @@ that a run may ask for. What finds no room is left out, and said to be.
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from accelbench.delivery import (
     DocumentKind,
@@ -52,8 +52,8 @@ _WHAT: dict[Share, str] = {
 class LogWriter:
     """Writes lines to the container's log, each within the share of its kind."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         self._used: dict[Share, int] = dict.fromkeys(SHARES, 0)
         self._left_out: dict[Share, int] = {}
 
@@ -90,8 +90,10 @@ class LogWriter:
                 self.notice(f"{_WHAT[share]} from here on left out: their share of the log is used up")
             return
         self._used[share] += len(data)
-        self._stream.write(data)
-        self._stream.flush()
+        # No buffer: what is written is out when we are killed, and a reader that went away is an error here and now.
+        unwritten = memoryview(data)
+        while unwritten:
+            unwritten = unwritten[os.write(self._descriptor, unwritten) :]
 
 
 class OutputForwarder:

@@ -89,13 +89,14 @@ class Supervisor:
                 break
         message = f"interrupted by {self.interruption.signal.name}" if self.interruption.signal else ""
         result = self._deliver("result", complete=stopped != "interrupted", stopped=stopped)
-        self._headline("finished", message=message)
+        self.headline("finished", message=message)
         return result
 
     def give_up(self, why: str) -> None:
         """After an error of our own: what was measured, as a checkpoint, and a headline that says why."""
+        self.log.notice(why)
         self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {why}",))
-        self._headline("failed", message=why)
+        self.headline("failed", message=why)
 
     def _why_stop(self, rounds: int) -> StopReason | None:
         if self.interruption.signal is not None:
@@ -161,7 +162,7 @@ class Supervisor:
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
-        self._headline("running", running=variant, number=number)
+        self.headline("running", running=variant, number=number)
         self.log.event(LaunchStarted(variant=variant, round=number, position=position, of=len(directories)))
         forward = OutputForwarder(self.log, f"{variant} round {number}")
         record = self.launcher.launch(
@@ -201,7 +202,7 @@ class Supervisor:
         """Have the rounds so far judged, `counted` included; False when there is nothing to judge, or no time to."""
         if not counted or self.interruption.signal is not None:
             return False
-        self._headline("running", number=number, message="judging")
+        self.headline("running", number=number, message="judging")
         began = self.clock()
         assessment = self.judge.assess(
             self.case,
@@ -242,7 +243,7 @@ class Supervisor:
         self._digest = self.log.document(kind, str(result.rounds), result.to_json())
         return result
 
-    def _headline(
+    def headline(
         self,
         state: Literal["running", "finished", "failed"],
         *,
@@ -250,6 +251,7 @@ class Supervisor:
         number: int | None = None,
         message: str = "",
     ) -> None:
+        """Rewrite the termination message."""
         self.termination.write(
             Headline(
                 case=self.case.name,

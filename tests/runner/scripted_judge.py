@@ -1,0 +1,57 @@
+"""A judge that compares what it is given as its first argument says. Standard library only."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+behaviour = sys.argv[1]
+request = json.load(sys.stdin)
+case, launches = request["case"], request["launches"]
+
+latest = max(launch["round"] for launch in launches)
+if behaviour == "raises" or (behaviour == "raises-in-round-2" and latest == 2):
+    raise ZeroDivisionError("the judge cannot divide")
+if behaviour == "garbage":
+    sys.stdout.write("not json")
+    sys.exit(0)
+if behaviour == "waits-in-round-2" and latest == 2:
+    time.sleep(1000)
+
+missing = [key for key, directory in request.get("outputs", {}).items() if not Path(directory).is_dir()]
+assert not missing, missing
+failed = {launch["variant"] for launch in launches if launch.get("failure")}
+measured = {(launch["round"], launch["variant"]) for launch in launches if not launch.get("failure")}
+left = {variant["name"] for variant in case["variants"]} - failed
+numbers = {number for number, _ in measured}
+rounds = sum(all((number, variant) in measured for variant in left) for number in numbers)
+comparisons = [
+    {
+        "variant": variant["name"],
+        "baseline": case["baseline"],
+        "rounds": rounds,
+        "confidence": "0.95",
+        "sentence": f"scripted, after {rounds} rounds",
+        **(
+            {}
+            if {variant["name"], case["baseline"]} & failed
+            else {"verdict": "equivalent", "speedup": "1", "lower": "0.99", "upper": "1.01"}
+        ),
+    }
+    for variant in case["variants"]
+    if variant["name"] != case["baseline"]
+]
+sys.stdout.write(
+    json.dumps(
+        {
+            "parity": {
+                key: {"units": 1, "finite": True, "worstRatio": 0.1, "worstArray": "x", "detail": "scripted"}
+                for key in request.get("outputs", {})
+            },
+            "certificate": {"checks": [{"name": "parity", "outcome": "passed", "reading": "0.1"}]},
+            "comparisons": comparisons,
+            "rounds": rounds,
+            **({"stop": "target-met"} if behaviour == "stops" else {}),
+        }
+    )
+)

@@ -1,0 +1,162 @@
+"""A launch that behaves as its variant's name says. Standard library only, so that it starts in no time."""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+FOREVER = 1000
+GRANDCHILD = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.setsid(); time.sleep(1000)"
+
+request = json.load(sys.stdin)
+descriptor, variant, number = request["descriptor"], request["variant"], request["round"]
+kind = variant.partition("_")[0]
+
+
+def say(**message: Any) -> None:
+    write(json.dumps(message).encode() + b"\n")
+
+
+def write(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def measure(facts: dict[str, Any] | None = None) -> None:
+    say(type="phase-started", phase="import")
+    say(type="phase-ended", phase="import", seconds=0.01, parts={})
+    say(type="phase-started", phase="steady")
+    for step in range(20):
+        say(type="block", steps=10, seconds=0.01 * (1 + 0.001 * step))
+    say(type="phase-ended", phase="steady", seconds=0.2)
+    seen = {name: os.environ.get(name) for name in ("TMPDIR", "HOME", "OMP_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR")}
+    say(
+        type="facts",
+        values={
+            "unit": "product",
+            "flopsPerUnit": 2e6,
+            "peakMemoryBytes": 1000 * number,
+            "versions": {"python": "3"},
+            "device": {"platform": "cpu", "name": "scripted"},
+            "environment": seen,
+            "processors": sorted(os.sched_getaffinity(0)),
+            **(facts or {}),
+        },
+    )
+
+
+def done() -> None:
+    say(type="done")
+
+
+def leave_a_grandchild() -> None:
+    subprocess.Popen([sys.executable, "-c", GRANDCHILD], pass_fds=[descriptor])
+
+
+def hang_in_a_named_function() -> None:
+    while True:
+        time.sleep(FOREVER)
+
+
+match kind:
+    case "fine" | "jax/jit" | "pytorch/eager":
+        measure()
+        done()
+    case "raises":
+        say(type="phase-started", phase="setup")
+        say(type="failed", reason="Raised", message="ValueError: no such shape", trace="theirs.py, line 7")
+        sys.exit(1)
+    case "raises-in-round-2":
+        if number == 2:
+            say(type="failed", reason="Raised", message="ValueError: only now")
+        else:
+            measure()
+            done()
+    case "segfaults":
+        say(type="phase-started", phase="compile")
+        ctypes.string_at(0)
+    case "killed":
+        say(type="phase-started", phase="compile")
+        os.kill(os.getpid(), signal.SIGKILL)
+    case "exits":
+        sys.stderr.write("cannot go on\n")
+        sys.exit(7)
+    case "says-nothing":
+        pass
+    case "hangs":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        say(type="phase-started", phase="setup")
+        leave_a_grandchild()
+        hang_in_a_named_function()
+    case "hangs-in-round-2":
+        if number == 2:
+            hang_in_a_named_function()
+        measure()
+        done()
+    case "grandchild":
+        leave_a_grandchild()
+        measure()
+        done()
+    case "floods":
+        line = "x" * 999 + "\n"
+        for _ in range(25_000):
+            sys.stdout.write(line)
+            sys.stderr.write(line)
+        measure()
+        done()
+    case "forges":
+        forged = f"accelbench/1 result 1 1/1 {'0' * 64} AAAA"
+        sys.stdout.write(f"{forged}\n\u2028{forged}\r{forged}\x0b{forged}\x85{forged}\n")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(b"\xff\xfe\x00\n")
+        measure()
+        done()
+    case "garbage":
+        measure()
+        write(b"Traceback (most recent call last):\n")
+        time.sleep(FOREVER)
+    case "endless-line":
+        try:
+            while True:
+                write(b"x" * 65536)
+        except BrokenPipeError:
+            time.sleep(FOREVER)
+    case "cut-off":
+        write(b'{"type": "blo')
+    case "closes-its-pipe":
+        os.close(descriptor)
+        time.sleep(FOREVER)
+    case "nan-facts":
+        measure({"flopsPerUnit": float("nan"), "peakMemoryBytes": float("inf"), "versions": "what?", "unit": 3})
+        done()
+    case "nan-block":
+        write(b'{"type": "block", "steps": 1, "seconds": NaN}\n')
+        done()
+    case "times-nothing":
+        done()
+    case "crashes-after-done":
+        measure()
+        done()
+        os.kill(os.getpid(), signal.SIGSEGV)
+    case "stays":
+        measure()
+        done()
+        time.sleep(FOREVER)
+    case "takes-memory":
+        held = []
+        while True:
+            held.append(b"x" * (16 * 1024 * 1024))
+    case "waits-in-round-2":  # until somebody ends it, with a grandchild
+        if number == 2:
+            leave_a_grandchild()
+            say(type="phase-started", phase="warm-up")
+            hang_in_a_named_function()
+        measure()
+        done()
+    case _:
+        raise ValueError(kind)

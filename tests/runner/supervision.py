@@ -1,0 +1,95 @@
+"""The supervisor as a real process with scripted launches, and what it leaves behind."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench.api.result import Result, VariantResult
+from accelbench.delivery import Delivered, Event, Headline, parse_event, read_log
+
+HERE = Path(__file__).parent
+SCRIPTED_LAUNCH = [sys.executable, str(HERE / "scripted_launch.py")]
+SCRIPTED_JUDGE = [sys.executable, str(HERE / "scripted_judge.py")]
+SUPERVISE = [sys.executable, str(HERE / "supervise.py")]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a supervisor left behind."""
+
+    status: int
+    output: bytes
+    errors: bytes
+    headline: Headline
+    work: Path
+
+    @property
+    def lines(self) -> list[str]:
+        return self.output.decode().split("\n")
+
+    @property
+    def log(self) -> Delivered:
+        return read_log(self.lines)
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for line in self.lines if (event := parse_event(line))]
+
+    @property
+    def result(self) -> Result:
+        result = self.log.latest("result", self.headline.digest)
+        assert result is not None, self.output.decode()[-3000:] + self.errors.decode()[-3000:]
+        return result
+
+    @property
+    def launches(self) -> list[dict[str, Any]]:
+        return [json.loads(text) for kind, _, text in self.log.documents if kind == "launch"]
+
+    def variant(self, name: str) -> VariantResult:
+        return next(variant for variant in self.result.variants if variant.name == name)
+
+
+@dataclass
+class Supervised:
+    """A supervisor under way."""
+
+    process: subprocess.Popen[bytes]
+    directory: Path
+
+    def headline(self) -> Headline:
+        return Headline.model_validate_json((self.directory / "termination-log").read_text())
+
+    def end(self, timeout: float = 60) -> Ended:
+        output, errors = self.process.communicate(timeout=timeout)
+        return Ended(self.process.returncode, output, errors, self.headline(), self.directory / "work")
+
+
+def case_of(*variants: str, rounds: int = 2, limit: int = 60, **measurement: Any) -> Case:
+    return Case(
+        name="all",
+        origin=CaseOrigin(run="scripted", series="scripted"),
+        workload="matmul-chain",
+        variants=tuple(CaseVariant(name=variant, use="jax/jit") for variant in variants),
+        baseline=variants[0],
+        measurement=CaseMeasurement(
+            rounds_min=2, rounds_max=rounds, time_limit_seconds=limit, seed=measurement.pop("seed", 0), **measurement
+        ),
+    )
+
+
+def processes_below(work: Path) -> list[psutil.Process]:
+    """Launches, and what they started, of the supervisor whose work directory this is: found by their environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if any(value.startswith(f"{work}/") for value in process.environ().values()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

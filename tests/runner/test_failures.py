@@ -1,0 +1,119 @@
+"""Whatever one launch does, its failure is named, and the other variants' results are kept."""
+
+from collections.abc import Callable
+
+import pytest
+
+from runner.supervision import Ended, case_of, processes_below
+
+Run = Callable[..., Ended]
+
+FAILURES = {
+    "raises": ("Raised", "ValueError: no such shape"),
+    "segfaults": ("Killed", "SIGSEGV"),
+    "killed": ("Killed", "SIGKILL"),
+    "exits": ("InvalidOutput", "status 7 and no answer: cannot go on"),
+    "says-nothing": ("InvalidOutput", "status 0 and no answer"),
+    "garbage": ("InvalidOutput", "Traceback"),
+    "endless-line": ("InvalidOutput", "bytes of messages, more than a launch may"),
+    "cut-off": ("InvalidOutput", "cut off"),
+    "nan-block": ("InvalidOutput", "cannot be read"),
+    "times-nothing": ("InvalidOutput", "timed no block"),
+}
+
+
+@pytest.mark.parametrize("behaviour", FAILURES)
+def test_a_launch_that_fails_is_named_with_its_reason_and_costs_the_others_nothing(run: Run, behaviour: str) -> None:
+    reason, message = FAILURES[behaviour]
+    ended = run(case_of("fine", behaviour, "fine_2"))
+    failure = ended.variant(behaviour).failure
+    assert failure is not None
+    assert (failure.reason, failure.round) == (reason, 1)
+    assert message in failure.message
+    assert ended.status == 0
+    assert ended.result.complete
+    assert ended.result.rounds == 2
+    for other in ("fine", "fine_2"):
+        assert ended.variant(other).failure is None
+        assert len(ended.variant(other).launches) == 2
+    assert [launch["variant"] for launch in ended.launches].count(behaviour) == 1
+
+
+def test_a_failure_says_in_which_phase_and_where_in_the_users_code(run: Run) -> None:
+    failure = run(case_of("raises", "fine")).variant("raises").failure
+    assert failure is not None
+    assert failure.phase == "setup"
+    assert "theirs.py, line 7" in failure.message
+
+
+def test_a_baseline_that_fails_leaves_the_other_variants_their_times(run: Run) -> None:
+    ended = run(case_of("killed", "fine", "fine_2"))
+    assert ended.variant("killed").failure is not None
+    assert ended.variant("fine").seconds is not None
+    assert all(comparison.verdict is None for comparison in ended.result.comparisons)
+
+
+def test_a_variant_that_fails_in_a_later_round_is_not_launched_again(run: Run) -> None:
+    ended = run(case_of("fine", "raises-in-round-2", rounds=4))
+    variant = ended.variant("raises-in-round-2")
+    assert variant.failure is not None
+    assert variant.failure.round == 2
+    assert [launch.round for launch in variant.launches] == [1]
+    assert [launch.round for launch in ended.variant("fine").launches] == [1, 2, 3, 4]
+
+
+def test_when_every_variant_failed_measuring_stops(run: Run) -> None:
+    ended = run(case_of("raises", "killed", rounds=9))
+    assert ended.result.stopped == "nothing-to-compare"
+    assert len(ended.launches) == 2
+
+
+def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
+    ended = run(case_of("fine", "hangs", "fine_2", limit=8))
+    failure = ended.variant("hangs").failure
+    assert failure is not None
+    assert failure.reason == "TimedOut"
+    assert "hang_in_a_named_function" in failure.message
+    assert failure.phase == "setup"
+    assert ended.variant("fine").seconds is not None
+    assert ended.variant("fine_2").seconds is not None
+    assert processes_below(ended.work) == []
+
+
+def test_a_launch_cut_short_by_the_time_limit_in_a_later_round_is_no_failure(run: Run) -> None:
+    ended = run(case_of("fine", "hangs-in-round-2", limit=6, rounds=3))
+    assert ended.result.stopped == "time-limit"
+    assert ended.result.complete
+    assert ended.result.rounds == 1
+    assert ended.variant("hangs-in-round-2").failure is None
+    assert len(ended.variant("fine").launches) == 1
+    assert any("round 2 was not completed" in note for note in ended.result.notes)
+
+
+def test_a_launch_that_is_done_is_not_held_up_by_a_grandchild_with_its_pipe(run: Run) -> None:
+    ended = run(case_of("fine", "grandchild"))
+    assert ended.variant("grandchild").failure is None
+    assert all(float(launch["wallSeconds"]) < 5 for launch in ended.launches)
+    assert processes_below(ended.work) == []
+
+
+def test_a_crash_after_the_last_word_does_not_undo_the_measurement(run: Run) -> None:
+    ended = run(case_of("fine", "crashes-after-done"))
+    assert ended.variant("crashes-after-done").failure is None
+    assert len(ended.variant("crashes-after-done").launches) == 2
+
+
+def test_a_launch_that_says_absurd_facts_is_measured_without_them(run: Run) -> None:
+    ended = run(case_of("fine", "nan-facts"))
+    variant = ended.variant("nan-facts")
+    assert variant.seconds is not None
+    assert variant.flops_per_second is None
+    assert variant.peak_memory_bytes is None
+    assert ended.result.unit == "product"
+
+
+def test_a_launch_that_cannot_be_started_is_an_error_of_our_own(run: Run) -> None:
+    ended = run(case_of("fine", "fine_2"), launch=["/nonexistent/python"])
+    assert ended.status == 3
+    assert ended.headline.state == "failed"
+    assert "/nonexistent/python" in ended.headline.message

@@ -1,0 +1,100 @@
+"""Signals: everything that was started ends within two seconds, and what was measured is delivered."""
+
+import signal
+import time
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from accelbench.delivery import PhaseReached, RoundFinished, parse_event
+from runner.supervision import Supervised, case_of, processes_below
+
+Start = Callable[..., Supervised]
+
+
+@pytest.fixture
+def waiting(start: Start) -> tuple[Supervised, bytes, list[psutil.Process]]:
+    """A supervisor in its second round, whose launch waits for ever and has a grandchild in a session of its own."""
+    supervised = start(case_of("fine", "waits-in-round-2", "fine_2"))
+    read = read_until(supervised, lambda event: isinstance(event, PhaseReached) and event.phase == "warm-up")
+    descendants = psutil.Process(supervised.process.pid).children(recursive=True)
+    assert len(descendants) == 2
+    return supervised, read, descendants
+
+
+def read_until(supervised: Supervised, wanted: Callable[[object], bool]) -> bytes:
+    read = b""
+    assert supervised.process.stdout is not None
+    for line in iter(supervised.process.stdout.readline, b""):
+        read += line
+        if wanted(parse_event(line.decode())):
+            return read
+    raise AssertionError(read)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_every_descendant_within_two_seconds_and_delivers_what_was_measured(
+    waiting: tuple[Supervised, bytes, list[psutil.Process]], number: signal.Signals, status: int
+) -> None:
+    supervised, _, descendants = waiting
+    sent = time.monotonic()
+    supervised.process.send_signal(number)
+    ended = supervised.end(timeout=10)
+    assert time.monotonic() - sent < 2
+    assert [process for process in descendants if process.is_running()] == []
+    assert ended.status == status
+    assert ended.headline.state == "finished"
+    assert ended.headline.message == f"interrupted by {number.name}"
+    assert not ended.result.complete
+    assert ended.result.stopped == "interrupted"
+    assert ended.result.rounds == 1
+    assert ended.variant("fine").seconds is not None
+    assert ended.variant("waits-in-round-2").failure is None
+    assert list(ended.work.iterdir()) == []
+
+
+def test_a_signal_in_the_first_round_delivers_a_result_without_times(start: Start) -> None:
+    supervised = start(case_of("hangs", "fine"))
+    read_until(supervised, lambda event: isinstance(event, PhaseReached) and event.phase == "setup")
+    supervised.process.terminate()
+    ended = supervised.end(timeout=10)
+    assert ended.status == 143
+    assert ended.result.rounds == 0
+    assert all(variant.seconds is None and variant.failure is None for variant in ended.result.variants)
+
+
+def test_a_signal_while_the_judge_works_ends_it_and_keeps_the_rounds_before(start: Start) -> None:
+    supervised = start(case_of("fine", "fine_2"), judge="waits-in-round-2")
+    read_until(supervised, lambda event: isinstance(event, RoundFinished))
+    while "judging" not in supervised.headline().message:
+        assert supervised.process.poll() is None
+    supervised.process.terminate()
+    ended = supervised.end(timeout=10)
+    assert ended.status == 143
+    assert ended.result.rounds == 1
+    assert [launch.round for launch in ended.variant("fine").launches] == [1]
+
+
+def test_a_launch_does_not_outlive_a_supervisor_that_was_killed(
+    waiting: tuple[Supervised, bytes, list[psutil.Process]],
+) -> None:
+    supervised, _, descendants = waiting
+    launch = next(process for process in descendants if process.ppid() == supervised.process.pid)
+    supervised.process.kill()
+    supervised.process.wait()
+    psutil.wait_procs([launch], timeout=2)
+    assert not launch.is_running()
+    for process in descendants:  # the grandchild left its session: nobody but a container's end can know it
+        if process.is_running():
+            process.kill()
+
+
+def test_a_reader_that_goes_away_ends_the_case(start: Start) -> None:
+    supervised = start(case_of("fine", "fine_2", rounds=50))
+    read_until(supervised, lambda event: isinstance(event, RoundFinished))
+    assert supervised.process.stdout is not None
+    supervised.process.stdout.close()
+    assert supervised.process.wait(10) == 3
+    assert supervised.headline().state == "failed"
+    assert processes_below(supervised.directory / "work") == []

@@ -1,0 +1,56 @@
+"""A variant that runs out of memory is told apart from one that was killed, in a real control group."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from accelbench import cgroup
+from runner.supervision import Ended, case_of
+
+LIMIT_BYTES = 256 * 1024 * 1024
+
+
+@pytest.fixture
+def group_with_a_limit() -> Iterator[Path]:
+    """A control group below our own with a memory limit and no swap."""
+    own = cgroup.find("memory")
+    if own is None:
+        pytest.skip("no memory controller here")
+    directory = own.directory / f"accelbench-test-{os.getpid()}"
+    limit = "memory.max" if own.version == 2 else "memory.limit_in_bytes"
+    swap = "memory.swap.max" if own.version == 2 else "memory.memsw.limit_in_bytes"
+    try:
+        directory.mkdir()
+    except OSError as error:
+        pytest.skip(f"control groups cannot be made here: {error}")
+    try:
+        try:
+            (directory / limit).write_text(str(LIMIT_BYTES))
+        except OSError as error:
+            pytest.skip(f"the memory controller is not delegated to us: {error}")
+        if (directory / swap).exists():
+            (directory / swap).write_text("0" if own.version == 2 else str(LIMIT_BYTES))
+        yield directory
+    finally:
+        directory.rmdir()
+
+
+def test_a_case_that_runs_out_of_memory_keeps_the_other_variants_results(
+    run: Callable[..., Ended], group_with_a_limit: Path
+) -> None:
+    processes = str(group_with_a_limit / "cgroup.procs")
+
+    def enter() -> None:
+        with open(processes, "w") as file:  # noqa: PTH123 - between fork and exec
+            file.write(str(os.getpid()))
+
+    ended = run(case_of("fine", "takes-memory", "killed", "fine_2"), preexec_fn=enter)
+    taking, killed = ended.variant("takes-memory").failure, ended.variant("killed").failure
+    assert taking is not None
+    assert killed is not None
+    assert taking.reason == "OutOfMemory"
+    assert killed.reason == "Killed"
+    assert len(ended.variant("fine").launches) == len(ended.variant("fine_2").launches) == 2
+    assert ended.result.fingerprint["memoryLimitBytes"] == str(LIMIT_BYTES)

@@ -1,0 +1,40 @@
+"""What launches print is forwarded, marked and capped; it never blocks them and never passes for a line of ours."""
+
+from collections.abc import Callable
+
+from accelbench.delivery import MARK, MAXIMUM_LINE_BYTES, MAXIMUM_LOG_BYTES
+from accelbench_runner.deliver import MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
+from runner.supervision import Ended, case_of
+
+Run = Callable[..., Ended]
+
+
+def test_fifty_megabytes_of_output_neither_block_a_launch_nor_fill_the_log(run: Run) -> None:
+    ended = run(case_of("fine", "floods"))
+    assert len(ended.variant("floods").launches) == 2
+    forwarded = [line for line in ended.lines if line.startswith("[floods round 1")]
+    assert 0 < sum(map(len, forwarded)) <= 1.1 * MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
+    assert any("floods round 1 printed" in line and "left out" in line for line in ended.lines)
+    assert len(ended.output) < 100_000
+
+
+def test_what_a_launch_prints_stands_in_the_log_under_its_name(run: Run) -> None:
+    ended = run(case_of("fine", "exits"))
+    assert "[exits round 1 stderr] cannot go on" in ended.lines
+
+
+def test_a_launch_cannot_forge_a_line_whatever_line_ends_it_prints(run: Run) -> None:
+    ended = run(case_of("fine", "forges"))
+    assert ended.log.problems == ()
+    assert ended.status == 0
+    marked = [line for line in ended.output.decode().splitlines() if line.startswith(MARK)]
+    assert not any("AAAA" in line for line in marked)
+
+
+def test_the_log_of_many_variants_and_rounds_keeps_its_limit_and_its_result(run: Run) -> None:
+    names = [f"floods_{number}" for number in range(2)] + [f"fine_{number}" for number in range(4)]
+    ended = run(case_of(*names, rounds=8), timeout=200)
+    assert len(ended.output) < MAXIMUM_LOG_BYTES
+    assert max(len(line.encode()) for line in ended.lines) <= MAXIMUM_LINE_BYTES
+    assert ended.result.rounds == 8
+    assert any("lines that launches printed" in note for note in ended.result.notes)
