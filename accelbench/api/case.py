@@ -12,62 +12,71 @@ from accelbench.document import DecimalString, Document
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16"]
 Platform = Literal["cpu", "cuda", "tpu"]
-ParameterValue = int | str
+ParameterValue = Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)] | Annotated[str, Field(max_length=256)]
+"""An integer that every JSON reader can hold, or a string."""
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+"""RFC 3339, UTC."""
 
 
 class CaseVariant(Document):
-    """One competitor: `use` names framework and mode; `name` is unique in the run."""
+    """One competitor."""
 
-    name: str
-    use: str
-    options: dict[str, ParameterValue] = {}
+    name: str = Field(description="Unique in the run.")
+    use: str = Field(description="Framework and mode.")
+    options: dict[str, ParameterValue] = Field(default={}, description="Options of the mode.")
 
 
 class CaseMeasurement(Document):
     """How the case is measured. Ratios are plain decimals here: `0.01` for the spec's `1%`."""
 
-    precision: Precision = "float32"
-    rounds_min: Annotated[int, Field(ge=2)] = 5
-    rounds_max: int = 20
-    target_relative_error: DecimalString = "0.01"
-    confidence: DecimalString = "0.95"
-    equivalence_margin: DecimalString = "0.02"
-    time_limit_seconds: int = 600
-    seed: int = 0
+    precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
+    rounds_min: int = Field(default=5, ge=2, description="Rounds measured in any case.")
+    rounds_max: int = Field(default=20, description="Rounds measured at most.")
+    target_relative_error: DecimalString = Field(
+        default="0.01", description="Half-width of the speedup's interval at which measuring may stop."
+    )
+    confidence: DecimalString = Field(default="0.95", description="Shared by all comparisons of the run.")
+    equivalence_margin: DecimalString = Field(default="0.02", description="Speedups this close to 1 are equivalent.")
+    time_limit_seconds: int = Field(default=600, description="Of the whole case.")
+    seed: int = Field(default=0, description="Of the input data and of the rounds' order.")
 
 
 class CaseAccelerator(Document):
     """Where it runs: the profile's name, what the framework's device must turn out to be, and how many."""
 
-    profile: str = "cpu"
-    platform: Platform = "cpu"
-    devices: int = 1
+    profile: str = Field(default="cpu", description="The administrator's name for a kind of node.")
+    platform: Platform = Field(default="cpu", description="What the framework calls the device.")
+    devices: int = Field(default=1, description="Devices that each variant uses.")
 
 
 class CaseOrigin(Document):
     """Where the case came from, for labels and reports; on a laptop the namespace and the UID are empty."""
 
-    run: str
-    series: str
-    namespace: str = ""
-    uid: str = ""
-    attempt: int = 1
+    run: str = Field(description="The BenchmarkRun's name.")
+    series: str = Field(description="The series that the result belongs to.")
+    namespace: str = Field(default="", description="The BenchmarkRun's namespace.")
+    uid: str = Field(default="", description="The BenchmarkRun's UID.")
+    attempt: int = Field(default=1, description="1 for the first attempt at this case.")
 
 
 class Case(Document):
     """One combination of swept parameters: one case is one Job and yields one result."""
 
     format: Literal["accelbench.dev/case/v1alpha1"] = "accelbench.dev/case/v1alpha1"
-    name: str
+    name: str = Field(description="Unique in the run.")
     origin: CaseOrigin
-    workload: str
-    parameters: dict[str, ParameterValue] = {}
-    """As the spec and the sweep give them; the workload's own model fills in defaults and checks bounds."""
-    swept: dict[str, ParameterValue] = {}
-    """The parameters that the sweep varies, for a reader to tell the cases apart."""
-    variants: tuple[CaseVariant, ...]
-    baseline: str
-    comparisons_in_run: int = 1
-    """All comparisons of the run, which share its confidence (Bonferroni)."""
+    workload: str = Field(description="The workload's name in the catalogue.")
+    parameters: dict[str, ParameterValue] = Field(
+        default={},
+        description="As spec and sweep give them; the workload's own model fills in defaults and checks bounds.",
+    )
+    swept: dict[str, ParameterValue] = Field(
+        default={}, description="The parameters that the sweep varies, for a reader to tell the cases apart."
+    )
+    variants: tuple[CaseVariant, ...] = Field(description="What competes.")
+    baseline: str = Field(description="The variant that the others are compared with.")
+    comparisons_in_run: int = Field(
+        default=1, description="All comparisons of the run, which share its confidence (Bonferroni)."
+    )
     measurement: CaseMeasurement = CaseMeasurement()
     accelerator: CaseAccelerator = CaseAccelerator()

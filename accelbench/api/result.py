@@ -4,12 +4,15 @@ At most 32 KiB (`MAXIMUM_BYTES`), so medians and quantiles per launch and no blo
 strings of seconds. A verdict stands only beside a certificate whose checks passed: the models refuse anything else.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from accelbench.api.case import Case
+from accelbench.api import rules
+from accelbench.api.case import Case, Timestamp
+from accelbench.api.run import API_VERSION, ObjectMeta
 from accelbench.document import DecimalString, Document
+from accelbench.report import figures
 
 MAXIMUM_BYTES = 32 * 1024
 
@@ -28,20 +31,21 @@ StopReason = Literal["target-met", "rounds-max", "time-limit", "interrupted", "n
 
 
 class Check(Document):
-    """One validity check's reading. `untested` says why in `reading`; it is no pass and no failure."""
+    """One validity check's reading."""
 
-    name: str
-    outcome: CheckOutcome
-    reading: str
-    threshold: str = ""
-    variant: str | None = None
-    """The variant that the check is about; none: it concerns all of them alike."""
+    name: str = Field(description="The check's name.")
+    outcome: CheckOutcome = Field(description="untested is no pass and no failure: the reading says why.")
+    reading: str = Field(description="What was found.")
+    threshold: str = Field(default="", description="What it was held against.")
+    variant: str | None = Field(
+        default=None, description="The variant that the check is about; none: all of them alike."
+    )
 
 
 class Certificate(Document):
     """Every validity check with its reading and threshold."""
 
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Check, ...] = Field(default=(), description="Without any, nothing can have a verdict.")
 
     def failed(self, *variants: str) -> tuple[Check, ...]:
         """The failed checks that concern any of `variants`, those that concern every variant included."""
@@ -51,10 +55,10 @@ class Certificate(Document):
 class Failure(Document):
     """Why a variant has no measurement: a result like any other; the other variants' stand."""
 
-    reason: FailureReason
-    message: str
-    round: int
-    phase: Phase | None = None
+    reason: FailureReason = Field(description="In one word, for programs.")
+    message: str = Field(description="What happened and what to do, for people.")
+    round: int = Field(description="The round in which it happened.")
+    phase: Phase | None = Field(default=None, description="The last phase that the launch had reached.")
 
 
 class Quantiles(Document):
@@ -79,44 +83,44 @@ class PhaseTime(Document):
 class LaunchSummary(Document):
     """One launch: seconds per unit (the median of its blocks) and how they spread."""
 
-    round: int
-    seconds: DecimalString
-    p5_seconds: DecimalString | None = None
-    p95_seconds: DecimalString | None = None
-    blocks: int
-    steps_per_block: int
+    round: int = Field(description="The round that it belongs to, from 1.")
+    seconds: DecimalString = Field(description="Seconds per unit.")
+    p5_seconds: DecimalString | None = Field(default=None, description="5 % of the blocks were faster.")
+    p95_seconds: DecimalString | None = Field(default=None, description="5 % of the blocks were slower.")
+    blocks: int = Field(description="How many blocks were timed.")
+    steps_per_block: int = Field(description="Units of work in a block.")
 
 
 class VariantResult(Document):
     """What was measured of one variant. Without `seconds` there is a `failure`, or no complete round."""
 
-    name: str
-    use: str
+    name: str = Field(description="Unique in the run.")
+    use: str = Field(description="Framework and mode.")
     failure: Failure | None = None
-    seconds: Quantiles | None = None
-    """Seconds per unit over the launches of complete rounds."""
-    phases: tuple[PhaseTime, ...] = ()
-    launches: tuple[LaunchSummary, ...] = ()
-    flops_per_second: DecimalString | None = None
-    peak_memory_bytes: int | None = None
+    seconds: Quantiles | None = Field(
+        default=None, description="Seconds per unit over the launches of complete rounds."
+    )
+    phases: tuple[PhaseTime, ...] = Field(default=(), description="What a launch spends before and beside its steps.")
+    launches: tuple[LaunchSummary, ...] = Field(default=(), description="The launches of complete rounds.")
+    flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / median seconds.")
+    peak_memory_bytes: int | None = Field(default=None, description="The most over all launches.")
 
 
 class Comparison(Document):
     """A variant against the baseline: the speedup with its interval, and the verdict; or why there is none."""
 
-    variant: str
-    baseline: str
-    rounds: int
-    """Complete pairs of launches that the interval rests on."""
-    confidence: DecimalString
+    variant: str = Field(description="The variant's name.")
+    baseline: str = Field(description="The baseline's name.")
+    rounds: int = Field(description="Complete pairs of launches that the interval rests on.")
+    confidence: DecimalString = Field(description="Of the interval, after its share in the run's comparisons.")
     verdict: Verdict | None = None
-    invalid: tuple[str, ...] = ()
-    """Names of the checks that failed; then there is no speedup and no verdict."""
-    speedup: DecimalString | None = None
-    lower: DecimalString | None = None
-    upper: DecimalString | None = None
-    sentence: str
-    """The finding in plain words."""
+    invalid: tuple[str, ...] = Field(
+        default=(), description="Names of the checks that failed; then there is no speedup and no verdict."
+    )
+    speedup: DecimalString | None = Field(default=None, description="Baseline seconds / variant seconds.")
+    lower: DecimalString | None = Field(default=None, description="The interval's lower end.")
+    upper: DecimalString | None = Field(default=None, description="The interval's upper end.")
+    sentence: str = Field(description="The finding in plain words.")
 
     @model_validator(mode="after")
     def _a_verdict_needs_an_interval_and_no_failed_check(self) -> Self:
@@ -127,29 +131,36 @@ class Comparison(Document):
             raise ValueError(f"{self.variant}: an invalid comparison shows no speedup")
         return self
 
+    @property
+    def headline(self) -> str:
+        """The finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`."""
+        if self.speedup is None or self.lower is None or self.upper is None:
+            return f"{self.variant} {'invalid: ' + ', '.join(self.invalid) if self.invalid else 'not compared'}"
+        interval = figures.interval(float(self.lower), float(self.upper))
+        return f"{self.variant} {self.verdict or 'no verdict'} {figures.speedup(float(self.speedup))} ({interval})"
+
 
 class Result(Document):
     """What one case found."""
 
     format: Literal["accelbench.dev/result/v1alpha1"] = "accelbench.dev/result/v1alpha1"
     case: Case
-    complete: bool
-    """False: interrupted, or a checkpoint; what is here is of complete rounds all the same."""
-    stopped: StopReason | None = None
-    unit: str
-    """What one step is called: `step`, `epoch`, `product`."""
-    started: str
-    finished: str
-    """RFC 3339, UTC."""
-    rounds: int
-    """Complete rounds."""
-    variants: tuple[VariantResult, ...]
-    comparisons: tuple[Comparison, ...] = ()
+    complete: bool = Field(
+        description="False: interrupted, or a checkpoint; what is here is of complete rounds all the same."
+    )
+    stopped: StopReason | None = Field(default=None, description="Why no further round was measured.")
+    unit: str = Field(description="What one step is called: step, epoch, product.")
+    started: Timestamp = Field(description="When the first launch began.")
+    finished: Timestamp = Field(description="When the last launch ended.")
+    rounds: int = Field(description="Complete rounds.")
+    variants: tuple[VariantResult, ...] = Field(description="What was measured of each variant.")
+    comparisons: tuple[Comparison, ...] = Field(default=(), description="Each other variant against the baseline.")
     certificate: Certificate = Certificate()
-    fingerprint: dict[str, str] = {}
-    overhead: dict[str, DecimalString] = {}
-    """Where the case's wall seconds went: `total`, `steady` and what the rest was."""
-    notes: tuple[str, ...] = ()
+    fingerprint: dict[str, str] = Field(default={}, description="Versions, hardware and settings.")
+    overhead: dict[str, DecimalString] = Field(
+        default={}, description="Where the case's wall seconds went: `total`, `steady` and what the rest was."
+    )
+    notes: tuple[str, ...] = Field(default=(), description="What a reader should know beside.")
 
     @model_validator(mode="after")
     def _a_verdict_needs_a_clean_certificate(self) -> Self:
@@ -168,3 +179,32 @@ class Result(Document):
             and not any(comparison.invalid for comparison in self.comparisons)
             and not any(variant.failure for variant in self.variants)
         )
+
+    @property
+    def headline(self) -> str:
+        """The finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`, one part for each comparison."""
+        failed = [f"{variant.name} failed: {variant.failure.reason}" for variant in self.variants if variant.failure]
+        return "; ".join([*(comparison.headline for comparison in self.comparisons), *failed]) or "no comparison"
+
+
+class ResultSummary(Document):
+    """What `kubectl get` shows of a result."""
+
+    valid: bool = Field(description="Complete, every comparison valid, no variant failed.")
+    headline: str = Field(description="The finding in a few words.")
+
+
+class BenchmarkResult(Document):
+    """What one case of a BenchmarkRun found: stored once, never changed, deleted with its run."""
+
+    api_version: Literal["accelbench.dev/v1alpha1"] = API_VERSION
+    kind: Literal["BenchmarkResult"] = "BenchmarkResult"
+    metadata: ObjectMeta
+    summary: Annotated[ResultSummary, rules.RESULT_IS_FINAL] | None = None
+    result: Annotated[Result, rules.RESULT_IS_FINAL]
+
+    @classmethod
+    def of(cls, result: Result, metadata: ObjectMeta) -> Self:
+        """The object that stores `result`."""
+        summary = ResultSummary(valid=result.valid, headline=result.headline)
+        return cls(metadata=metadata, summary=summary, result=result)

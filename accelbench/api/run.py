@@ -1,39 +1,50 @@
 """`BenchmarkRun`, group `accelbench.dev/v1alpha1`: what a user writes, and what the operator reports back.
 
-The CRD is generated from these models (`accelbench.api.crd`); the rules that span fields stand in
-`accelbench.api.rules`.
+The CRD is generated from these models (`accelbench.api.crd`); what a bound or a pattern cannot say is a rule of
+`accelbench.api.rules`, annotated on the field that it is about. A manifest comes in through `accelbench.api.manifest`,
+which checks both as the API server does.
 No floats: durations are integers named `...Seconds`, percentages and ratios are strings.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from accelbench.api.case import ParameterValue, Precision
-from accelbench.document import DecimalString, Document
+from accelbench.api import rules
+from accelbench.api.case import ParameterValue, Precision, Timestamp
+from accelbench.api.pod_template import PodTemplateFragment
+from accelbench.document import Document
 
 GROUP = "accelbench.dev"
 VERSION = "v1alpha1"
-API_VERSION = f"{GROUP}/{VERSION}"
+API_VERSION: Literal["accelbench.dev/v1alpha1"] = "accelbench.dev/v1alpha1"
 
 MAXIMUM_CASES = 256
 MAXIMUM_VARIANTS = 16
 MAXIMUM_ROUNDS = 50
+MAXIMUM_AXES = 4
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)]
 VariantName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$", min_length=1, max_length=63)
 ]
 ParameterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
-Percentage = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}(\.[0-9]{1,4})?%$")]
+Percentage = Annotated[str, StringConstraints(max_length=8)]
+Bound = Annotated[str, StringConstraints(pattern=rules.BOUND, max_length=40)]
+MAXIMUM_SECONDS = 2**31 - 1
+
+
+def _keyed_by(*fields: str) -> dict[str, JsonValue]:
+    """A list that the API server merges by key, and in which it refuses two entries of the same."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 
 
 class WorkloadReference(Document):
     """Which computation, with which parameters."""
 
     name: Name = Field(description="A workload of the catalogue: `accelbench workloads` lists them.")
-    parameters: dict[ParameterName, ParameterValue] = Field(
+    parameters: dict[str, ParameterValue] = Field(
         default={}, max_length=64, description="The workload's parameters; those left out take their defaults."
     )
 
@@ -43,7 +54,7 @@ class Variant(Document):
 
     use: VariantName = Field(description="Framework and mode, e.g. jax/jit or pytorch/compile.")
     name: VariantName | None = Field(default=None, description="Unique in the run; default: `use`.")
-    options: dict[ParameterName, ParameterValue] = Field(
+    options: dict[str, ParameterValue] = Field(
         default={}, max_length=16, description="Options of the mode, e.g. mode: max-autotune for pytorch/compile."
     )
 
@@ -56,27 +67,37 @@ class Variant(Document):
 class SweepAxis(Document):
     """One parameter and the values it takes; axes multiply."""
 
-    name: ParameterName
-    values: tuple[ParameterValue, ...] = Field(min_length=1, max_length=MAXIMUM_CASES)
+    name: ParameterName = Field(description="A parameter of the workload that is not in workload.parameters as well.")
+    values: tuple[ParameterValue, ...] = Field(
+        min_length=1,
+        max_length=MAXIMUM_CASES,
+        description="In the order in which they are measured.",
+        # CEL cannot afford to compare 256 values with each other; the API server does it for a set.
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
 
 
 class Rounds(Document):
     """How many rounds: at least `min`, at most `max`; between them the interval's width decides."""
 
-    min: int = Field(default=5, ge=3, le=MAXIMUM_ROUNDS)
-    max: int = Field(default=20, ge=3, le=MAXIMUM_ROUNDS)
+    min: int = Field(default=5, ge=3, le=MAXIMUM_ROUNDS, description="Measured in any case.")
+    max: int = Field(default=20, ge=3, le=MAXIMUM_ROUNDS, description="Measured at most.")
 
 
 class Measurement(Document):
     """How each case is measured, and how sure the verdict has to be."""
 
     precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
-    rounds: Rounds = Rounds()
-    target_relative_error: Percentage = Field(
+    rounds: Annotated[Rounds, rules.MIN_AT_MOST_MAX] = Rounds()
+    target_relative_error: Annotated[Percentage, rules.percentage("0", "50", "1%", above=True)] = Field(
         default="1%", description="Half-width of the speedup's interval at which measuring may stop."
     )
-    confidence: Percentage = Field(default="95%", description="Of the interval, shared by all comparisons of the run.")
-    equivalence_margin: Percentage = Field(default="2%", description="Speedups this close to 1 count as equivalent.")
+    confidence: Annotated[Percentage, rules.percentage("50", "99.99", "95%")] = Field(
+        default="95%", description="Of the interval, shared by all comparisons of the run."
+    )
+    equivalence_margin: Annotated[Percentage, rules.percentage("0", "50", "2%")] = Field(
+        default="2%", description="Speedups this close to 1 count as equivalent; with 0% nothing does."
+    )
     time_limit_seconds: int = Field(default=600, ge=10, le=86400, description="Per case.")
     seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Of the input data and of the rounds' order.")
 
@@ -84,34 +105,61 @@ class Measurement(Document):
 class Accelerator(Document):
     """Which nodes, by the administrator's profile name."""
 
-    profile: Name = "cpu"
-    devices_per_node: int = Field(default=1, ge=1, le=16)
+    profile: Name = Field(default="cpu", description="The administrator's name for a kind of node.")
+    devices_per_node: int = Field(default=1, ge=1, le=16, description="Devices that each variant uses on a node.")
     nodes: int = Field(default=1, ge=1, le=1, description="More than one node is not supported yet.")
 
 
 class Expectation(Document):
     """An assertion on every case's result that decides whether the run succeeded."""
 
-    metric: Literal["speedup", "seconds", "compileSeconds"]
-    variant: VariantName
-    at_least: DecimalString | None = None
-    at_most: DecimalString | None = None
+    metric: Literal["speedup", "seconds", "compileSeconds"] = Field(
+        description="speedup over the baseline; seconds per step; seconds that compiling takes."
+    )
+    variant: VariantName = Field(description="A variant's name.")
+    at_least: Bound | None = Field(default=None, description="A decimal, as a string.")
+    at_most: Bound | None = Field(default=None, description="A decimal, as a string.")
 
 
 class RunPolicy(Document):
     """How the run is executed; the only part of the spec that can change, and only where it says so."""
 
     suspend: bool = Field(default=False, description="May change; true discards the case in flight.")
-    cancel: bool = Field(default=False, description="May change to true, once; the run then finishes as cancelled.")
+    cancel: Annotated[bool, rules.CANCELLED_FOR_GOOD] = Field(
+        default=False, description="May change to true, once; the run then finishes as cancelled."
+    )
     parallelism: int = Field(default=1, ge=1, le=64, description="Cases in flight at once.")
     infrastructure_retries: int = Field(
         default=1, ge=0, le=10, description="New attempts per case after a failure that no variant caused."
     )
-    start_deadline_seconds: int | None = Field(default=None, ge=1, description="A case's pod must start within this.")
-    active_deadline_seconds: int | None = Field(
-        default=None, ge=1, description="Of the whole run; default: derived from cases, parallelism and time limits."
+    start_deadline_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAXIMUM_SECONDS,
+        description="A case's pod must start within this; may change; default: no limit.",
     )
-    ttl_seconds_after_finished: int | None = Field(default=None, ge=0, description="The run is deleted after this.")
+    active_deadline_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAXIMUM_SECONDS,
+        description="Of the whole run; may change; default: derived from cases, parallelism and time limits.",
+    )
+    ttl_seconds_after_finished: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAXIMUM_SECONDS,
+        description="The run and its results are deleted after this; may change; default: never.",
+    )
+
+
+_ONE_EXPERIMENT = "a run is one experiment; apply it under another name"
+_IN_FLIGHT = "it holds from the first case to the last; apply the run under another name"
+
+Sweep = Annotated[tuple[SweepAxis, ...], rules.UNIQUE_AXES, rules.cases_within(MAXIMUM_CASES, MAXIMUM_AXES)]
+Expectations = tuple[Annotated[Expectation, rules.EXPECTATION_HAS_A_BOUND, rules.EXPECTATION_CAN_BE_MET], ...]
+Policy = Annotated[
+    RunPolicy, rules.immutable("parallelism", _IN_FLIGHT), rules.immutable("infrastructureRetries", _IN_FLIGHT)
+]
 
 
 class BenchmarkRunSpec(Document):
@@ -119,59 +167,81 @@ class BenchmarkRunSpec(Document):
 
     series: Name | None = Field(default=None, description="Results of the same benchmark over time; default: the name.")
     workload: WorkloadReference
-    variants: tuple[Variant, ...] = Field(min_length=1, max_length=MAXIMUM_VARIANTS)
+    variants: Annotated[tuple[Variant, ...], rules.UNIQUE_VARIANTS] = Field(
+        min_length=1, max_length=MAXIMUM_VARIANTS, description="What competes, each a framework in a mode."
+    )
     baseline: VariantName | None = Field(default=None, description="A variant's name; default: the first variant.")
-    sweep: tuple[SweepAxis, ...] = Field(default=(), max_length=4)
+    sweep: Sweep = Field(
+        default=(), max_length=MAXIMUM_AXES, description="Each combination is a case; the last axis varies fastest."
+    )
     measurement: Measurement = Measurement()
     accelerator: Accelerator = Accelerator()
-    pod_template: dict[str, Any] = Field(default={}, description="A PodTemplateSpec fragment, merged over ours.")
-    expectations: tuple[Expectation, ...] = Field(default=(), max_length=32)
-    run_policy: RunPolicy = RunPolicy()
+    pod_template: PodTemplateFragment = Field(default={}, description="A PodTemplateSpec fragment, merged over ours.")
+    expectations: Expectations = Field(
+        default=(), max_length=32, description="What every case's result has to show for the run to succeed."
+    )
+    run_policy: Policy = RunPolicy()
+
+
+Spec = Annotated[
+    BenchmarkRunSpec,
+    rules.BASELINE_IS_A_VARIANT,
+    rules.SWEPT_OR_FIXED,
+    rules.EXPECTATIONS_NAME_VARIANTS,
+    rules.NO_SPEEDUP_OF_THE_BASELINE,
+    *(
+        rules.immutable(field.alias or name, _ONE_EXPERIMENT)
+        for name, field in BenchmarkRunSpec.model_fields.items()
+        if name != "run_policy"
+    ),
+]
 
 
 class Condition(Document):
     """A `metav1.Condition`."""
 
-    type: Literal["Accepted", "Finished", "Succeeded"]
+    type: Literal["Accepted", "Finished", "Succeeded"] = Field(description="What it is about.")
     status: Literal["True", "False", "Unknown"]
-    reason: str
-    message: str
-    last_transition_time: str
-    observed_generation: int = 0
+    reason: Annotated[
+        str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+    ] = Field(description="Why, in one word for programs.")
+    message: Annotated[str, Field(max_length=32768)] = Field(description="Why and what to do, for people.")
+    last_transition_time: Timestamp = Field(description="When the status last changed.")
+    observed_generation: int = Field(default=0, ge=0, description="The metadata.generation that it is about.")
 
 
 class CaseCounts(Document):
     """How many cases are where."""
 
-    total: int = 0
-    active: int = 0
-    succeeded: int = 0
-    failed: int = 0
+    total: int = Field(default=0, ge=0, description="All cases of the run.")
+    active: int = Field(default=0, ge=0, description="Have a Job in flight.")
+    succeeded: int = Field(default=0, ge=0, description="Have a result.")
+    failed: int = Field(default=0, ge=0, description="Ended without a result.")
 
 
 class Attempt(Document):
     """The latest attempt at a case; recorded before its Job is created, so that nothing is created twice."""
 
-    case: str
-    number: int
-    job: str
-    started: str
+    case: str = Field(description="The case's name.")
+    number: int = Field(ge=1, description="1 for the first attempt.")
+    job: str = Field(description="The Job's name.")
+    started: Timestamp = Field(description="When it was recorded.")
     job_uid: str | None = Field(default=None, description="Set once the Job is there: from then on, none is lost.")
-    retries: int = Field(default=0, description="How many attempts before this one the infrastructure lost.")
+    retries: int = Field(default=0, ge=0, description="How many attempts before this one the infrastructure lost.")
     failure: str | None = Field(default=None, description="Why the attempt before this one, or this one, was lost.")
-    finished: bool = False
+    finished: bool = Field(default=False, description="The case has a result, or none will come.")
 
 
 class Headline(Document):
     """One comparison as `kubectl get` shows it; the rest is in the BenchmarkResult named."""
 
-    case: str
-    variant: str
-    verdict: str
-    speedup: str | None = None
-    interval: str | None = None
-    rounds: int = 0
-    result: str
+    case: str = Field(description="The case's name.")
+    variant: str = Field(description="The variant that is compared with the baseline.")
+    verdict: str = Field(description="faster, slower, equivalent or inconclusive; invalid where there is none.")
+    speedup: str | None = Field(default=None, description="Baseline seconds / variant seconds.")
+    interval: str | None = Field(default=None, description="Of the speedup, at the run's confidence.")
+    rounds: int = Field(default=0, ge=0, description="Complete pairs of launches that the interval rests on.")
+    result: str = Field(description="The BenchmarkResult's name.")
 
 
 class BenchmarkRunStatus(Document):
@@ -179,18 +249,34 @@ class BenchmarkRunStatus(Document):
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
-    observed_generation: int = 0
-    conditions: tuple[Condition, ...] = ()
+    observed_generation: int = Field(default=0, ge=0, description="The metadata.generation that was last acted on.")
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        max_length=8,
+        description="Accepted: the spec can be run. Finished: nothing more will happen. "
+        "Succeeded: every case has a valid result that meets the expectations.",
+        json_schema_extra=_keyed_by("type"),
+    )
     phase: str = Field(default="", description="One word for `kubectl get`: the reason of the telling condition.")
     cases: CaseCounts = CaseCounts()
     headline: str = Field(default="", description="The finding in a few words, for `kubectl get`.")
-    started: str | None = None
-    finished: str | None = None
-    active_since: str | None = Field(default=None, description="Since when a case runs; unset while none does.")
-    active_seconds: int = Field(default=0, description="Time active before that; queued and suspended time is none.")
-    attempts: tuple[Attempt, ...] = Field(default=(), max_length=MAXIMUM_CASES)
-    comparisons: tuple[Headline, ...] = Field(default=(), max_length=64)
-    comparisons_omitted: int = 0
+    started: Timestamp | None = Field(default=None, description="When the first case's Job was created.")
+    finished: Timestamp | None = Field(default=None, description="When the run finished.")
+    active_since: Timestamp | None = Field(default=None, description="Since when a case runs; unset while none does.")
+    active_seconds: int = Field(default=0, ge=0, description="Time active before; queued and suspended time is none.")
+    attempts: tuple[Attempt, ...] = Field(
+        default=(),
+        max_length=MAXIMUM_CASES,
+        description="The latest attempt at each case that has begun.",
+        json_schema_extra=_keyed_by("case"),
+    )
+    comparisons: tuple[Headline, ...] = Field(
+        default=(),
+        max_length=64,
+        description="The first comparisons; all are in the BenchmarkResults.",
+        json_schema_extra=_keyed_by("case", "variant"),
+    )
+    comparisons_omitted: int = Field(default=0, ge=0, description="Comparisons that are not listed here.")
 
 
 class ObjectMeta(Document):
@@ -215,7 +301,7 @@ class BenchmarkRun(Document):
     api_version: Literal["accelbench.dev/v1alpha1"]
     kind: Literal["BenchmarkRun"]
     metadata: ObjectMeta
-    spec: BenchmarkRunSpec
+    spec: Spec
     status: BenchmarkRunStatus = BenchmarkRunStatus()
 
     @property

@@ -1,0 +1,197 @@
+"""What the API server would say to a manifest, said without one: the same refusals, in the same words.
+
+It walks the very schema that the CRD carries and follows the server's own order: unknown fields end it; else nulls are
+dropped, defaults filled in, every bound is checked, and then the rules, unless something is missing or of a wrong type.
+Wording: k8s.io/kube-openapi `pkg/validation/errors`, k8s.io/apimachinery `pkg/util/validation/field` (1.37).
+"""
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.api.crd import Kind, Schema, schema_of
+from accelbench.api.metadata import FIELDS as METADATA_FIELDS
+from accelbench.api.metadata import metadata_refusals
+from accelbench.api.rules import EXTENSION, RULES
+from accelbench.problem import Problem, nearest
+
+TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+
+
+@dataclass(frozen=True)
+class Refusal(Problem):
+    """A problem in the API server's words; while a `blocking` one stands, the server checks no rules."""
+
+    blocking: bool = False
+    field: str = ""
+    """The field to blame where the message, not the path, names it."""
+
+
+def refusals(kind: Kind, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """Why the API server would refuse to create `manifest`; empty where it would take it."""
+    schema = schema_of(kind)
+    if unknown := tuple(_unknown_fields(schema, manifest, "")):
+        return unknown
+    admitted = defaulted(kind, manifest)
+    found = [*metadata_refusals(admitted.get("metadata")), *_bounds(schema, admitted, "")]
+    if not any(isinstance(refusal, Refusal) and refusal.blocking for refusal in found):
+        found += _rules(schema, admitted, "")
+    return tuple(found)
+
+
+def defaulted(kind: Kind, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """`manifest` as the API server would store it: without nulls and status, with defaults."""
+    admitted = copy.deepcopy(dict(manifest))
+    if kind.status:
+        admitted.pop("status", None)
+    _fill(schema_of(kind), admitted)
+    return admitted
+
+
+def _unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    """Fields that no schema has; the server prunes them and, asked to be strict as kubectl does, refuses the whole."""
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _unknown_fields(schema.get("items", {}), each, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        known = schema.get("properties", {})
+        for name, each in value.items():
+            field = _below(path, name)
+            inner = known.get(name, schema.get("additionalProperties"))
+            if field == "metadata":
+                yield from _unknown_metadata(each)
+            elif inner is not None:
+                yield from _unknown_fields(inner, each, field)
+            else:
+                advice = nearest(name, known) if known else f"{path} must be of type {schema.get('type', 'string')}"
+                yield Refusal("", f'unknown field "{field}"; {advice}', field=field)
+
+
+def _unknown_metadata(metadata: Any) -> Iterator[Refusal]:
+    for name in metadata if isinstance(metadata, dict) else ():
+        if name not in METADATA_FIELDS:
+            field = f"metadata.{name}"
+            yield Refusal("", f'unknown field "{field}"; {nearest(name, METADATA_FIELDS)}', field=field)
+
+
+def _fill(schema: Schema, value: Any) -> None:
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        rest = schema.get("additionalProperties", {})
+        for name in [name for name, each in value.items() if each is None]:
+            del value[name]
+        for name, each in known.items():
+            if "default" in each:
+                value.setdefault(name, copy.deepcopy(each["default"]))
+        for name, each in value.items():
+            _fill(known.get(name, rest), each)
+    elif isinstance(value, list):
+        for each in value:
+            _fill(schema.get("items", {}), each)
+
+
+def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    """What types, bounds, patterns and enums refuse; like the server's, each check asks only for its own type."""
+    yield from _type(schema, value, path)
+    if isinstance(value, str):
+        yield from _string(schema, value, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number(schema, value, path)
+    elif isinstance(value, list):
+        yield from _list(schema, value, path)
+    elif isinstance(value, dict):
+        yield from _object(schema, value, path)
+    if "enum" in schema and value not in schema["enum"]:
+        supported = ", ".join(quoted(each) for each in schema["enum"])
+        yield Refusal(path, f"Unsupported value: {quoted(value)}: supported values: {supported}", blocking=True)
+
+
+def _type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    wanted = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
+    found = "null" if value is None else TYPES[type(value)]
+    if wanted is not None and found not in wanted.split(","):
+        text = f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
+        yield Refusal(path, text, blocking=True)
+
+
+def _string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
+    maximum = schema.get("maxLength")
+    if maximum is not None and len(value) > maximum:
+        yield Refusal(path, f"Too long: may not be more than {maximum} byte{_s(maximum)}", blocking=True)
+    elif len(value) < (minimum := schema.get("minLength", 0)):
+        yield _invalid(path, value, f"should be at least {minimum} chars long")
+    elif "pattern" in schema and not re.fullmatch(schema["pattern"], value):
+        yield _invalid(path, value, f"should match '{schema['pattern']}'")
+
+
+def _number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
+    if value > schema.get("maximum", value):
+        yield _invalid(path, value, f"should be less than or equal to {schema['maximum']}")
+    if value < schema.get("minimum", value):
+        yield _invalid(path, value, f"should be greater than or equal to {schema['minimum']}")
+
+
+def _list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
+    for index, each in enumerate(value):
+        yield from _bounds(schema.get("items", {}), each, f"{path}[{index}]")
+    if len(value) < (minimum := schema.get("minItems", 0)):
+        yield _invalid(path, len(value), f"should have at least {minimum} items")
+    yield from _many(path, len(value), schema.get("maxItems"))
+    if schema.get("x-kubernetes-list-type") == "set":
+        seen = [json.dumps(each) for each in value]
+        for index, each in enumerate(value):
+            if seen[:index].count(seen[index]) == 1:
+                yield Refusal(f"{path}[{index}]", f"Duplicate value: {quoted(each)}")
+
+
+def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
+    yield from _many(path, len(value), schema.get("maxProperties"))
+    known = schema.get("properties", {})
+    for name, each in value.items():
+        inner = known.get(name, schema.get("additionalProperties"))
+        if inner is not None:
+            yield from _bounds(inner, each, _below(path, name))
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield Refusal(_below(path, name), "Required value", blocking=True)
+
+
+def _many(path: str, count: int, maximum: int | None) -> Iterator[Refusal]:
+    if maximum is not None and count > maximum:
+        yield Refusal(path, f"Too many: {count}: must have at most {maximum} item{_s(maximum)}", blocking=True)
+
+
+def _rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    for written in schema.get(EXTENSION, ()):
+        rule = RULES[written["rule"]]
+        message = rule.refusal(value)
+        if message is not None:
+            scalar = "" if isinstance(value, dict | list) else f" {quoted(value)}:"
+            text = f"Forbidden: {message}" if rule.forbidden else f"Invalid value:{scalar} {message}"
+            yield Refusal(path + rule.field_path, text)
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _rules(schema.get("properties", {}).get(name, {}), each, _below(path, name))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _rules(schema.get("items", {}), each, f"{path}[{index}]")
+
+
+def _invalid(path: str, value: Any, detail: str) -> Refusal:
+    return Refusal(path, f"Invalid value: {quoted(value)}: {path} in body {detail}")
+
+
+def quoted(value: Any) -> str:
+    """A value as the API server quotes it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -1,0 +1,290 @@
+"""The CustomResourceDefinitions, generated from the models: `python -m accelbench.api.crd [--check]`.
+
+pydantic gives JSON schemas; a CRD wants a structural one: no references, nothing that only JSON schema has, no floats.
+Null needs no word: the API server drops a null where the field is not nullable, so null and absent are the same.
+"""
+
+import argparse
+import difflib
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from accelbench.api.result import BenchmarkResult
+from accelbench.api.rules import EXTENSION
+from accelbench.api.run import GROUP, VERSION, BenchmarkRun
+
+DIRECTORY = Path(__file__).parents[2] / "crds"
+COMMAND = "python -m accelbench.api.crd"
+Schema = dict[str, Any]
+
+COPIED = (
+    "description",
+    "type",
+    "format",
+    "enum",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "maxProperties",
+    "required",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    EXTENSION,
+)
+DROPPED = {"title", "default", "const", "propertyNames", "anyOf", "$ref", "properties", "items", "additionalProperties"}
+
+
+class NotStructuralError(ValueError):
+    """A model says something that a structural schema cannot."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of `kubectl get`; those with `wide` need `--output=wide`."""
+
+    name: str
+    path: str
+    type: str = "string"
+    description: str = ""
+    wide: bool = False
+
+    def to_crd(self) -> dict[str, Any]:
+        """The column as an entry of `additionalPrinterColumns`."""
+        written: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        return written | ({"description": self.description} if self.description else {}) | {"priority": int(self.wide)}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of our kinds: its model, its names, its columns."""
+
+    model: type[BaseModel]
+    plural: str
+    short: str
+    columns: tuple[Column, ...]
+    status: bool = False
+
+    @property
+    def name(self) -> str:
+        """`BenchmarkRun`."""
+        return self.model.__name__
+
+    @property
+    def file(self) -> str:
+        """The generated file's name."""
+        return f"{self.plural}.{GROUP}.yaml"
+
+
+AGE = Column("Age", ".metadata.creationTimestamp", "date")
+
+KINDS = (
+    Kind(
+        BenchmarkRun,
+        plural="benchmarkruns",
+        short="bmr",
+        status=True,
+        columns=(
+            Column("Workload", ".spec.workload.name"),
+            Column("Status", ".status.phase", description="Where the run stands, or why it failed."),
+            Column("Done", ".status.cases.succeeded", "integer", "Cases that have a result."),
+            Column("Cases", ".status.cases.total", "integer"),
+            Column("Result", ".status.headline", description="The speedup with its interval."),
+            Column("Failed", ".status.cases.failed", "integer", "Cases that ended without a result.", wide=True),
+            Column("Profile", ".spec.accelerator.profile", description="The kind of nodes.", wide=True),
+            Column("Series", ".spec.series", wide=True),
+            Column("Started", ".status.started", "date", wide=True),
+            Column("Finished", ".status.finished", "date", wide=True),
+            AGE,
+        ),
+    ),
+    Kind(
+        BenchmarkResult,
+        plural="benchmarkresults",
+        short="bmres",
+        columns=(
+            Column("Workload", ".result.case.workload"),
+            Column("Case", ".result.case.name"),
+            Column("Valid", ".summary.valid", "boolean", "Complete, and no check or variant failed."),
+            Column("Result", ".summary.headline", description="The speedup with its interval."),
+            Column("Run", ".result.case.origin.run", wide=True),
+            Column("Rounds", ".result.rounds", "integer", "Complete rounds.", wide=True),
+            Column("Finished", ".result.finished", "date", wide=True),
+            AGE,
+        ),
+    ),
+)
+
+
+@functools.cache
+def schema_of(kind: Kind) -> Schema:
+    """The kind's structural OpenAPI v3 schema, as it stands in its CRD."""
+    written = kind.model.model_json_schema(by_alias=True, mode="validation")
+    schema = _structural(written, written.get("$defs", {}), kind.name)
+    schema["properties"] |= {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        # The API server knows metadata; a CRD can but bound the name. This one has to fit a label's value.
+        "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 63}}},
+    }
+    schema["required"] = [name for name in schema["required"] if name not in {"apiVersion", "kind", "metadata"}]
+    for name in {"status", "summary", "result"} & set(schema["properties"]):
+        _without_defaults(schema["properties"][name])
+    return schema
+
+
+def crd(kind: Kind) -> dict[str, Any]:
+    """The kind's CustomResourceDefinition."""
+    version: dict[str, Any] = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [column.to_crd() for column in kind.columns],
+        "schema": {"openAPIV3Schema": schema_of(kind)},
+    }
+    if kind.status:
+        version["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": [kind.short],
+                "categories": ["accelbench"],
+            },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: str) -> Schema:
+    """`node` with references inlined and nothing in it but what a structural schema has."""
+    node = _inlined(node, definitions)
+    if "anyOf" in node:
+        return _joined(node, definitions, where)
+    if unknown := set(node) - set(COPIED) - DROPPED - {"$defs"}:
+        raise NotStructuralError(f"{where}: no structural schema has {', '.join(sorted(unknown))}")
+    if node.get("type") == "number":
+        raise NotStructuralError(f"{where}: no floats: use a DecimalString")
+    schema = {key: node[key] for key in COPIED if key in node}
+    if "const" in node:
+        schema["enum"] = [node["const"]]
+    if "description" in schema:
+        schema["description"] = " ".join(schema["description"].split())
+    if isinstance(node.get("properties"), dict):
+        schema["properties"] = {
+            name: _with_default(_structural(each, definitions, f"{where}.{name}"), each)
+            for name, each in node["properties"].items()
+        }
+    elif isinstance(node.get("additionalProperties"), dict):
+        schema["additionalProperties"] = _structural(node["additionalProperties"], definitions, f"{where}[]")
+    elif node.get("type") == "object":
+        raise NotStructuralError(f"{where}: an object needs properties, or one type for its values")
+    if "items" in node:
+        schema["items"] = _structural(node["items"], definitions, f"{where}[]")
+        schema.setdefault("x-kubernetes-list-type", "atomic")
+    return schema
+
+
+def _inlined(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+    """`node` with what it refers to merged in; what stands beside the reference wins, rules add up."""
+    if "$ref" not in node:
+        return dict(node)
+    target = _inlined(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
+    merged = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+    rules = [*target.get(EXTENSION, ()), *node.get(EXTENSION, ())]
+    return merged | ({EXTENSION: rules} if rules else {})
+
+
+def _joined(node: Schema, definitions: Mapping[str, Any], where: str) -> Schema:
+    """`X | None` is X, which may be absent; `int | str` is Kubernetes' int-or-string."""
+    choices = [_inlined(each, definitions) for each in node["anyOf"]]
+    choices = [each for each in choices if each.get("type") != "null"]
+    beside = {key: value for key, value in node.items() if key != "anyOf"}
+    if len(choices) == 1:
+        return _structural({**choices[0], **beside}, definitions, where)
+    if "anyOf" in choices[0] or {each.get("type") for each in choices} != {"integer", "string"}:
+        raise NotStructuralError(f"{where}: of unions, a structural schema has int-or-string alone")
+    both: Schema = {}
+    for each in [*choices, beside]:
+        both |= {key: each[key] for key in COPIED if key in each and key != "type"}
+    return {**both, "x-kubernetes-int-or-string": True}
+
+
+def _with_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
+    """A model's default is its fields' own defaults, whole; an empty list or map is the same as none."""
+    default = node.get("default")
+    if default is None or default in ("", [], {}):
+        return schema
+    if isinstance(default, dict):
+        fields = schema["properties"].items()
+        default = {name: each["default"] for name, each in fields if "default" in each}
+    return {**schema, "default": default}
+
+
+def _without_defaults(schema: Schema) -> None:
+    """Status and results are what somebody reported, never what the API server made up."""
+    schema.pop("default", None)
+    for each in [*schema.get("properties", {}).values(), schema.get("items")]:
+        if each is not None:
+            _without_defaults(each)
+
+
+def render(kind: Kind) -> str:
+    """The generated file."""
+    text = yaml.dump(crd(kind), Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
+    return f"# Generated by `{COMMAND}` from accelbench/api; do not edit.\n{text}"
+
+
+class _Plain(yaml.SafeDumper):
+    """Without anchors: a rule that stands twice is written twice."""
+
+    def ignore_aliases(self, _: object) -> bool:
+        return True
+
+
+def drift(directory: Path, kinds: Sequence[Kind] = KINDS) -> str:
+    """What would change in `directory`, as a unified diff; empty where it is up to date."""
+    diffs: list[str] = []
+    for kind in kinds:
+        path = directory / kind.file
+        before = path.read_text() if path.exists() else ""
+        diffs += difflib.unified_diff(
+            before.splitlines(keepends=True), render(kind).splitlines(keepends=True), f"crds/{kind.file}", "generated"
+        )
+    return "".join(diffs)
+
+
+def main(arguments: Sequence[str] | None = None, say: Callable[[str], object] = sys.stdout.write) -> int:
+    """Write the CRDs, or with `--check` say how they differ from the models; the exit status."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where the files are out of date")
+    changes = drift(DIRECTORY)
+    if parser.parse_args(arguments).check:
+        if changes:
+            say(f"{changes}\ncrds/ is out of date; run: {COMMAND}\n")
+        return int(bool(changes))
+    for kind in KINDS:
+        (DIRECTORY / kind.file).write_text(render(kind))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""From a file's text to BenchmarkRuns, or to what is wrong with it: where, what, and what to do.
+
+YAML is read as kubectl reads it (`accelbench.api.reading`), refusals are those of the API server
+(`accelbench.api.admission`), each with its line.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from accelbench.api.admission import Refusal, defaulted, refusals
+from accelbench.api.crd import KINDS
+from accelbench.api.reading import InvalidManifestError, LocatedProblem, YamlDocument, read_documents
+from accelbench.api.run import API_VERSION, BenchmarkRun
+from accelbench.problem import Problem
+
+__all__ = ["InvalidManifestError", "LocatedProblem", "check_manifest", "load_manifests", "parse_run", "read_documents"]
+
+RUN = next(kind for kind in KINDS if kind.model is BenchmarkRun)
+
+
+def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
+    """Every BenchmarkRun in `text`; raises InvalidManifestError with all that is wrong in all of them."""
+    documents = read_documents(text, source)
+    if not documents:
+        raise InvalidManifestError(source, (Problem("", "holds no BenchmarkRun"),))
+    problems = tuple(problem for document in documents for problem in _located(document))
+    if problems:
+        raise InvalidManifestError(source, problems)
+    return tuple(parse_run(document.content, source) for document in documents)
+
+
+def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
+    """The BenchmarkRun of a manifest's content, defaults filled in; raises InvalidManifestError."""
+    problems = tuple(check_manifest(manifest))
+    if problems:
+        raise InvalidManifestError(source, problems)
+    try:
+        return BenchmarkRun.model_validate(defaulted(RUN, manifest))
+    except ValidationError as error:
+        problems = tuple(Problem(".".join(str(part) for part in each["loc"]), each["msg"]) for each in error.errors())
+        raise InvalidManifestError(source, problems) from error
+
+
+def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with a manifest's content, in the API server's words."""
+    for name in ("apiVersion", "kind"):
+        if not isinstance(manifest.get(name), str) or not manifest[name]:
+            yield Problem(name, f"Required value: {API_VERSION if name == 'apiVersion' else RUN.name}")
+            return
+    version, kind = manifest["apiVersion"], manifest["kind"]
+    if (version, kind) == (API_VERSION, RUN.name):
+        yield from refusals(RUN, manifest)
+        return
+    text = f'no matches for kind "{kind}" in version "{version}"; did you mean {RUN.name} in {API_VERSION}?'
+    yield Refusal("", text, field="kind" if version == API_VERSION else "apiVersion")
+
+
+def _located(document: YamlDocument) -> Iterator[LocatedProblem]:
+    for problem in check_manifest(document.content):
+        field = problem.field if isinstance(problem, Refusal) and problem.field else problem.path
+        yield LocatedProblem(problem.path, problem.message, document.line(field))

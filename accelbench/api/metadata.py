@@ -1,0 +1,100 @@
+"""What the API server asks of any object's name and labels, in its words.
+
+Wording: k8s.io/apimachinery `pkg/api/validate/content` (1.37).
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from accelbench.problem import Problem
+
+FIELDS = (
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+"""The fields of ObjectMeta."""
+
+MAXIMUM_NAME = 253
+MAXIMUM_LABEL = 63
+NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+LABEL_KEY = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+LABEL_VALUE = rf"({LABEL_KEY})?"
+
+
+def metadata_refusals(metadata: Any) -> Iterator[Problem]:
+    """Why the API server would refuse this metadata; `metadata` may be anything that YAML can hold."""
+    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        yield Problem("metadata.name", "Required value: name or generateName is required")
+    if not isinstance(metadata, dict):
+        return
+    if name := metadata.get("name"):
+        yield from _invalid("metadata.name", name, _subdomain(str(name)))
+    labels = metadata.get("labels", {})
+    if not isinstance(labels, dict):
+        yield Problem("metadata.labels", "Invalid value: a map of strings is expected")
+        return
+    for key, value in labels.items():
+        yield from _invalid("metadata.labels", key, _label_key(key))
+        if isinstance(value, str):
+            yield from _invalid("metadata.labels", value, _label_value(value))
+        else:
+            yield Problem("metadata.labels", f"Invalid value: {json.dumps(value)}: a string is expected; quote it")
+
+
+def _invalid(path: str, value: str, details: Iterator[str]) -> Iterator[Problem]:
+    for detail in details:
+        yield Problem(path, f"Invalid value: {json.dumps(value)}: {detail}")
+
+
+def _subdomain(text: str) -> Iterator[str]:
+    if len(text) > MAXIMUM_NAME:
+        yield f"must be no more than {MAXIMUM_NAME} bytes"
+    if not re.fullmatch(NAME, text):
+        yield (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+            f"start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{NAME}')"
+        )
+
+
+def _label_key(key: str) -> Iterator[str]:
+    prefix, slash, name = key.rpartition("/")
+    if slash and not prefix:
+        yield "prefix part must be non-empty"
+    elif slash:
+        yield from (f"prefix part {detail}" for detail in _subdomain(prefix))
+    if not name:
+        yield "name part must be non-empty"
+    elif len(name) > MAXIMUM_LABEL:
+        yield f"name part must be no more than {MAXIMUM_LABEL} bytes"
+    if not re.fullmatch(LABEL_KEY, name):
+        yield (
+            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+            "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+            f"'{LABEL_KEY}')"
+        )
+
+
+def _label_value(value: str) -> Iterator[str]:
+    if len(value) > MAXIMUM_LABEL:
+        yield f"must be no more than {MAXIMUM_LABEL} bytes"
+    if not re.fullmatch(LABEL_VALUE, value):
+        yield (
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
+            "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+            f"validation is '{LABEL_VALUE}')"
+        )

@@ -1,0 +1,133 @@
+"""YAML as kubectl reads it, with the line of every field.
+
+kubectl turns YAML 1.1 into JSON (sigs.k8s.io/yaml over go-yaml 2): numbers, booleans and times are resolved as there.
+"""
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from accelbench.problem import Problem
+
+
+@dataclass(frozen=True)
+class LocatedProblem(Problem):
+    """A problem and the line of the file that it is about, from 1; without one it is about the whole."""
+
+    line: int | None = None
+
+    def __str__(self) -> str:
+        """`line 7: path: message`."""
+        return f"line {self.line}: {super().__str__()}" if self.line else super().__str__()
+
+
+class InvalidManifestError(ValueError):
+    """A manifest that cannot be run; `problems` says why, `source` where it came from."""
+
+    def __init__(self, source: str, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
+        self.source = source
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class YamlDocument:
+    """One document of a file: its content, and the node that knows its lines."""
+
+    content: dict[str, Any]
+    node: yaml.Node
+
+    def line(self, path: str) -> int:
+        """The line of the field at `path`, or of the nearest field around it that is there."""
+        return _line(self.node, re.findall(r"[^.\[\]]+", path))
+
+
+def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
+    """The documents of a file that are not empty; raises InvalidManifestError with the line of what is no YAML."""
+    try:
+        documents = tuple(_read(_Loader(text)))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = LocatedProblem("", f"malformed YAML: {error.problem}", mark.line + 1 if mark else None)
+        raise InvalidManifestError(source, (problem,)) from error
+    except (yaml.YAMLError, TypeError, ValueError) as error:
+        raise InvalidManifestError(source, (Problem("", f"malformed YAML: {error}"),)) from error
+    for document in documents:
+        if not isinstance(document.content, dict):
+            problem = LocatedProblem("", "a manifest is a map that starts with apiVersion", document.line(""))
+            raise InvalidManifestError(source, (problem,))
+    return documents
+
+
+def _read(loader: "_Loader") -> Iterator[YamlDocument]:
+    while loader.check_node():
+        node = loader.get_node()
+        if node is not None and (content := loader.construct_document(node)) is not None:
+            # Through JSON: keys become strings, and what has no end or no place in JSON is an error.
+            yield YamlDocument(json.loads(json.dumps(content)), node)
+
+
+def _line(node: yaml.Node, keys: list[str]) -> int:
+    if keys and isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == keys[0]:
+                return _line(value, keys[1:]) if len(keys) > 1 else int(key.start_mark.line) + 1
+    if keys and isinstance(node, yaml.SequenceNode) and keys[0].isdecimal() and int(keys[0]) < len(node.value):
+        return _line(node.value[int(keys[0])], keys[1:])
+    return int(node.start_mark.line) + 1
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as kubectl reads it: JSON's types; and a key given twice, which kubectl drops silently, is refused."""
+
+    yaml_implicit_resolvers = {
+        first: [each for each in resolvers if not each[0].endswith((":int", ":float", ":bool"))]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+                raise yaml.composer.ComposerError(None, None, f'"{key.value}" is given twice', key.start_mark)
+            seen.add((key.tag, str(key.value)))
+        return node
+
+    def construct_timestamp(self, node: yaml.ScalarNode) -> str:
+        moment = self.construct_yaml_timestamp(node)
+        if not isinstance(moment, dt.datetime):
+            return f"{moment}T00:00:00Z"
+        return moment.isoformat() + ("" if moment.tzinfo else "Z")
+
+    def construct_integer(self, node: yaml.ScalarNode) -> int:
+        return _integer(node.value)
+
+    def construct_number(self, node: yaml.ScalarNode) -> float | int:
+        # JSON has one kind of number: 5.0 and 1e3 are integers to the API server.
+        number = float(node.value.replace("_", ""))
+        return int(number) if number.is_integer() else number
+
+
+def _integer(text: str) -> int:
+    digits = text.replace("_", "")
+    sign, digits = (digits[0], digits[1:]) if digits[0] in "+-" else ("", digits)
+    octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+    return int(sign + digits, 8) if octal else int(sign + digits, 0)
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON|n|N|no|No|NO|false|False|FALSE|off|Off|OFF", "yYtToOnNfF"),
+    ("int", r"[-+]?(0[xX][0-9a-fA-F][0-9a-fA-F_]*|0[oO]?[0-7][0-7_]*|0[bB][01][01_]*|0|[1-9][0-9_]*)", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_timestamp)
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_integer)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
+_Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}

@@ -1,0 +1,304 @@
+"""Each rule that a schema keyword cannot say, once: in CEL for the API server, in Python for `accelbench validate`.
+
+A rule is an annotation on the field that it is about: `variants: Annotated[tuple[Variant, ...], UNIQUE_VARIANTS]`.
+From there `accelbench.api.crd` writes it into the CRD as `x-kubernetes-validations`, and `accelbench.api.admission`
+finds its Python check again by the CEL expression. The check is given JSON values with defaults filled in, as CEL is.
+Like CEL it runs beside failed bounds and patterns: it has to bear an empty list, or a string that matches no pattern.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+EXTENSION = "x-kubernetes-validations"
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: `cel` and `holds` say the same; so do `arguments_cel` and `arguments`, which fill the message's `%s`.
+
+    A transition rule compares with the old object, which only the API server has: its `holds` is None.
+    """
+
+    cel: str
+    message: str
+    holds: Callable[[Any], bool] | None
+    arguments_cel: tuple[str, ...] = ()
+    arguments: Callable[[Any], tuple[Any, ...]] = lambda _: ()
+    field_path: str = ""
+    """The field to blame, below the one that the rule stands on: `.baseline`."""
+    forbidden: bool = False
+    """The refusal reads `Forbidden: ...`, not `Invalid value: ...`."""
+
+    def refusal(self, value: Any) -> str | None:
+        """Why `value` is refused, or None."""
+        if self.holds is None or self.holds(value):
+            return None
+        if not self.arguments_cel:
+            return self.message
+        return self.message % tuple(_as_cel_writes(argument) for argument in self.arguments(value))
+
+    def to_crd(self) -> dict[str, str]:
+        """The rule as an entry of `x-kubernetes-validations`."""
+        written = {"rule": self.cel, "message": self.message}
+        if self.arguments_cel:
+            # Concatenation would be dearer: its cost is estimated from the longest string that a request can hold.
+            written = {
+                "rule": self.cel,
+                "messageExpression": f"'{self.message}'.format([{', '.join(self.arguments_cel)}])",
+            }
+        if self.field_path:
+            written["fieldPath"] = self.field_path
+        return written | ({"reason": "FieldValueForbidden"} if self.forbidden else {})
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Adds the rule to the JSON schema of the annotated field."""
+        written = handler(schema)
+        RULES[self.cel] = self
+        return {**written, EXTENSION: [*written.get(EXTENSION, ()), self.to_crd()]}
+
+
+RULES: dict[str, Rule] = {}
+"""Every rule that some model carries, by its CEL expression; filled when the schemas are generated."""
+
+
+def _as_cel_writes(argument: Any) -> str:
+    return json.dumps(argument, ensure_ascii=False) if isinstance(argument, list) else str(argument)
+
+
+def label(variant: Manifest) -> str:
+    """A variant's name in results: `name`, or `use` where none was given."""
+    return str(variant.get("name", variant.get("use")))
+
+
+def _label_cel(variant: str) -> str:
+    return f"(has({variant}.name) ? {variant}.name : {variant}.use)"
+
+
+def _repeated(items: Sequence[Any]) -> Any:
+    return next((item for item in items if items.count(item) > 1), None)
+
+
+def _labels(spec: Manifest) -> list[str]:
+    return [label(variant) for variant in spec["variants"]]
+
+
+# -- variants, baseline, expectations ---------------------------------------------------------------------------------
+
+_SAME_NAME = f"{_label_cel('w')} == {_label_cel('v')}"
+_NAMES_CEL = f"self.variants.map(v, {_label_cel('v')})"
+_NO_SUCH_VARIANT = 'no variant is called "%s"; their names are %s'
+
+UNIQUE_VARIANTS = Rule(
+    cel=f"self.all(v, self.exists_one(w, {_SAME_NAME}))",
+    message='two variants are called "%s"; give one of them a name of its own',
+    arguments_cel=(f"self.filter(v, !self.exists_one(w, {_SAME_NAME})).map(v, {_label_cel('v')})[0]",),
+    holds=lambda variants: _repeated([label(variant) for variant in variants]) is None,
+    arguments=lambda variants: (_repeated([label(variant) for variant in variants]),),
+)
+
+BASELINE_IS_A_VARIANT = Rule(
+    cel=f"!has(self.baseline) || self.variants.exists(v, {_label_cel('v')} == self.baseline)",
+    message=_NO_SUCH_VARIANT,
+    arguments_cel=("self.baseline", _NAMES_CEL),
+    holds=lambda spec: "baseline" not in spec or spec["baseline"] in _labels(spec),
+    arguments=lambda spec: (spec["baseline"], _labels(spec)),
+    field_path=".baseline",
+)
+
+
+def _strays(spec: Manifest) -> list[str]:
+    return [each["variant"] for each in spec.get("expectations", ()) if each["variant"] not in _labels(spec)]
+
+
+_STRAY_CEL = f"!self.variants.exists(v, {_label_cel('v')} == e.variant)"
+
+EXPECTATIONS_NAME_VARIANTS = Rule(
+    cel=f"!has(self.expectations) || !self.expectations.exists(e, {_STRAY_CEL})",
+    message=_NO_SUCH_VARIANT,
+    arguments_cel=(f"self.expectations.filter(e, {_STRAY_CEL})[0].variant", _NAMES_CEL),
+    holds=lambda spec: not _strays(spec),
+    arguments=lambda spec: (_strays(spec)[0], _labels(spec)),
+    field_path=".expectations",
+)
+
+
+def _expects_of_the_baseline(spec: Manifest) -> bool:
+    if not spec["variants"]:
+        return False
+    baseline = spec.get("baseline", label(spec["variants"][0]))
+    return any(each["metric"] == "speedup" and each["variant"] == baseline for each in spec.get("expectations", ()))
+
+
+NO_SPEEDUP_OF_THE_BASELINE = Rule(
+    cel=(
+        "!has(self.expectations) || size(self.variants) == 0 || !self.expectations.exists(e, e.metric == 'speedup' && "
+        f"e.variant == (has(self.baseline) ? self.baseline : {_label_cel('self.variants[0]')}))"
+    ),
+    message="speedup of the baseline is 1 by definition; expect it of another variant, or use the metric seconds",
+    holds=lambda spec: not _expects_of_the_baseline(spec),
+    field_path=".expectations",
+)
+
+EXPECTATION_HAS_A_BOUND = Rule(
+    cel="has(self.atLeast) || has(self.atMost)",
+    message="give atLeast or atMost, or both",
+    holds=lambda expectation: "atLeast" in expectation or "atMost" in expectation,
+)
+
+BOUND = r"^[0-9]+(\.[0-9]+)?$"
+"""What an expectation's bounds look like: decimals without a sign."""
+_BOUND_CEL = BOUND.replace("\\", "\\\\")
+
+
+def _bounds_can_be_met(expectation: Manifest) -> bool:
+    low, high = (expectation.get(name, "") for name in ("atLeast", "atMost"))
+    if not re.fullmatch(BOUND, low) or not re.fullmatch(BOUND, high):
+        return True
+    return Decimal(low) <= Decimal(high)
+
+
+EXPECTATION_CAN_BE_MET = Rule(
+    cel=(
+        f"!has(self.atLeast) || !has(self.atMost) || !self.atLeast.matches('{_BOUND_CEL}') || "
+        f"!self.atMost.matches('{_BOUND_CEL}') || double(self.atLeast) <= double(self.atMost)"
+    ),
+    message="atLeast is above atMost, so nothing can meet it",
+    holds=_bounds_can_be_met,
+)
+
+# -- sweep ------------------------------------------------------------------------------------------------------------
+
+
+def _axis_names(sweep: Sequence[Manifest]) -> list[str]:
+    return [axis["name"] for axis in sweep]
+
+
+UNIQUE_AXES = Rule(
+    cel="self.all(a, self.exists_one(b, b.name == a.name))",
+    message='"%s" is swept twice; put its values into one axis',
+    arguments_cel=("self.filter(a, !self.exists_one(b, b.name == a.name))[0].name",),
+    holds=lambda sweep: _repeated(_axis_names(sweep)) is None,
+    arguments=lambda sweep: (_repeated(_axis_names(sweep)),),
+)
+
+
+def _cases(sweep: Sequence[Manifest]) -> int:
+    return math.prod(len(axis["values"]) for axis in sweep)
+
+
+def cases_within(maximum: int, axes: int) -> Rule:
+    """At most `maximum` cases, of up to `axes` axes."""
+    product = " * ".join(f"(size(self) > {axis} ? size(self[{axis}].values) : 1)" for axis in range(axes))
+    return Rule(
+        cel=f"{product} <= {maximum}",
+        message=f"%s cases, at most {maximum}; split the sweep over several runs",
+        arguments_cel=(product,),
+        holds=lambda sweep: _cases(sweep) <= maximum,
+        arguments=lambda sweep: (_cases(sweep),),
+    )
+
+
+def _fixed_and_swept(spec: Manifest) -> list[str]:
+    return [name for name in _axis_names(spec.get("sweep", ())) if name in spec["workload"].get("parameters", {})]
+
+
+SWEPT_OR_FIXED = Rule(
+    cel=(
+        "!has(self.sweep) || !has(self.workload.parameters) || "
+        "!self.sweep.exists(a, a.name in self.workload.parameters)"
+    ),
+    message='"%s" is swept and fixed as well; remove it from workload.parameters',
+    arguments_cel=("self.sweep.filter(a, a.name in self.workload.parameters)[0].name",),
+    holds=lambda spec: not _fixed_and_swept(spec),
+    arguments=lambda spec: (_fixed_and_swept(spec)[0],),
+    field_path=".sweep",
+)
+
+# -- measurement ------------------------------------------------------------------------------------------------------
+
+PERCENTAGE = r"^[0-9]{1,2}(\.[0-9]{1,4})?%$"
+_PERCENTAGE_CEL = PERCENTAGE.replace("\\", "\\\\")
+
+
+def percentage(low: str, high: str, example: str, *, above: bool = False) -> Rule:
+    """A percentage from `low` (or, with `above`, above it) to `high`."""
+    number = "double(self.replace('%', ''))"
+    lower = f"{number} {'>' if above else '>='} {float(low)}"
+    bounds = f"above {low}% up to {high}%" if above else f"from {low}% to {high}%"
+
+    def holds(value: str) -> bool:
+        if not re.fullmatch(PERCENTAGE, value):
+            return False
+        number = Decimal(value.removesuffix("%"))
+        return (number > Decimal(low) if above else number >= Decimal(low)) and number <= Decimal(high)
+
+    return Rule(
+        cel=f"self.matches('{_PERCENTAGE_CEL}') && {lower} && {number} <= {float(high)}",
+        message=f'a percentage {bounds}, such as "{example}"',
+        holds=holds,
+    )
+
+
+MIN_AT_MOST_MAX = Rule(
+    cel="self.min <= self.max",
+    message="min %s is above max %s",
+    arguments_cel=("self.min", "self.max"),
+    holds=lambda rounds: bool(rounds["min"] <= rounds["max"]),
+    arguments=lambda rounds: (rounds["min"], rounds["max"]),
+)
+
+# -- pod template -----------------------------------------------------------------------------------------------------
+
+ENVIRONMENT_NOT_OURS = Rule(
+    cel="!self.startsWith('ACCELBENCH_')",
+    message="names that start with ACCELBENCH_ are the runner's own",
+    holds=lambda name: not name.startswith("ACCELBENCH_"),
+)
+
+
+def one_of(*fields: str) -> Rule:
+    """Exactly one of the fields is given."""
+    given = ", ".join(f"has(self.{field})" for field in fields)
+    return Rule(
+        cel=f"[{given}].exists_one(given, given)",
+        message=f"give exactly one of {', '.join(fields)}",
+        holds=lambda value: sum(field in value for field in fields) == 1,
+    )
+
+
+# -- what may change --------------------------------------------------------------------------------------------------
+
+
+def immutable(field: str, why: str) -> Rule:
+    """A field of the object that stays as it was created, absent or present."""
+    return Rule(
+        cel=(f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"),
+        message=f"cannot be changed: {why}",
+        holds=None,
+        field_path=f".{field}",
+        forbidden=True,
+    )
+
+
+CANCELLED_FOR_GOOD = Rule(
+    cel="!oldSelf || self",
+    message="a cancelled run stays cancelled; apply it under another name to run it again",
+    holds=None,
+    forbidden=True,
+)
+
+RESULT_IS_FINAL = Rule(
+    cel="self == oldSelf",
+    message="a result is never changed; delete it if it should not count",
+    holds=None,
+    forbidden=True,
+)
