@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from accelbench.delivery import MAXIMUM_LOG_BYTES
-from accelbench_operator.kubernetes_api import KubernetesApi, Manifest, NotFoundError
+from accelbench_operator.kubernetes_api import InvalidError, KubernetesApi, Manifest, NotFoundError
 from accelbench_operator.pod_template import CONTAINER
 
 RUNS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkruns"
@@ -98,7 +98,8 @@ class KubernetesCluster:
             log = await self._api.text(path, query)
             if len(log.encode()) >= READ_BYTES:
                 log = await self._api.text(path, {**query, "tailLines": TAIL_LINES})
-        except NotFoundError:
+        except (NotFoundError, InvalidError):
+            # The second is what the API server says of a pod or container that has no log to be had.
             return None
         return log
 

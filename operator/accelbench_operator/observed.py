@@ -137,17 +137,18 @@ def observe_result(body: Manifest) -> Summary | None:
         return None
     annotations = body["metadata"].get("annotations") or {}
     not_met = tuple(annotations.get(NOT_MET, "").splitlines())
-    return summarize(Result.model_validate(body["result"]), namespace=key.namespace, name=key.name, not_met=not_met)
+    result = Result.model_validate(body["result"])
+    return summarize(result, namespace=key.namespace, name=key.name, run_uid=key.run_uid, not_met=not_met)
 
 
-def summarize(result: Result, *, namespace: str, name: str, not_met: tuple[str, ...] = ()) -> Summary:
-    """The headline of a result, stored as `namespace/name`."""
+def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_met: tuple[str, ...] = ()) -> Summary:
+    """The headline of a result, stored as `namespace/name` and owned by the run of that UID."""
     case = result.case
     return Summary(
         namespace=namespace,
         name=name,
         run=case.origin.run,
-        run_uid=case.origin.uid,
+        run_uid=run_uid,
         series=case.origin.series,
         case=case.name,
         workload=case.workload,

@@ -1,0 +1,178 @@
+"""Nothing hangs, nothing runs twice, nothing is lost: the operator's own code against a cluster in which all goes wrong."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accelbench.api.profiles import Profiles
+from accelbench_operator.apply import Applier
+from accelbench_operator.kubernetes_api import ApiError
+from accelbench_operator.reconcile import Reconciler, RunKey, read_status
+from accelbench_operator.status import finished_at
+from accelbench_operator.store import Store
+from operator_world.builders import NAME, NAMESPACE, UID, run_manifest
+from operator_world.simulated import ENDINGS, KilledError, SimulatedCluster
+
+KEY = RunKey(NAMESPACE, NAME, UID)
+FAULTS = st.sampled_from(["", "", "", "", "", "kill", "time-out", "refuse"])
+STEPS = st.one_of(
+    st.just(("reconcile",)),
+    st.just(("list",)),
+    st.just(("start",)),
+    st.tuples(st.just("end"), st.integers(0, 3), st.sampled_from(ENDINGS)),
+    st.tuples(st.just("pass"), st.sampled_from([1, 60, 2000])),
+    st.tuples(st.just("remove"), st.integers(0, 3)),
+)
+POLICIES = st.sampled_from([{"suspend": True}, {"suspend": False}, {"cancel": True}])
+
+
+class Process:
+    """One life of the operator after another."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._runner = asyncio.Runner()
+        self.start()
+
+    def start(self) -> None:
+        self.store = Store(lambda _: None)
+        applier = Applier(self._cluster, self.store, "runner:1", self._cluster.clock)
+        self._reconciler = Reconciler(
+            self._cluster, self.store, applier, Profiles(), self._cluster.clock, leading=lambda: True
+        )
+        self._cluster.list_into(self.store)
+
+    def reconcile(self) -> float | None:
+        try:
+            return self._runner.run(self._reconciler(KEY))
+        except KilledError:
+            self.start()
+        except ApiError:
+            pass
+        return 0.0
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def play(cluster: SimulatedCluster, process: Process, step: tuple) -> None:
+    match step:
+        case ("reconcile",):
+            process.reconcile()
+        case ("list",):
+            cluster.list_into(process.store)
+        case ("start",):
+            cluster.start_pods()
+        case ("end", index, how) if cluster.jobs:
+            cluster.end(list(cluster.jobs)[index % len(cluster.jobs)], how)
+        case ("pass", seconds):
+            cluster.advance(timedelta(seconds=seconds))
+        case ("remove", index):
+            # A Job that goes before the operator could note that it was there cannot be told from one never made.
+            known = [attempt.job for attempt in read_status(cluster.run).attempts if attempt.job_uid]
+            jobs = [name for name in cluster.jobs if name in known]
+            if jobs:
+                cluster.delete(jobs[index % len(jobs)])
+                cluster.discarded_whole.clear()
+        case ("policy", policy):
+            cluster.set_policy(**policy)
+
+
+def drain(cluster: SimulatedCluster, process: Process, *, pods_end: bool) -> int:
+    """Go on without further faults until the run has finished; returns how many reconciles that took."""
+    for count in range(400):
+        if cluster.run is None or finished_at(read_status(cluster.run)):
+            return count
+        cluster.list_into(process.store)
+        after = process.reconcile()
+        if pods_end:
+            cluster.start_pods()
+            for name in list(cluster.jobs):
+                cluster.end(name, "whole")
+        elif after:
+            cluster.advance(timedelta(seconds=after))
+    raise AssertionError(f"not finished: {cluster.run['status']}")
+
+
+def settle(cluster: SimulatedCluster, process: Process) -> None:
+    for _ in range(3):
+        cluster.list_into(process.store)
+        process.reconcile()
+
+
+def faults(drawn: list[str]) -> Iterator[str]:
+    yield from drawn
+    while True:
+        yield ""
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    steps=st.lists(STEPS, max_size=40),
+    drawn=st.lists(FAULTS, max_size=60),
+    parallelism=st.integers(1, 3),
+    retries=st.integers(0, 2),
+    pods_end=st.booleans(),
+)
+def test_every_case_ends_with_one_result_or_one_reason_whatever_fails(
+    steps: list[tuple], drawn: list[str], parallelism: int, retries: int, pods_end: bool
+) -> None:
+    policy = {"parallelism": parallelism, "infrastructureRetries": retries}
+    supply = faults(drawn)
+    cluster = SimulatedCluster(run_manifest(sizes=(64, 128, 256), runPolicy=policy), lambda: next(supply))
+    process = Process(cluster)
+    try:
+        for step in steps:
+            play(cluster, process, step)
+        supply = faults([])
+        drain(cluster, process, pods_end=pods_end)
+        settle(cluster, process)
+    finally:
+        process.close()
+
+    status = read_status(cluster.run)
+    assert max(Counter(cluster.created).values()) == 1
+    assert max(Counter(cluster.stored).values(), default=1) == 1
+    assert {attempt.case for attempt in status.attempts if attempt.finished} == {
+        attempt.case for attempt in status.attempts
+    }
+    assert all(attempt.retries <= retries for attempt in status.attempts)
+    assert all(attempt.number == attempt.retries + 1 for attempt in status.attempts)
+    assert status.cases.succeeded == len(cluster.results)
+    assert not cluster.discarded_whole
+    assert not [name for name, job in cluster.jobs.items() if not job["status"].get("conditions")]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    steps=st.lists(st.one_of(STEPS, st.tuples(st.just("policy"), POLICIES)), max_size=40),
+    drawn=st.lists(FAULTS, max_size=60),
+    pods_end=st.booleans(),
+)
+def test_a_run_that_is_suspended_resumed_and_cancelled_at_will_ends_and_leaves_no_job_going(
+    steps: list[tuple], drawn: list[str], pods_end: bool
+) -> None:
+    supply = faults(drawn)
+    cluster = SimulatedCluster(run_manifest(sizes=(64, 128), runPolicy={"parallelism": 2}), lambda: next(supply))
+    process = Process(cluster)
+    try:
+        for step in steps:
+            play(cluster, process, step)
+        supply = faults([])
+        cluster.set_policy(suspend=False)
+        drain(cluster, process, pods_end=pods_end)
+        settle(cluster, process)
+    finally:
+        process.close()
+
+    status = read_status(cluster.run)
+    assert max(Counter(cluster.created).values(), default=1) == 1
+    assert max(Counter(cluster.stored).values(), default=1) == 1
+    assert status.cases.succeeded == len(cluster.results)
+    assert status.cases.active == 0
+    assert not [name for name, job in cluster.jobs.items() if not job["status"].get("conditions")]
+    assert status.active_since is None

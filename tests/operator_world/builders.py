@@ -1,0 +1,168 @@
+"""Runs, plans, Jobs, pods and results as small as the operator's tests need them."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from accelbench.api.case import Case
+from accelbench.api.profiles import Profiles
+from accelbench.api.result import Certificate, Check, Comparison, Failure, Quantiles, Result, VariantResult
+from accelbench.api.run import Attempt
+from accelbench.delivery import ComparisonNow, Headline, digest_of, encode_document
+from accelbench.plan.names import attempt_name
+from accelbench_operator.accept import Plan, accept
+from accelbench_operator.attempts import Observed
+from accelbench_operator.observed import ObjectKey, ObservedJob, ObservedPod, summarize
+from accelbench_operator.snapshot import Summary
+from accelbench_operator.status import timestamp
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+UID = "11111111-2222-3333-4444-555555555555"
+NAMESPACE = "team"
+NAME = "chain"
+
+
+def run_manifest(
+    *, sizes: Iterable[int] = (64,), uid: str = UID, labels: dict[str, str] | None = None, **spec: Any
+) -> Any:
+    """A BenchmarkRun as the API server gives it: one case for each size."""
+    return {
+        "apiVersion": "accelbench.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {
+            "name": NAME,
+            "namespace": NAMESPACE,
+            "uid": uid,
+            "generation": 1,
+            "resourceVersion": "1",
+            "labels": labels or {},
+        },
+        "spec": {
+            "workload": {"name": "matmul-chain"},
+            "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
+            "sweep": [{"name": "size", "values": list(sizes)}],
+            "measurement": {"timeLimitSeconds": 60},
+        }
+        | spec,
+    }
+
+
+def make_plan(*, profiles: Profiles | None = None, **run: Any) -> Plan:
+    """The plan of an accepted run."""
+    plan = accept(run_manifest(**run), profiles or Profiles())
+    assert isinstance(plan, Plan), plan
+    return plan
+
+
+def make_attempt(plan: Plan, index: int = 0, number: int = 1, **fields: Any) -> Attempt:
+    """The recorded attempt at the plan's case of that index."""
+    case = plan.cases[index].name
+    job = attempt_name(NAME, UID, case, number)
+    return Attempt(**{"case": case, "number": number, "job": job, "started": timestamp(NOW)} | fields)
+
+
+def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
+    """The Job of an attempt, taken up by the Job controller."""
+    key = ObjectKey(NAMESPACE, attempt.job, f"uid-of-{attempt.job}", UID)
+    standard = {"key": key, "case": attempt.case, "created": NOW, "started": NOW, "suspended": False, "ended": False}
+    return ObservedJob(**standard | fields)
+
+
+def make_pod(attempt: Attempt, **fields: Any) -> ObservedPod:
+    """The pod of an attempt, not yet running."""
+    standard = {
+        "key": ObjectKey(NAMESPACE, f"{attempt.job}-pod", f"uid-of-{attempt.job}-pod", UID),
+        "job": attempt.job,
+        "created": NOW,
+        "phase": "Pending",
+        "accepted": None,
+        "running": None,
+        "deleted": None,
+        "ended": None,
+    }
+    return ObservedPod(**standard | fields)
+
+
+def running(attempt: Attempt, since: datetime = NOW, **fields: Any) -> ObservedPod:
+    """A pod whose container runs."""
+    return make_pod(attempt, **{"phase": "Running", "accepted": since, "running": since} | fields)
+
+
+def ended(attempt: Attempt, exit_code: int = 0, **fields: Any) -> ObservedPod:
+    """A pod whose container has ended."""
+    phase = "Succeeded" if exit_code == 0 else "Failed"
+    times = {"accepted": NOW, "running": NOW, "ended": NOW + timedelta(seconds=30)}
+    return make_pod(attempt, **{"phase": phase, "exit_code": exit_code, **times} | fields)
+
+
+def observe(
+    jobs: Iterable[ObservedJob] = (), pods: Iterable[ObservedPod] = (), results: Iterable[Summary] = (), **losses: Any
+) -> Observed:
+    """What the cluster holds."""
+    return Observed(
+        {job.key.name: job for job in jobs},
+        {pod.job: pod for pod in pods},
+        {result.case: result for result in results},
+        losses.get("losses", {}),
+    )
+
+
+def make_result(case: Case, *, complete: bool = True, failure: Failure | None = None, speedup: str = "2") -> Result:
+    """A result in which jax/jit is twice as fast, or failed."""
+    seconds = Quantiles(p5_seconds="0.1", p25_seconds="0.1", median_seconds="0.1", p75_seconds="0.1", p95_seconds="0.1")
+    baseline, other = case.variants
+    found = {"verdict": "faster", "speedup": speedup, "lower": "1.9", "upper": "2.1"} if failure is None else {}
+    return Result(
+        case=case,
+        complete=complete,
+        unit="product",
+        started=timestamp(NOW),
+        finished=timestamp(NOW),
+        rounds=5,
+        variants=(
+            VariantResult(name=baseline.name, use=baseline.use, seconds=seconds),
+            VariantResult(name=other.name, use=other.use, seconds=None if failure else seconds, failure=failure),
+        ),
+        comparisons=(
+            Comparison(
+                variant=other.name, baseline=baseline.name, rounds=5, confidence="0.95", sentence="measured", **found
+            ),
+        ),
+        certificate=Certificate(checks=(Check(name="parity", outcome="passed", reading="0"),)),
+    )
+
+
+def make_summary(plan: Plan, index: int = 0, *, not_met: tuple[str, ...] = (), **result: Any) -> Summary:
+    """The headline of a stored result of the plan's case of that index."""
+    case = plan.cases[index]
+    return summarize(
+        make_result(case, **result), namespace=NAMESPACE, name=f"result-of-{case.name}", run_uid=UID, not_met=not_met
+    )
+
+
+def make_log(result: Result, *checkpoints: Result) -> str:
+    """The container's log: checkpoints, noise, and the result."""
+    lines = ["compiling ..."]
+    for number, checkpoint in enumerate(checkpoints, start=1):
+        lines += encode_document("checkpoint", str(number), checkpoint.to_json())
+    lines += encode_document("result", "1", result.to_json())
+    return "\n".join([*lines, "bye", ""])
+
+
+def make_headline(result: Result, **fields: Any) -> str:
+    """The termination message that goes with a result."""
+    found = [
+        ComparisonNow(
+            variant=entry.variant, verdict=entry.verdict, speedup=entry.speedup, lower=entry.lower, upper=entry.upper
+        )
+        for entry in result.comparisons
+    ]
+    standard = {
+        "case": result.case.name,
+        "attempt": result.case.origin.attempt,
+        "state": "finished",
+        "round": result.rounds,
+        "digest": digest_of(result.to_json()),
+        "comparisons": tuple(found),
+    }
+    return Headline(**standard | fields).to_message()

@@ -1,0 +1,242 @@
+"""A cluster that exists in memory: Jobs make pods, pods end in all the ways that pods end, and requests fail.
+
+The operator's own code runs against it: only the requests of `Cluster` are played, with their preconditions.
+"""
+
+import copy
+import itertools
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from accelbench.api import labels
+from accelbench.api.case import Case
+from accelbench.api.result import Failure
+from accelbench_operator.kubernetes_api import ApiError, ConflictError, UnreachableError
+from accelbench_operator.observed import observe_job, observe_pod, observe_result
+from accelbench_operator.status import timestamp
+from accelbench_operator.store import Store
+from operator_world.builders import NOW, make_headline, make_log, make_result
+
+ENDINGS = (
+    "whole",
+    "log-lost",
+    "log-cut",
+    "variant-failed",
+    "out-of-memory",
+    "evicted",
+    "deleted",
+    "crashed",
+    "refused",
+)
+
+
+class KilledError(BaseException):
+    """The operator's process ends here."""
+
+
+class SimulatedCluster:
+    """See `accelbench_operator.cluster.Cluster`. `fault` says, at both sides of every request, what goes wrong."""
+
+    def __init__(self, run: Any, fault: Callable[[], str]) -> None:
+        self.now = NOW
+        self.run = run
+        self.jobs: dict[str, Any] = {}
+        self.pods: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
+        self.logs: dict[str, str] = {}
+        self.events: dict[str, Any] = {}
+        self.created: list[str] = []
+        """Names of all Jobs that were ever created."""
+        self.stored: list[str] = []
+        """Names of all results that were ever stored."""
+        self.discarded_whole: list[str] = []
+        """Cases whose Job was deleted although its pod had ended with a whole result that was not stored."""
+        self._fault = fault
+        self._versions = itertools.count(2)
+
+    # -- the requests --------------------------------------------------------------------------------------------
+
+    async def get_run(self, namespace: str, name: str) -> Any:
+        self._may_fail()
+        return copy.deepcopy(self.run)
+
+    async def put_run_status(self, run: Any) -> None:
+        self._may_fail()
+        if self.run is None or run["metadata"]["resourceVersion"] != self.run["metadata"]["resourceVersion"]:
+            raise ConflictError(409, "the object has been modified")
+        self.run["status"] = copy.deepcopy(run["status"])
+        self._touch()
+        self._may_fail()
+
+    async def delete_run(self, namespace: str, name: str, uid: str) -> None:
+        self._may_fail()
+        self.run = None
+        self._may_fail()
+
+    async def get_job(self, namespace: str, name: str) -> Any:
+        self._may_fail()
+        return copy.deepcopy(self.jobs.get(name))
+
+    async def create_job(self, job: Any) -> Any:
+        self._may_fail()
+        name = job["metadata"]["name"]
+        if name in self.jobs:
+            raise ConflictError(409, "already exists")
+        self.created.append(name)
+        stored = copy.deepcopy(job)
+        stored["metadata"] |= {"uid": f"{name}-{len(self.created)}", "creationTimestamp": timestamp(self.now)}
+        stored["status"] = {"startTime": timestamp(self.now)}
+        self.jobs[name] = stored
+        self._may_fail()
+        return copy.deepcopy(stored)
+
+    async def delete_job(self, namespace: str, name: str, uid: str) -> None:
+        self._may_fail()
+        if name in self.jobs and self.jobs[name]["metadata"]["uid"] == uid:
+            self.delete(name)
+        self._may_fail()
+
+    async def get_result(self, namespace: str, name: str) -> Any:
+        self._may_fail()
+        return copy.deepcopy(self.results.get(name))
+
+    async def create_result(self, result: Any) -> Any:
+        self._may_fail()
+        name = result["metadata"]["name"]
+        if name in self.results:
+            raise ConflictError(409, "already exists")
+        self.stored.append(name)
+        self.results[name] = copy.deepcopy(result)
+        self._may_fail()
+        return copy.deepcopy(result)
+
+    async def read_log(self, namespace: str, pod: str) -> str | None:
+        self._may_fail()
+        return self.logs.get(pod)
+
+    async def create_event(self, event: Any) -> None:
+        self._may_fail()
+        if event["metadata"]["name"] in self.events:
+            raise ConflictError(409, "already exists")
+        self.events[event["metadata"]["name"]] = event
+
+    def _may_fail(self) -> None:
+        match self._fault():
+            case "kill":
+                raise KilledError
+            case "time-out":
+                raise UnreachableError(0, "no answer")
+            case "refuse":
+                raise ApiError(500, "etcdserver: leader changed")
+
+    # -- what happens beside the operator ---------------------------------------------------------------------------
+
+    def list_into(self, store: Store) -> None:
+        """What a fresh list brings."""
+        since = store.now
+        jobs = [seen for job in self.jobs.values() if (seen := observe_job(job))]
+        results = [seen for result in self.results.values() if (seen := observe_result(result))]
+        store.replace("Job", None, jobs, since)
+        store.replace("Pod", None, [observe_pod(pod) for pod in self.pods.values()], since)
+        store.replace("BenchmarkResult", None, results, since)
+
+    def set_policy(self, **policy: Any) -> None:
+        """A user changes the run."""
+        if self.run is not None:
+            self.run["spec"]["runPolicy"] = self.run["spec"].get("runPolicy", {}) | policy
+            self.run["metadata"]["generation"] += 1
+            self._touch()
+
+    def start_pods(self) -> None:
+        """Every Job that has no pod gets one, and its container starts."""
+        for name, job in self.jobs.items():
+            if name not in self.pods and not job["status"].get("conditions"):
+                self.pods[name] = self._pod(name, job)
+
+    def end(self, name: str, how: str) -> None:
+        """The pod of that Job ends, and the Job with it."""
+        pod, job = self.pods.get(name), self.jobs.get(name)
+        if pod is None or pod["status"]["phase"] != "Running":
+            return
+        if how == "deleted":
+            del self.pods[name]
+            self._fail(job, "PodFailurePolicy")
+            return
+        case = Case.model_validate_json(pod["metadata"]["annotations"][labels.CASE_ANNOTATION])
+        failure = Failure(reason="Raised", message="oh", round=1) if how == "variant-failed" else None
+        result = make_result(case, failure=failure)
+        checkpoint = make_result(case, complete=False)
+        exit_code, reason, message = 0, "Completed", make_headline(result)
+        log = make_log(result, checkpoint)
+        if how == "log-lost":
+            log = ""
+        elif how == "log-cut":
+            log = log[: len(log) // 2]
+        elif how == "out-of-memory":
+            exit_code, reason = 137, "OOMKilled"
+            message = make_headline(result, state="running", running="jax/jit", digest=None)
+            log = "\n".join(line for line in log.splitlines() if " result " not in line)
+        elif how == "evicted":
+            exit_code, reason, message, log = 143, "Error", "", ""
+            pod["status"]["conditions"] = [
+                {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "drained"}
+            ]
+        elif how == "crashed":
+            exit_code, reason, message, log = 3, "Error", "", ""
+        elif how == "refused":
+            exit_code, reason, log = 2, "Error", ""
+            message = make_headline(result, state="failed", digest=None, message="no such thing")
+        if log:
+            self.logs[f"{name}-pod"] = log
+        pod["status"] |= {"phase": "Succeeded" if exit_code == 0 else "Failed"}
+        state = {"exitCode": exit_code, "reason": reason, "message": message, "startedAt": timestamp(self.now)}
+        state["finishedAt"] = timestamp(self.now)
+        pod["status"]["containerStatuses"] = [{"name": "runner", "state": {"terminated": state}}]
+        if exit_code:
+            self._fail(job, "BackoffLimitExceeded")
+        elif job:
+            job["status"]["conditions"] = [{"type": "Complete", "status": "True"}]
+
+    def delete(self, name: str) -> None:
+        """The Job goes, and its pods with it."""
+        job = self.jobs.pop(name)
+        pod = self.pods.pop(name, None)
+        case = job["metadata"]["labels"][labels.CASE]
+        stored = {result["metadata"]["labels"][labels.CASE] for result in self.results.values()}
+        if pod and pod["status"]["phase"] == "Succeeded" and case not in stored:
+            self.discarded_whole.append(case)
+
+    def advance(self, duration: timedelta) -> None:
+        """Time passes."""
+        self.now += duration
+
+    def clock(self) -> datetime:
+        """The time."""
+        return self.now
+
+    def _pod(self, name: str, job: Any) -> Any:
+        template = job["spec"]["template"]["metadata"]
+        return {
+            "metadata": {
+                "name": f"{name}-pod",
+                "namespace": job["metadata"]["namespace"],
+                "uid": f"{name}-pod",
+                "labels": template["labels"],
+                "annotations": template["annotations"],
+                "creationTimestamp": timestamp(self.now),
+                "ownerReferences": [{"name": name, "uid": job["metadata"]["uid"], "controller": True}],
+            },
+            "status": {
+                "phase": "Running",
+                "startTime": timestamp(self.now),
+                "containerStatuses": [{"name": "runner", "state": {"running": {"startedAt": timestamp(self.now)}}}],
+            },
+        }
+
+    def _fail(self, job: Any, reason: str) -> None:
+        if job:
+            job["status"]["conditions"] = [{"type": "Failed", "status": "True", "reason": reason}]
+
+    def _touch(self) -> None:
+        self.run["metadata"]["resourceVersion"] = str(next(self._versions))
