@@ -1,0 +1,123 @@
+"""accelbench as a user has it: images from the Dockerfile, the chart by helm, Prometheus scraping the operator."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chart.helm import CHART, helm
+from cluster.ports import free_port
+from cluster.wait import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.cluster import Cluster
+    from metrics.prometheus import Prometheus
+
+__all__ = ["Installed", "install"]
+
+RELEASE = "accelbench"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A cluster that runs the operator, and the Prometheus that scrapes it."""
+
+    cluster: Cluster
+    prometheus: Prometheus
+
+    def apply(self, manifest: str) -> None:
+        """`kubectl apply` a manifest's text."""
+        self.cluster.kubectl("apply", "--filename=-", input=manifest)
+
+    def run(self, name: str) -> dict[str, Any]:
+        """The BenchmarkRun as it is now."""
+        return self.cluster.get("benchmarkrun", name)
+
+    def finished(self, name: str, *, seconds: float) -> dict[str, Any]:
+        """The BenchmarkRun once `kubectl wait` has seen it finish."""
+        wait_until(
+            lambda: conditions(self.run(name)).get("Finished", {}).get("status") == "True",
+            what=f"{name} to finish",
+            seconds=seconds,
+            every_seconds=1,
+        )
+        return self.run(name)
+
+    def owned(self, kind: str, run: str) -> list[dict[str, Any]]:
+        """The objects of a kind that belong to a run, by label."""
+        return self.cluster.get(kind, f"--selector=accelbench.dev/run={run}")["items"]
+
+    def kill_operator(self) -> None:
+        """SIGKILL the operator's process, as the kernel would; the kubelet starts its container again."""
+        before = self._container()
+        process = _process_of(before)
+        os.kill(process, signal.SIGKILL)
+        wait_until(lambda: self._container() not in {"", before}, what="the operator to be started again", seconds=120)
+
+    def _container(self) -> str:
+        (pod,) = self.cluster.get("pods", f"--selector=app.kubernetes.io/instance={RELEASE}")["items"]
+        (status,) = pod["status"].get("containerStatuses") or [{}]
+        return str(status.get("containerID", "")) if status.get("state", {}).get("running") else ""
+
+
+@contextlib.contextmanager
+def install(cluster: Cluster) -> Iterator[str]:
+    """The chart in the cluster's namespace for as long as the context lasts; gives the metrics' address."""
+    port, health = free_port(), free_port()
+    server = cluster.server
+    values = {
+        "images": {"operator": "accelbench-operator", "runner": "accelbench-runner", "tag": "test"},
+        # The test node has no service addresses and no DNS.
+        "hostNetwork": True,
+        "extraEnv": [
+            {"name": "KUBERNETES_SERVICE_HOST", "value": server.hostname},
+            {"name": "KUBERNETES_SERVICE_PORT", "value": str(server.port)},
+        ],
+        "metrics": {"port": port},
+        "health": {"port": health},
+    }
+    place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}")
+    done = helm("install", RELEASE, CHART, *place, "--wait", "--timeout=180s", values=values)
+    assert done.returncode == 0, done.stderr + _why(cluster)
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        helm("uninstall", RELEASE, *place, "--wait")
+
+
+def conditions(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """A run's conditions by type."""
+    return {condition["type"]: condition for condition in run.get("status", {}).get("conditions", [])}
+
+
+def _process_of(container: str) -> int:
+    """The container's first process on this machine: the one whose parent is not in the container."""
+    identifier = container.rpartition("/")[2]
+    assert identifier, "the operator has no running container"
+    inside = [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdecimal() and identifier in _read(entry / "cgroup")
+    ]
+    assert inside, f"no process of container {identifier} is on this machine"
+    return min(inside)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _why(cluster: Cluster) -> str:
+    pods = cluster.get("pods")["items"]
+    logs = cluster.kubectl("logs", f"--selector=app.kubernetes.io/instance={RELEASE}", "--tail=50", check=False)
+    return json.dumps([pod["status"] for pod in pods], indent=1) + logs.stdout + logs.stderr

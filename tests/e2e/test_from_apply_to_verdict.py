@@ -1,0 +1,96 @@
+"""The product's promise, on a real node: apply the first example, and read the verdict wherever one looks."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.wait import wait_until
+from e2e.installation import conditions
+
+if TYPE_CHECKING:
+    from e2e.installation import Installed
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(1800)]
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = (ROOT / "examples" / "01-matmul-chain.yaml").read_text()
+VERDICTS = {"faster", "slower", "equivalent", "inconclusive"}
+
+
+@pytest.fixture(scope="session")
+def example(installed: Installed) -> dict[str, Any]:
+    """The first example, applied and finished."""
+    installed.apply(EXAMPLE)
+    return installed.finished("matmul-chain", seconds=900)
+
+
+def test_the_run_is_accepted_finishes_and_succeeds(example: dict[str, Any]) -> None:
+    found = conditions(example)
+    assert {name: condition["status"] for name, condition in found.items()} == {
+        "Accepted": "True",
+        "Finished": "True",
+        "Succeeded": "True",
+    }, found
+    assert example["status"]["cases"] == {"total": 1, "active": 0, "succeeded": 1, "failed": 0}
+
+
+def test_one_result_is_stored_and_owned_by_the_run(installed: Installed, example: dict[str, Any]) -> None:
+    (stored,) = installed.owned("benchmarkresults", "matmul-chain")
+    (owner,) = stored["metadata"]["ownerReferences"]
+    assert owner["uid"] == example["metadata"]["uid"]
+    result = stored["result"]
+    assert result["complete"] is True
+    assert result["rounds"] >= 5
+    assert {variant["name"] for variant in result["variants"]} == {"pytorch/eager", "jax/jit", "jax/op-by-op"}
+    for variant in result["variants"]:
+        assert float(variant["seconds"]["medianSeconds"]) > 0
+        assert {"import", "first-step", "steady"} <= {phase["phase"] for phase in variant["phases"]}
+    for comparison in result["comparisons"]:
+        assert comparison["verdict"] in VERDICTS
+        assert float(comparison["lower"]) <= float(comparison["speedup"]) <= float(comparison["upper"])
+    outcomes = {check["name"]: check["outcome"] for check in result["certificate"]["checks"]}
+    assert outcomes["parity"] == "passed"
+    assert "failed" not in outcomes.values()
+    assert len(json.dumps(result)) <= 32 * 1024
+
+
+def test_the_status_table_says_what_the_result_says(installed: Installed, example: dict[str, Any]) -> None:
+    (stored,) = installed.owned("benchmarkresults", "matmul-chain")
+    rows = {row["variant"]: row for row in example["status"]["comparisons"]}
+    for comparison in stored["result"]["comparisons"]:
+        row = rows[comparison["variant"]]
+        assert row["verdict"] == comparison["verdict"]
+        assert row["result"] == stored["metadata"]["name"]
+
+
+def test_kubectl_get_shows_the_speedup_with_its_interval(installed: Installed, example: dict[str, Any]) -> None:
+    assert example
+    shown = installed.cluster.kubectl("get", "bmr", "matmul-chain").stdout
+    header, row = shown.splitlines()
+    assert header.split()[:2] == ["NAME", "WORKLOAD"]
+    assert re.search(r"\d+\.\d+x \(\d+\.\d+ to \d+\.\d+\)", row), shown
+
+
+def test_prometheus_has_the_speedup_and_its_interval(installed: Installed, example: dict[str, Any]) -> None:
+    (stored,) = installed.owned("benchmarkresults", example["metadata"]["name"])
+    for comparison in stored["result"]["comparisons"]:
+        selector = f'{{series="matmul-chain", variant="{comparison["variant"]}"}}'
+        for metric, field in (
+            ("accelbench_speedup_ratio", "speedup"),
+            ("accelbench_speedup_lower_ratio", "lower"),
+            ("accelbench_speedup_upper_ratio", "upper"),
+        ):
+            wait_until(lambda: installed.prometheus.query(metric + selector), what=metric)  # noqa: B023 - within the turn
+            (sample,) = installed.prometheus.query(metric + selector)
+            assert float(sample["value"][1]) == pytest.approx(float(comparison[field]))
+
+
+def test_the_job_is_gone_once_its_result_is_stored(installed: Installed, example: dict[str, Any]) -> None:
+    name = example["metadata"]["name"]
+    wait_until(lambda: installed.owned("jobs", name) == [], what="the Job to be deleted")
+    assert installed.owned("jobs", name) == []

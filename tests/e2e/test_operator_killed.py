@@ -1,0 +1,76 @@
+"""The operator killed in the middle, by SIGKILL: the same outcome, and nothing twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from cluster.wait import wait_until
+from e2e.installation import conditions
+
+if TYPE_CHECKING:
+    from e2e.installation import Installed
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(1200)]
+
+
+def two_small_cases(name: str) -> str:
+    """A run of two short cases."""
+    spec = {
+        "workload": {"name": "matmul-chain", "parameters": {"length": 4}},
+        "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
+        "sweep": [{"name": "size", "values": [64, 96]}],
+        "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": 240},
+    }
+    manifest = {
+        "apiVersion": "accelbench.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    return yaml.safe_dump(manifest)
+
+
+def pod_phases(installed: Installed, run: str) -> set[str]:
+    return {pod["status"].get("phase", "") for pod in installed.owned("pods", run)}
+
+
+def test_killed_at_several_moments_it_ends_as_if_never_killed(installed: Installed) -> None:
+    name = "killed"
+    installed.apply(two_small_cases(name))
+    seen: dict[str, str] = {}
+
+    def look() -> dict[str, Any]:
+        """Remember every Job that there ever was, by its name."""
+        for job in installed.owned("jobs", name):
+            seen[job["metadata"]["name"]] = job["metadata"]["labels"]["accelbench.dev/case"]
+        return seen
+
+    wait_until(look, what="the first Job", every_seconds=0.05)
+    installed.kill_operator()
+    wait_until(lambda: look() and "Running" in pod_phases(installed, name), what="the first pod to run", seconds=120)
+    installed.kill_operator()
+    wait_until(
+        lambda: look() and "Succeeded" in pod_phases(installed, name),
+        what="the first case to end",
+        seconds=300,
+        every_seconds=0.2,
+    )
+    installed.kill_operator()
+    wait_until(lambda: len(look()) == 2, what="the second Job", seconds=120)
+    installed.kill_operator()
+    run = installed.finished(name, seconds=600)
+    look()
+
+    assert {kind: condition["status"] for kind, condition in conditions(run).items()} == {
+        "Accepted": "True",
+        "Finished": "True",
+        "Succeeded": "True",
+    }, conditions(run)
+    assert sorted(seen.values()) == sorted({attempt["case"] for attempt in run["status"]["attempts"]})
+    assert [attempt["number"] for attempt in run["status"]["attempts"]] == [1, 1]
+    results = installed.owned("benchmarkresults", name)
+    assert len(results) == 2
+    assert sorted(result["result"]["case"]["swept"]["size"] for result in results) == [64, 96]

@@ -1,0 +1,45 @@
+"""A variant that runs out of memory is a result: its name stands on the run, the others' rounds are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from e2e.installation import conditions
+
+if TYPE_CHECKING:
+    from e2e.installation import Installed
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(1200)]
+
+# torch.compile starts a C++ compiler beside the process, which does not fit; eager PyTorch and JAX do.
+MANIFEST = yaml.safe_dump(
+    {
+        "apiVersion": "accelbench.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": "hungry"},
+        "spec": {
+            "workload": {"name": "matmul-chain", "parameters": {"size": 64, "length": 4}},
+            "variants": [{"use": "jax/jit"}, {"use": "jax/op-by-op"}, {"use": "pytorch/compile"}],
+            "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": 300},
+            "podTemplate": {"spec": {"containers": [{"name": "runner", "resources": {"limits": {"memory": "400Mi"}}}]}},
+        },
+    }
+)
+
+
+def test_the_run_names_the_variant_and_keeps_the_complete_rounds_of_the_others(installed: Installed) -> None:
+    installed.apply(MANIFEST)
+    run = installed.finished("hungry", seconds=600)
+    succeeded = conditions(run)["Succeeded"]
+    assert succeeded["status"] == "False"
+    assert "pytorch/compile" in succeeded["message"]
+    (stored,) = installed.owned("benchmarkresults", "hungry")
+    variants = {variant["name"]: variant for variant in stored["result"]["variants"]}
+    assert variants["pytorch/compile"]["failure"]["reason"] == "OutOfMemory"
+    for kept in ("jax/jit", "jax/op-by-op"):
+        assert len(variants[kept]["launches"]) == stored["result"]["rounds"] == 3
+    (comparison,) = [each for each in stored["result"]["comparisons"] if each["variant"] == "jax/op-by-op"]
+    assert comparison["verdict"] is not None
