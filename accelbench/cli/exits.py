@@ -1,0 +1,39 @@
+"""The exit codes, once: what `accelbench` returns, what `--help` says of it, what scripts may rely on."""
+
+from enum import IntEnum
+from typing import Self
+
+
+class Exit(IntEnum):
+    """Exit codes; where several apply, the one that stands last here wins."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """A code and what it means, for `--help`."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+    SUCCESS = 0, "success: every case has a valid result, every expectation is met"
+    EXPECTATION_NOT_MET = 6, "an expectation is not met, or undecided"
+    INVALID_MEASUREMENT = 5, "a comparison is invalid, or has no verdict"
+    VARIANT_FAILED = 4, "a variant failed; the other variants' results stand"
+    INVALID_SPEC = 3, "a manifest or a result file is not valid, or cannot run on this machine"
+    USAGE = 2, "the command line is wrong, or a file cannot be read or written"
+    INTERNAL = 1, "accelbench itself failed"
+    INTERRUPTED = 130, "interrupted by Ctrl-C; complete rounds are kept"
+    TERMINATED = 143, "ended by SIGTERM; complete rounds are kept"
+
+    @classmethod
+    def worst(cls, codes: "list[Exit]") -> "Exit":
+        """The code that wins; `SUCCESS` of none."""
+        order = list(cls)
+        return max(codes, key=order.index, default=cls.SUCCESS)
+
+
+def help_text() -> str:
+    r"""The table for `--help`; the leading `\b` keeps its lines as they are."""
+    lines = (f"  {code.value:>3}  {code.meaning}" for code in sorted(Exit))
+    return "\n".join(["\b", "Exit codes:", *lines])

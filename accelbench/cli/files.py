@@ -1,0 +1,127 @@
+"""What a run leaves on disk: a directory with a result a case, the runners' logs, and a report. Writes are atomic.
+
+`CASE.result.json` is the result; `CASE.launches.jsonl` every launch with its blocks in full; `CASE.log` all that the
+runner said; `run.json` the manifest as it was run, and which cases there are; `report.md` the report.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from accelbench.api.result import Result
+from accelbench.api.run import BenchmarkRun
+from accelbench.document import Document
+
+RUN_FILE = "run.json"
+REPORT_FILE = "report.md"
+
+
+class RunRecord(Document):
+    """`run.json`: what was asked, with overrides applied, and what came of it."""
+
+    format: Literal["accelbench.dev/run-record/v1alpha1"] = "accelbench.dev/run-record/v1alpha1"
+    accelbench: str
+    """The version that ran it."""
+    started: str
+    finished: str | None = None
+    """RFC 3339, UTC."""
+    exit_code: int | None = None
+    """None: the run is under way, or was killed."""
+    cases: tuple[str, ...]
+    """Names, in the order of the sweep; those that were not reached have no files."""
+    run: BenchmarkRun
+
+
+class UnreadableResultError(Exception):
+    """There is no result where one was asked for, or it is not one; the message says which."""
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write all of `text` or leave what was there: a reader never sees half a file."""
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), 0o644)
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+
+
+class RunDirectory:
+    """The directory of one run."""
+
+    def __init__(self, path: Path) -> None:
+        """`path` need not exist yet."""
+        self.path = path
+
+    def create(self) -> None:
+        """Make it, with its parents; what an earlier run left in it is replaced file by file."""
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def log(self, case: str) -> Path:
+        """Where a case's log goes."""
+        return self.path / f"{case}.log"
+
+    def write_record(self, record: RunRecord) -> None:
+        """`run.json`."""
+        write_atomically(self.path / RUN_FILE, _indented(record))
+
+    def write_result(self, result: Result, launches: Sequence[str]) -> None:
+        """A case's result, and its launches in full, one JSON document a line."""
+        write_atomically(self._result(result.case.name), _indented(result))
+        lines = "".join(f"{launch}\n" for launch in launches)
+        write_atomically(self.path / f"{result.case.name}.launches.jsonl", lines)
+
+    def write_report(self, markdown: str) -> None:
+        """`report.md`."""
+        write_atomically(self.path / REPORT_FILE, markdown)
+
+    def forget(self, case: str) -> None:
+        """Remove what an earlier run left of this case, so that it is never taken for this run's."""
+        for path in (self._result(case), self.path / f"{case}.launches.jsonl", self.log(case)):
+            path.unlink(missing_ok=True)
+
+    def load(self) -> tuple[RunRecord, tuple[Result, ...]]:
+        """What a run left here; raises UnreadableResultError."""
+        file = self.path / RUN_FILE
+        if not file.exists():
+            raise UnreadableResultError(f"{self.path}: no {RUN_FILE} in it; name a directory that `run --out` wrote")
+        try:
+            record = RunRecord.model_validate_json(file.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise UnreadableResultError(f"{file}: {_reason(error)}") from error
+        found = [self._result(case) for case in record.cases]
+        return record, tuple(load_result(path) for path in found if path.exists())
+
+    def _result(self, case: str) -> Path:
+        return self.path / f"{case}.result.json"
+
+
+def load_result(path: Path) -> Result:
+    """The result in a file; raises UnreadableResultError."""
+    try:
+        return Result.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise UnreadableResultError(f"{path}: {_reason(error)}") from error
+
+
+def _reason(error: OSError | ValidationError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"not a result of accelbench: {where + ': ' if where else ''}{first['msg']}"
+
+
+def _indented(document: Document) -> str:
+    return json.dumps(json.loads(document.to_json()), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,117 @@
+"""A BenchmarkRun on this machine: its cases one after the other, each measured by a runner as in a pod."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import accelbench
+from accelbench.api.case import Case, Platform
+from accelbench.api.result import Result
+from accelbench.api.run import BenchmarkRun
+from accelbench.cli.child import Ended, run_case
+from accelbench.cli.exits import Exit
+from accelbench.cli.files import RunDirectory, RunRecord
+from accelbench.cli.interrupt import Signals
+from accelbench.cli.live import Display
+from accelbench.expectations import ExpectationOutcome, evaluate
+from accelbench.plan.cases import plan_cases
+from accelbench.report import markdown
+
+EXIT_OF_SIGNAL = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED}
+
+
+@dataclass(frozen=True)
+class CaseOutcome:
+    """What came of one case."""
+
+    case: Case
+    result: Result | None
+    expectations: tuple[ExpectationOutcome, ...] = ()
+    trouble: tuple[str, ...] = ()
+    """What went wrong that no variant is to blame for."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of a run; cases that were not reached are not in it."""
+
+    record: RunRecord
+    cases: tuple[CaseOutcome, ...]
+    exit: Exit
+
+    @property
+    def measured(self) -> tuple[tuple[Result, tuple[ExpectationOutcome, ...]], ...]:
+        """The cases that have a result."""
+        return tuple((case.result, case.expectations) for case in self.cases if case.result is not None)
+
+
+def now() -> datetime:
+    """The wall clock, in UTC."""
+    return datetime.now(tz=UTC)
+
+
+def measure(
+    run: BenchmarkRun, platform: Platform, directory: RunDirectory, *, signals: Signals, display: Display
+) -> RunOutcome:
+    """Run every case, write what it gave as soon as it has ended, and stop at the first signal."""
+    cases = plan_cases(run, platform)
+    record = RunRecord(
+        accelbench=accelbench.__version__, started=_stamp(now()), cases=tuple(case.name for case in cases), run=run
+    )
+    directory.create()
+    for case in cases:
+        directory.forget(case.name)
+    directory.write_record(record)
+    outcomes: list[CaseOutcome] = []
+    for number, case in enumerate(cases, start=1):
+        if signals.received is not None:
+            break
+        display.case_begins(case, number, len(cases))
+        log = directory.log(case.name)
+        ended = run_case(case, log, signals=signals, on_event=display.event, on_tick=display.tick)
+        display.case_ends()
+        if ended.result is not None:
+            directory.write_result(ended.result, ended.launches)
+        outcomes.append(_outcome(run, case, ended, log, interrupted=signals.received is not None))
+    code = exit_for(outcomes)
+    if signals.received is not None:
+        code = EXIT_OF_SIGNAL[signals.received.name]
+    record = record.model_copy(update={"finished": _stamp(now()), "exit_code": int(code)})
+    directory.write_record(record)
+    outcome = RunOutcome(record=record, cases=tuple(outcomes), exit=code)
+    directory.write_report(markdown.report(run.metadata.name, outcome.measured))
+    return outcome
+
+
+def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
+    """The exit code of a run that nobody interrupted."""
+    codes: list[Exit] = []
+    for outcome in outcomes:
+        result = outcome.result
+        if result is None or not result.complete:
+            codes.append(Exit.INTERNAL)
+        if result is not None:
+            if any(variant.failure for variant in result.variants):
+                codes.append(Exit.VARIANT_FAILED)
+            if any(comparison.verdict is None for comparison in result.comparisons):
+                codes.append(Exit.INVALID_MEASUREMENT)
+        if any(expectation.outcome != "met" for expectation in outcome.expectations):
+            codes.append(Exit.EXPECTATION_NOT_MET)
+    return Exit.worst(codes)
+
+
+def _outcome(run: BenchmarkRun, case: Case, ended: Ended, log: Path, *, interrupted: bool) -> CaseOutcome:
+    trouble = [f"{case.name}: {problem}" for problem in ended.problems]
+    delivered = ended.result is not None and ended.result.complete
+    if not delivered and not interrupted:
+        how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with status {ended.code}"
+        kept = "only a checkpoint" if ended.result else "no result"
+        trouble.append(f"{case.name}: the runner {how} and left {kept}; its log is {log}")
+        trouble += [f"  {line}" for line in ended.tail]
+    expectations = evaluate(run.spec.expectations, ended.result) if ended.result is not None else ()
+    return CaseOutcome(case=case, result=ended.result, expectations=expectations, trouble=tuple(trouble))
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,240 @@
+"""What `accelbench run` shows while it measures: a picture that is redrawn on a terminal, lines anywhere else.
+
+Both go to standard error. The picture stands still while blocks are timed: drawing it costs processor time that the
+measured variant would miss.
+"""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from accelbench.api.case import Case
+from accelbench.api.result import Phase
+from accelbench.cli.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
+from accelbench.delivery import ComparisonNow, Event, LaunchFinished, RoundFinished
+from accelbench.report import figures
+from accelbench.report.terminal import BAD, VERDICT_STYLES
+from accelbench.report.view import PHASES, title
+
+Clock = Callable[[], float]
+
+
+class Display(Protocol):
+    """How a run's progress is shown."""
+
+    def case_begins(self, case: Case, number: int, of: int) -> None:
+        """Case `number` of `of` is about to be measured."""
+
+    def event(self, event: Event) -> None:
+        """The runner said something."""
+
+    def tick(self) -> None:
+        """A second passed without an event."""
+
+    def case_ends(self) -> None:
+        """The case is over; its report follows."""
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the terminal as it was."""
+
+
+def display(console: Console, clock: Clock = time.monotonic) -> Display:
+    """A picture where `console` is a terminal, else lines."""
+    return Picture(console, clock) if console.is_terminal and not console.is_dumb_terminal else Lines(console)
+
+
+class Lines:
+    """A line a launch and a line a round: for logs and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        """`console` is standard error."""
+        self._console = console
+
+    def case_begins(self, case: Case, number: int, of: int) -> None:
+        """Name it."""
+        self._print(f"case {number} of {of}: {title(case)}")
+
+    def event(self, event: Event) -> None:
+        """Print what a launch or a round gave."""
+        if isinstance(event, LaunchFinished):
+            outcome = f"failed: {event.failure}" if event.failure else figures.seconds(float(event.seconds or 0))
+            self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s in all)")
+        elif isinstance(event, RoundFinished):
+            for comparison in event.comparisons:
+                self._print(f"after round {event.round}: {comparison.variant}: {standing(comparison)}")
+
+    def tick(self) -> None:
+        """Say nothing."""
+
+    def case_ends(self) -> None:
+        """Say nothing."""
+
+    def __enter__(self) -> Self:
+        """Nothing to prepare."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to restore."""
+
+    def _print(self, line: str) -> None:
+        self._console.print(Text(line), soft_wrap=True)
+
+
+class Picture:
+    """A table of the variants, the phase of the launch under way, and the time that is left."""
+
+    def __init__(self, console: Console, clock: Clock) -> None:
+        """`console` is standard error; `clock` counts seconds from anywhere."""
+        self._clock = clock
+        self._progress: Progress | None = None
+        self._place = (1, 1)
+        self._finished: list[float] = []
+        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._draw)
+
+    def case_begins(self, case: Case, number: int, of: int) -> None:
+        """Start with empty lanes."""
+        self._place = (number, of)
+        self._progress = begin(case, self._clock())
+        self._live.refresh()
+
+    def event(self, event: Event) -> None:
+        """Take it in and redraw."""
+        if self._progress is not None:
+            self._progress = advance(self._progress, event, self._clock())
+            self._live.refresh()
+
+    def tick(self) -> None:
+        """Let the clock run on, except while blocks are timed."""
+        if self._progress is not None and self._progress.phase != "steady":
+            self._live.refresh()
+
+    def case_ends(self) -> None:
+        """Clear the picture; the report takes its place."""
+        if self._progress is not None:
+            self._finished.append(self._clock() - self._progress.started)
+            self._progress = None
+            self._live.refresh()
+
+    def __enter__(self) -> Self:
+        """Begin to draw."""
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the terminal as it was."""
+        self._live.stop()
+
+    def _draw(self) -> RenderableType:
+        if self._progress is None:
+            return Text()
+        now = self._clock()
+        left = remaining(self._progress, now)
+        number, of = self._place
+        if left is not None and number < of:
+            left = of_the_run(left, now - self._progress.started, self._finished, of - number)
+        return picture(self._progress, now, left, number=number, of=of)
+
+
+def picture(progress: Progress, now: float, left: Remaining | None, *, number: int, of: int) -> RenderableType:
+    """One frame; `left` is what the whole run still needs."""
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("", width=1)
+    table.add_column("variant", overflow="fold")
+    table.add_column("launches", justify="right")
+    table.add_column("median so far", justify="right", no_wrap=True)
+    table.add_column("speedup so far", no_wrap=True)
+    for lane in progress.lanes:
+        table.add_row(*_cells(lane, progress))
+    heading = Text(title(progress.case), style="bold")
+    if of > 1:
+        heading.append(f"  case {number} of {of}", style="dim")
+    return Group(heading, Text(), table, Text(), _strip(progress.phase), _bar(progress, now, left))
+
+
+def standing(comparison: ComparisonNow) -> str:
+    """A comparison on the way: `2.04x (2.01 to 2.07) faster`."""
+    if comparison.invalid:
+        return f"invalid: {', '.join(comparison.invalid)}"
+    if not (comparison.speedup and comparison.lower and comparison.upper):
+        return "too early to say"
+    bounds = figures.interval(float(comparison.lower), float(comparison.upper))
+    return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {comparison.verdict or ''}".rstrip()
+
+
+def _cells(lane: Lane, progress: Progress) -> tuple[RenderableType, ...]:
+    mark = Text(" ")
+    if lane.failure is not None:
+        mark = Text("✗", style=BAD)
+    elif progress.running == lane.variant:
+        mark = Text("●", style="bold cyan")
+    elif lane.last_round == progress.round and progress.round:
+        mark = Text("✓", style="green")
+    median = ""
+    if lane.seconds:
+        ordered = sorted(lane.seconds)
+        median = figures.seconds(ordered[len(ordered) // 2])
+    said = Text()
+    if lane.failure is not None:
+        said = Text(f"failed: {lane.failure}", style=BAD)
+    elif lane.variant == progress.case.baseline:
+        said = Text("baseline", style="dim")
+    elif lane.comparison is not None:
+        style = BAD if lane.comparison.invalid else VERDICT_STYLES.get(lane.comparison.verdict or "", "")
+        said = Text(standing(lane.comparison), style=style)
+    return mark, lane.variant, str(len(lane.seconds)) if lane.seconds else "", median, said
+
+
+def _strip(now_in: Phase | None) -> Text:
+    """The phases of a launch, the one under way marked."""
+    strip = Text()
+    reached = now_in is not None
+    for phase in PHASES:
+        if strip:
+            strip.append(" > ", style="dim")
+        if phase == now_in:
+            strip.append(phase, style="bold cyan")
+            reached = False
+        else:
+            strip.append(phase, style="green" if reached else "dim")
+    return strip
+
+
+def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableType:
+    measurement = progress.case.measurement
+    active = [lane for lane in progress.lanes if lane.failure is None]
+    in_this_round = sum(lane.last_round == progress.round for lane in active)
+    done = float(progress.rounds_complete)
+    if progress.rounds_complete < progress.round and active:
+        done += in_this_round / len(active)
+    rounds = f"round {max(1, progress.round)} of {measurement.rounds_min}"
+    if measurement.rounds_max > measurement.rounds_min:
+        rounds += f" to {measurement.rounds_max}"
+    line = Table.grid(padding=(0, 2, 0, 0))
+    bar = ProgressBar(total=measurement.rounds_max, completed=done, width=20)
+    line.add_row(rounds, bar, figures.duration(now - progress.started), Text(time_left(left), style="dim"))
+    return line
+
+
+def time_left(left: Remaining | None) -> str:
+    """The estimate in words; the first launch has to end before there is one."""
+    if left is None:
+        return "time left: known after the first launch"
+    least, most = figures.duration(left.least), figures.duration(left.most)
+    return f"{least} left" if least == most else f"{least} to {most} left"

@@ -1,0 +1,55 @@
+"""The `accelbench` command: one module a subcommand, each importing what it needs only when it runs.
+
+`accelbench --help` imports neither pydantic nor a framework; a test holds that line.
+"""
+
+import sys
+
+import typer
+
+import accelbench
+from accelbench.cli.exits import help_text
+from accelbench.cli.report import report
+from accelbench.cli.run import run
+from accelbench.cli.validate import validate
+from accelbench.cli.workloads import workloads
+
+app = typer.Typer(
+    name="accelbench",
+    # Plain help: the drawn one takes longer to import than all the rest, and cannot be piped through grep.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    epilog=help_text(),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run", epilog=help_text())(run)
+app.command("validate")(validate)
+app.command("workloads")(workloads)
+app.command("report")(report)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"accelbench {accelbench.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _accelbench(
+    _version_wanted: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    """Which is faster, JAX or PyTorch, by how much, and how sure is it?
+
+    Runs a BenchmarkRun manifest on this machine exactly as the operator runs it in a cluster.
+    """
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show `µ` or `✓` is no reason to fail
+    app()

@@ -1,0 +1,128 @@
+"""`--set PATH=VALUE`: changes a manifest before it is checked. Pure, on the manifest as YAML gives it.
+
+A path is written as in error messages, with or without `spec.` before it: `measurement.rounds.max`,
+`workload.parameters.size`, `variants[1].options.mode`.
+"""
+
+import copy
+import difflib
+import re
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from accelbench.api.run import BenchmarkRunSpec
+
+_TOKEN = re.compile(r"([^.\[\]=]+)|\[(\d+)\]")
+_PATH = re.compile(r"[^.\[\]=]+(\[\d+\])*(\.[^.\[\]=]+(\[\d+\])*)*")
+
+
+class InvalidOverrideError(ValueError):
+    """A `--set` that names no field, or is not written as one."""
+
+
+def override(manifest: Any, assignments: Sequence[str]) -> Any:
+    """A copy of `manifest` with every `PATH=VALUE` applied in order; raises InvalidOverrideError."""
+    changed = copy.deepcopy(manifest)
+    for assignment in assignments:
+        path, equals, value = assignment.partition("=")
+        path = path.strip().removeprefix("spec.")
+        if not equals or not _PATH.fullmatch(path):
+            raise InvalidOverrideError(f'--set "{assignment}": write PATH=VALUE, as in measurement.rounds.max=5')
+        if not isinstance(changed, dict) or not isinstance(changed.setdefault("spec", {}), dict):
+            raise InvalidOverrideError(f'--set "{assignment}": the manifest has no spec to change')
+        tokens = [int(index) if index else key for key, index in _TOKEN.findall(path)]
+        annotation = _annotation(BenchmarkRunSpec, tokens)
+        if annotation is None:
+            raise InvalidOverrideError(f'--set: unknown path "{path}"; {_advice(path, changed["spec"])}')
+        _assign(changed["spec"], tokens, _parse(value, annotation), path)
+    return changed
+
+
+def _annotation(annotation: Any, tokens: Sequence[str | int]) -> Any:
+    """The type of the field at `tokens`; None where there is no such field."""
+    for token in tokens:
+        annotation = _inside(annotation)
+        if isinstance(token, int):
+            annotation = get_args(annotation)[0] if get_origin(annotation) is tuple else None
+        elif get_origin(annotation) is dict:
+            annotation = get_args(annotation)[1]
+        elif annotation is not Any:
+            annotation = dict(_fields(annotation)).get(token)
+        if annotation is None:
+            return None
+    return annotation
+
+
+def _inside(annotation: Any) -> Any:
+    """What is left of `X | None` and `Annotated[X, ...]`."""
+    if hasattr(annotation, "__metadata__"):
+        return _inside(annotation.__origin__)
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return _inside(next(part for part in get_args(annotation) if part is not type(None)))
+    return annotation
+
+
+def _fields(annotation: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, field in annotation.model_fields.items():
+            yield field.alias or name, field.annotation
+
+
+def _parse(text: str, annotation: Any) -> Any:
+    """The value as YAML reads it, or the text itself where the field wants a string: `expectations[0].atLeast=2`."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    adapter = TypeAdapter(annotation)
+    for candidate in (value, text):
+        try:
+            adapter.validate_python(candidate)
+        except ValidationError:
+            continue
+        return candidate
+    return value
+
+
+def _assign(spec: Any, tokens: Sequence[str | int], value: Any, path: str) -> None:
+    target: Any = spec
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if isinstance(token, int) and not (isinstance(target, list) and token < len(target)):
+            held = len(target) if isinstance(target, list) else 0
+            raise InvalidOverrideError(f'--set: "{path}": there is no [{token}]; the manifest lists {held}')
+        if isinstance(token, str) and not isinstance(target, dict):
+            raise InvalidOverrideError(f'--set: "{path}": the manifest has no fields where "{token}" should be')
+        if following is None:
+            target[token] = value
+        elif isinstance(token, str) and target.get(token) is None:
+            target[token] = [] if isinstance(following, int) else {}
+        target = target[token]
+
+
+def _advice(path: str, spec: Any) -> str:
+    known = sorted(_paths(BenchmarkRunSpec, spec, ""))
+    ending = [candidate for candidate in known if candidate.endswith((f".{path}", f"].{path}"))]
+    near = ending or difflib.get_close_matches(path, known, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"one of: {', '.join(name for name, _ in _fields(BenchmarkRunSpec))}"
+
+
+def _paths(annotation: Any, value: Any, path: str) -> Iterator[str]:
+    """Every path that can be set, given what the manifest already lists."""
+    if path:
+        yield path
+    annotation = _inside(annotation)
+    if get_origin(annotation) is tuple and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _paths(get_args(annotation)[0], item, f"{path}[{index}]")
+    elif get_origin(annotation) is dict and isinstance(value, dict):
+        for key in value:
+            yield f"{path}.{key}"
+    for name, field in _fields(annotation):
+        inner = value.get(name) if isinstance(value, dict) else None
+        yield from _paths(field, inner, f"{path}.{name}" if path else name)

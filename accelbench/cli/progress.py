@@ -1,0 +1,120 @@
+"""Where a case stands, from the runner's events, and how long it may still take. Pure: time is passed in."""
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from accelbench.api.case import Case
+from accelbench.api.result import FailureReason, Phase
+from accelbench.delivery import ComparisonNow, Event, LaunchFinished, LaunchStarted, PhaseReached, RoundFinished
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One variant: what its launches gave so far."""
+
+    variant: str
+    seconds: tuple[float, ...] = ()
+    """Seconds per unit, a value a launch."""
+    walls: tuple[float, ...] = ()
+    """Wall seconds of its launches."""
+    last_round: int = 0
+    failure: FailureReason | None = None
+    comparison: ComparisonNow | None = None
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """Seconds until the case is done: if it stops as soon as it may, and if it needs every round."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A case under way; times are of one monotonic clock."""
+
+    case: Case
+    lanes: tuple[Lane, ...]
+    started: float
+    round: int = 0
+    """The round under way, from 1; 0 before the first."""
+    rounds_complete: int = 0
+    running: str | None = None
+    launched: float = 0.0
+    phase: Phase | None = None
+    ended: float = 0.0
+    """When the last launch ended."""
+    judging: tuple[float, ...] = ()
+    """Seconds between a round's last launch and the round's end."""
+
+
+def begin(case: Case, now: float) -> Progress:
+    """Before the first event."""
+    return Progress(case=case, lanes=tuple(Lane(variant.name) for variant in case.variants), started=now)
+
+
+def advance(progress: Progress, event: Event, now: float) -> Progress:
+    """After `event`, which arrived at `now`; events of variants that the case does not have change nothing."""
+    if isinstance(event, LaunchStarted):
+        return replace(progress, round=event.round, running=event.variant, launched=now, phase=None)
+    if isinstance(event, PhaseReached):
+        return replace(progress, phase=event.phase)
+    if isinstance(event, LaunchFinished):
+        lanes = (_launched(lane, event) if lane.variant == event.variant else lane for lane in progress.lanes)
+        return replace(progress, lanes=tuple(lanes), running=None, phase=None, ended=now)
+    return _rounded(progress, event, now)
+
+
+def _launched(lane: Lane, event: LaunchFinished) -> Lane:
+    return replace(
+        lane,
+        seconds=(*lane.seconds, float(event.seconds)) if event.seconds is not None else lane.seconds,
+        walls=(*lane.walls, float(event.wall_seconds)),
+        last_round=event.round,
+        failure=event.failure or lane.failure,
+    )
+
+
+def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
+    compared = {comparison.variant: comparison for comparison in event.comparisons}
+    return replace(
+        progress,
+        lanes=tuple(replace(lane, comparison=compared.get(lane.variant, lane.comparison)) for lane in progress.lanes),
+        rounds_complete=event.round,
+        running=None,
+        judging=(*progress.judging, now - progress.ended) if progress.ended else progress.judging,
+    )
+
+
+def remaining(progress: Progress, now: float) -> Remaining | None:
+    """From the launches so far; None before the first one has ended."""
+    seen = [wall for lane in progress.lanes for wall in lane.walls]
+    if not seen:
+        return None
+    active = [lane for lane in progress.lanes if lane.failure is None]
+    expected = {lane.variant: statistics.fmean(lane.walls or seen) for lane in active}
+    judge = statistics.fmean(progress.judging) if progress.judging else 0.0
+    round_seconds = sum(expected.values()) + judge
+
+    this_round = 0.0
+    if progress.rounds_complete < progress.round:
+        this_round = judge + sum(expected[lane.variant] for lane in active if lane.last_round < progress.round)
+        if progress.running in expected:
+            this_round -= min(now - progress.launched, expected[progress.running])
+    measurement = progress.case.measurement
+    rounds = max(progress.round, progress.rounds_complete)
+    limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
+    return Remaining(
+        least=min(limit, this_round + round_seconds * max(0, measurement.rounds_min - rounds)),
+        most=min(limit, this_round + round_seconds * max(0, measurement.rounds_max - rounds)),
+    )
+
+
+def of_the_run(remaining_here: Remaining, elapsed: float, finished: Iterable[float], cases_left: int) -> Remaining:
+    """With the cases that have not begun, each expected to take as long as the finished ones, or as this one."""
+    known = tuple(finished)
+    least = statistics.fmean(known) if known else elapsed + remaining_here.least
+    most = statistics.fmean(known) if known else elapsed + remaining_here.most
+    return Remaining(remaining_here.least + cases_left * least, remaining_here.most + cases_left * most)

@@ -1,0 +1,73 @@
+"""`accelbench run FILE`: a manifest measured on this machine, ending in a verdict."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.options import Output
+
+
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A BenchmarkRun manifest; - is standard input.")],
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="PATH=VALUE", help="Change the spec, e.g. workload.parameters.size=128. Repeatable."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where results go. Default: results/NAME-TIME.")
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")] = Output.TABLE,
+) -> None:
+    """Measure a manifest on this machine and say what is faster.
+
+    Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
+    ends the measurement and keeps its complete rounds; a second one kills it.
+    """
+    from rich.console import Console
+
+    from accelbench.cli.device import missing_frameworks, platform_of
+    from accelbench.cli.files import RunDirectory
+    from accelbench.cli.interrupt import Signals
+    from accelbench.cli.json_report import json_report
+    from accelbench.cli.laptop import measure, now
+    from accelbench.cli.live import display
+    from accelbench.cli.manifests import InvalidSpecError, read
+    from accelbench.report import terminal
+
+    try:
+        runs = read(file, assignments or [])
+        platforms = [platform_of(each) for each in runs]
+    except InvalidSpecError as error:
+        typer.echo(error.explained(), err=True)
+        raise typer.Exit(Exit.INVALID_SPEC) from error
+
+    codes: list[Exit] = []
+    with Signals() as signals:
+        for each, platform in zip(runs, platforms, strict=True):
+            name = each.metadata.name
+            for variant, what in missing_frameworks(each).items():
+                typer.echo(f"warning: {variant} will fail: {what}", err=True)
+            path = out if out is not None else Path("results", f"{name}-{now():%Y%m%dT%H%M%SZ}")
+            directory = RunDirectory(path / name if out is not None and len(runs) > 1 else path)
+            try:
+                with display(Console(stderr=True)) as shown:
+                    outcome = measure(each, platform, directory, signals=signals, display=shown)
+            except OSError as error:
+                typer.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)
+                raise typer.Exit(Exit.USAGE) from error
+            codes.append(outcome.exit)
+            for line in (line for case in outcome.cases for line in case.trouble):
+                typer.echo(line, err=True)
+            if output is Output.JSON:
+                typer.echo(json_report(outcome.measured, outcome.record))
+            else:
+                Console().print(terminal.reports(outcome.measured))
+            typer.echo(f"results: {directory.path}", err=True)
+            if signals.received is not None:
+                typer.echo("interrupted: complete rounds are kept", err=True)
+                break
+    raise typer.Exit(Exit.worst(codes))

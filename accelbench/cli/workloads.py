@@ -1,0 +1,118 @@
+"""`accelbench workloads [NAME]`: what there is to be measured, with parameters and variants."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.options import Output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from accelbench.workload import VariantKind, Workload, WorkloadParameters
+
+
+def workloads(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One workload, with its parameters.")] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
+) -> None:
+    """List the workloads, or show one in full."""
+    import json
+
+    from rich.console import Console
+
+    from accelbench import catalogue
+
+    try:
+        found = [catalogue.find(each) for each in ([name] if name else catalogue.names())]
+    except catalogue.UnknownWorkloadError as error:
+        raise typer.BadParameter(str(error), param_hint="NAME") from error
+    if output is Output.JSON:
+        described = [describe(workload) for workload in found]
+        typer.echo(json.dumps(described[0] if name else described, indent=2, ensure_ascii=False))
+        raise typer.Exit(Exit.SUCCESS)
+    Console().print(_one(found[0]) if name else _all(found))
+
+
+def describe(workload: "Workload") -> dict[str, Any]:
+    """Name, summary, parameters and variants, as JSON has them."""
+    return {
+        "name": workload.name,
+        "summary": _summary(workload),
+        "unit": workload.measure(workload.Parameters()).unit,
+        "parameters": _properties(workload.Parameters),
+        "variants": {
+            use: {"summary": kind.summary, "options": _properties(_options(kind))}
+            for use, kind in workload.variants().items()
+        },
+    }
+
+
+def _options(kind: "VariantKind") -> "type[WorkloadParameters]":
+    from accelbench.modes import MODES, NoOptions
+
+    plain = kind.method == kind.framework
+    modes = next((modes for framework, modes in MODES.items() if framework == kind.framework), {})
+    return modes.get(kind.mode, NoOptions) if plain else NoOptions
+
+
+def _properties(model: "type[WorkloadParameters]") -> dict[str, dict[str, Any]]:
+    properties = model.model_json_schema().get("properties", {})
+    return {
+        name: {key: value for key, value in schema.items() if key != "title"} for name, schema in properties.items()
+    }
+
+
+def _summary(workload: "Workload") -> str:
+    return (type(workload).__doc__ or "").strip().split("\n")[0]
+
+
+def _all(found: list["Workload"]) -> "RenderableType":
+    table = _table("workload", "what it computes", "variants")
+    for workload in found:
+        table.add_row(workload.name, _summary(workload), ", ".join(workload.variants()))
+    return table
+
+
+def _one(workload: "Workload") -> "RenderableType":
+    import inspect
+
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    described = describe(workload)
+    parameters = _table("parameter", "default", "allowed", "what it is")
+    for key, schema in described["parameters"].items():
+        parameters.add_row(key, str(schema.get("default", "")), _allowed(schema), schema.get("description", ""))
+    variants = _table("variant", "options", "what it is")
+    for use, variant in described["variants"].items():
+        variants.add_row(use, ", ".join(variant["options"]), variant["summary"])
+    return Group(
+        Text(workload.name, style="bold"),
+        Text(inspect.getdoc(type(workload)) or ""),
+        Padding(parameters, (1, 0)),
+        variants,
+    )
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{low} to {high}"
+    if low is not None:
+        return f"at least {low}"
+    return f"at most {high}" if high is not None else str(schema.get("type", ""))
+
+
+def _table(*columns: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

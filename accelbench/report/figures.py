@@ -1,0 +1,67 @@
+"""Numbers as people read them: three or four significant digits, a unit that fits, and never an exponent."""
+
+import math
+
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_THOUSANDS = ("", "k", "M", "G", "T", "P", "E")
+_MINUTE = 60
+_HOUR = 3600
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` with `digits` significant digits, trailing zeros kept, whole numbers left whole."""
+    if value == 0:
+        return "0"
+    rounded = round(value, _places(value, digits))
+    # Rounding may have carried: 9.996 is 10.0 with three digits, not 10.00.
+    return f"{rounded:,.{_places(rounded, digits)}f}"
+
+
+def _places(value: float, digits: int) -> int:
+    return max(0, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def seconds(value: float) -> str:
+    """A measured time: `117 ms`, `8.31 µs`, `14.1 s`."""
+    for scale, unit in _TIMES:
+        # 0.9995 s is 1.00 s, not 1,000 ms.
+        if abs(value) >= scale * 0.9995:
+            return f"{significant(value / scale)} {unit}"
+    return f"{significant(value / 1e-9)} ns"
+
+
+def duration(value: float) -> str:
+    """A wait, to the second: `45 s`, `2 min 05 s`, `1 h 10 min`."""
+    whole = max(0, round(value))
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE:02} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
+
+
+def speedup(value: float) -> str:
+    """A ratio: `2.04x`, `0.973x`, `26.1x`; three decimals near 1, where the third decides."""
+    if 0.9 <= value < 1.1:  # noqa: PLR2004 - near 1
+        return f"{value:.3f}x"
+    return f"{significant(value)}x"
+
+
+def interval(lower: float, upper: float) -> str:
+    """An interval on a ratio: `2.01 to 2.07`."""
+    return f"{speedup(lower).removesuffix('x')} to {speedup(upper).removesuffix('x')}"
+
+
+def percent(ratio: float) -> str:
+    """A share or a relative deviation: `0.4 %`, `12 %`."""
+    value = ratio * 100
+    return f"{value:.1f} %" if abs(value) < 10 else f"{value:,.0f} %"  # noqa: PLR2004 - two digits
+
+
+def quantity(value: float, unit: str) -> str:
+    """A quantity with a metric prefix: `4.56 TFLOP/s`, `312 MB`."""
+    size = 0
+    while abs(value) >= 999.5 and size < len(_THOUSANDS) - 1:  # noqa: PLR2004 - rounds to 1,000
+        value /= 1000
+        size += 1
+    return f"{significant(value)} {_THOUSANDS[size]}{unit}"

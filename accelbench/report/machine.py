@@ -1,0 +1,32 @@
+"""The fingerprint in a line or two: what a reader must know of the machine to believe a time."""
+
+from collections.abc import Mapping
+
+GIGABYTE = 2**30
+
+
+def line(fingerprint: Mapping[str, str]) -> str:
+    """Device, processors, memory, kernel and versions, as far as they are known."""
+    parts = [_device(fingerprint), _processors(fingerprint)]
+    if memory := fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes"):
+        parts.append(f"{float(memory) / GIGABYTE:.0f} GiB")
+    if kernel := fingerprint.get("kernel"):
+        parts.append(f"Linux {kernel}")
+    if python := fingerprint.get("python"):
+        parts.append(python.replace("CPython", "Python"))
+    for name, label in (("version.jax", "JAX"), ("version.torch", "PyTorch"), ("version.numpy", "NumPy")):
+        if version := fingerprint.get(name):
+            parts.append(f"{label} {version}")
+    return ", ".join(part for part in parts if part)
+
+
+def _device(fingerprint: Mapping[str, str]) -> str:
+    name, kind = fingerprint.get("device.name", ""), fingerprint.get("device.platform", "cpu")
+    return name if kind != "cpu" else ""
+
+
+def _processors(fingerprint: Mapping[str, str]) -> str:
+    model, used, there = (fingerprint.get(key, "") for key in ("cpu", "cpusUsed", "cpus"))
+    if not model:
+        return ""
+    return f"{model} ({used} of {there} processors used)" if used and there else model

@@ -1,0 +1,65 @@
+"""A run's report in Markdown: the same rows as in the terminal, for a page or a pull request. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from accelbench.api.result import Result
+from accelbench.expectations import ExpectationOutcome
+from accelbench.report import machine, view
+
+
+def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:
+    """The whole document; `name` is the run's."""
+    parts = [f"# {name}"]
+    if not measured:
+        parts.append("No case has a result.")
+    for result, outcomes in measured:
+        parts += _case(result, outcomes)
+    return "\n\n".join(parts) + "\n"
+
+
+def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
+    parts = [f"## {_text(view.title(result.case))}"]
+    if partial := view.state(result):
+        parts.append(f"**{_text(partial)}**")
+    parts += [_text(sentence) for sentence in view.sentences(result)]
+    rows = view.variant_rows(result)
+    header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict", "rate", "memory")
+    columns = [
+        (row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict, row.flops, row.memory)
+        for row in rows
+    ]
+    parts += [_table(header, columns, right={1, 2, 3, 6, 7}), _text(view.basis(result)) + "."]
+    if phases := view.phase_rows(result):
+        shown = view.phases_shown(result)
+        parts.append(
+            _table(
+                ("phases", *shown), [(row.name, *row.seconds) for row in phases], right=set(range(1, len(shown) + 1))
+            )
+        )
+    notes = [
+        *view.failures(result),
+        view.checks_summary(result),
+        *(view.check_line(check) for check in view.failed_checks(result)),
+        *(outcome.sentence for outcome in outcomes),
+        *result.notes,
+    ]
+    parts.append("\n".join(f"- {_text(note)}" for note in notes))
+    if line := machine.line(result.fingerprint):
+        parts.append(_text(line))
+    return parts
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
+    rule = ["---:" if column in right else "---" for column in range(len(header))]
+    return "\n".join(_row(cells) for cells in (header, rule, *rows))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(_text(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _text(text: str) -> str:
+    """On one line, and with nothing that Markdown or HTML would take for its own."""
+    for character in "\\`*<>":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split())

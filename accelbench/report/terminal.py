@@ -1,0 +1,133 @@
+"""A result for the terminal: from values to rich renderables, readable from 80 columns on. Pure: it prints nothing."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from accelbench.api.result import Result
+from accelbench.expectations import ExpectationOutcome
+from accelbench.report import interval_plot, machine, view
+
+PLOT_WIDTH = 19
+WIDE = 118
+"""From this width on there is room for the intervals drawn, the rate and the memory."""
+
+VERDICT_STYLES = {
+    "faster": "bold green",
+    "slower": "bold magenta",
+    "equivalent": "bold cyan",
+    "inconclusive": "yellow",
+    "baseline": "dim",
+}
+BAD = "bold red"
+
+
+class Report:
+    """One case's result, drawn for the width that the console has."""
+
+    def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
+        """`expectations` are those that were evaluated on this result."""
+        self.result = result
+        self.expectations = expectations
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Title and findings, verdict table, phases, checks, expectations, machine."""
+        del console
+        result = self.result
+        yield Text(view.title(result.case), style="bold")
+        if partial := view.state(result):
+            yield Text(partial, style="bold yellow")
+        yield Text()
+        for sentence in view.sentences(result):
+            yield Text(sentence)
+        yield verdict_table(result, wide=options.max_width >= WIDE)
+        yield Text(view.basis(result), style="dim")
+        if result.comparisons or result.variants:
+            yield from _phases(result)
+        yield from _checks(result)
+        yield from _expectations(self.expectations)
+        yield from (Text(f"note: {note}", style="dim") for note in result.notes)
+        if line := machine.line(result.fingerprint):
+            yield Text(line, style="dim")
+
+
+def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> RenderableType:
+    """Everything that a person wants to see of one case."""
+    return Report(result, expectations)
+
+
+def verdict_table(result: Result, *, wide: bool) -> RenderableType:
+    """Variant, time, speedup and verdict; with room for it also the interval drawn, the rate and the memory."""
+    rows = view.variant_rows(result)
+    drawn = [row.bounds for row in rows if row.bounds]
+    table = _table()
+    table.add_column("variant", overflow="fold")
+    table.add_column(f"time per {result.unit}", justify="right", min_width=8)
+    table.add_column("spread", justify="right", no_wrap=True)
+    table.add_column("speedup", justify="right", no_wrap=True)
+    table.add_column("interval", no_wrap=True)
+    if wide and drawn:
+        table.add_column(Text("slower │ faster"), no_wrap=True, justify="center")
+    table.add_column("verdict", overflow="fold")
+    if wide:
+        table.add_column("rate", justify="right", no_wrap=True)
+        table.add_column("memory", justify="right", no_wrap=True)
+    for row in rows:
+        cells: list[RenderableType] = [row.name, row.seconds, Text(row.spread, style="dim"), row.speedup, row.interval]
+        if wide and drawn:
+            plot = interval_plot.draw(row.bounds, interval_plot.axis(drawn, PLOT_WIDTH)) if row.bounds else ""
+            cells.append(Text(plot, style=VERDICT_STYLES.get(row.verdict, "")))
+        cells.append(Text(row.verdict, style=VERDICT_STYLES.get(row.verdict, BAD)))
+        if wide:
+            cells += [row.flops, row.memory]
+        table.add_row(*cells)
+    return Padding(table, (1, 0))
+
+
+def _phases(result: Result) -> Iterable[RenderableType]:
+    rows = view.phase_rows(result)
+    if not rows:
+        return
+    table = _table()
+    table.add_column("phases", overflow="fold")
+    for phase in view.phases_shown(result):
+        # Two short lines rather than one long: seven phases have to fit beside a name into 80 columns.
+        table.add_column(phase.replace("-", "-\n") if len(phase) > len("compile") else phase, justify="right")
+    for row in rows:
+        table.add_row(row.name, *row.seconds)
+    yield Padding(table, (1, 0))
+
+
+def _checks(result: Result) -> Iterable[RenderableType]:
+    failed = view.failed_checks(result)
+    for line in view.failures(result):
+        yield Text(f"✗ {line}", style=BAD)
+    mark, style = ("✗", BAD) if failed else ("✓", "green")
+    if not result.certificate.checks:
+        mark, style = "·", "yellow"
+    yield Text(f"{mark} {view.checks_summary(result)}", style=style)
+    for check in failed:
+        yield Text(f"  {view.check_line(check)}", style="red")
+
+
+def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[RenderableType]:
+    for outcome in outcomes:
+        mark, style = ("✓", "green") if outcome.outcome == "met" else ("✗", BAD)
+        yield Text(f"{mark} {outcome.sentence}", style=style)
+
+
+def _table() -> Table:
+    return Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+
+
+def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:
+    """Several cases, one after the other."""
+    parts: list[RenderableType] = []
+    for result, outcomes in results:
+        if parts:
+            parts.append(Text())
+        parts.append(report(result, outcomes))
+    return Group(*parts)

@@ -1,0 +1,206 @@
+"""What a report says of a result, before it is drawn: rows of text that the terminal and Markdown share.
+
+Pure. Nothing is computed here that the result does not state; numbers are only brought into readable form.
+"""
+
+from dataclasses import dataclass
+from typing import get_args
+
+from accelbench.api.case import Case
+from accelbench.api.result import Check, Comparison, Phase, Result, VariantResult
+from accelbench.report import figures
+
+PHASES: tuple[Phase, ...] = get_args(Phase)
+SENTENCES = 3
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A speedup with its interval, as numbers, for whoever draws it."""
+
+    lower: float
+    estimate: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class VariantRow:
+    """One line of the verdict table; empty where there is nothing to say."""
+
+    name: str
+    seconds: str
+    spread: str
+    speedup: str
+    interval: str
+    verdict: str
+    """`baseline`, one of the four verdicts, `invalid: CHECK`, `failed: REASON`, or empty."""
+    flops: str
+    memory: str
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """One variant's phases, as many as `phases_shown` names."""
+
+    name: str
+    seconds: tuple[str, ...]
+
+
+def title(case: Case) -> str:
+    """The case in one line: workload, parameters, precision, profile."""
+    parameters = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
+    what = f"{case.workload} ({parameters})" if parameters else case.workload
+    return f"{what}, {case.measurement.precision}, {case.accelerator.profile}"
+
+
+def state(result: Result) -> str:
+    """What to say before anything else of a result that is not whole; empty for one that is."""
+    if result.complete:
+        return ""
+    why = {"interrupted": "interrupted", "time-limit": "out of time"}.get(result.stopped or "", "not finished")
+    rounds = "1 complete round" if result.rounds == 1 else f"{result.rounds} complete rounds"
+    return f"partial: {why}; what is shown rests on {rounds}"
+
+
+def sentences(result: Result) -> tuple[str, ...]:
+    """The findings, in at most `SENTENCES` sentences; the most telling comparisons first where there are more."""
+    comparisons = result.comparisons
+    if not comparisons and result.variants:
+        names = ", ".join(variant.name for variant in result.variants)
+        return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
+    if len(comparisons) <= SENTENCES:
+        return tuple(comparison.sentence for comparison in comparisons)
+    ranked = sorted((c for c in comparisons if c.speedup), key=lambda c: float(c.speedup or 0), reverse=True)
+    if not ranked:
+        return tuple(comparison.sentence for comparison in comparisons[:SENTENCES])
+    counts = [
+        f"{sum(c.verdict == verdict for c in comparisons)} {verdict}"
+        for verdict in ("faster", "slower", "equivalent", "inconclusive")
+        if any(c.verdict == verdict for c in comparisons)
+    ]
+    against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {', '.join(counts)}."
+    return (against, ranked[0].sentence, ranked[-1].sentence) if len(ranked) > 1 else (against, ranked[0].sentence)
+
+
+def variant_rows(result: Result) -> tuple[VariantRow, ...]:
+    """The verdict table, the baseline first, then as the manifest lists them."""
+    compared = {comparison.variant: comparison for comparison in result.comparisons}
+    ordered = sorted(result.variants, key=lambda variant: variant.name != result.case.baseline)
+    return tuple(_variant_row(variant, compared.get(variant.name), result.case.baseline) for variant in ordered)
+
+
+def _variant_row(variant: VariantResult, comparison: Comparison | None, baseline: str) -> VariantRow:
+    quantiles = variant.seconds
+    times = ("", "")
+    if quantiles is not None:
+        median = float(quantiles.median_seconds)
+        half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
+        times = (figures.seconds(median), f"± {figures.percent(half_range / median)}" if median else "")
+    bounds = None
+    if comparison is not None and comparison.speedup and comparison.lower and comparison.upper:
+        bounds = Bounds(float(comparison.lower), float(comparison.speedup), float(comparison.upper))
+    return VariantRow(
+        name=variant.name,
+        seconds=times[0],
+        spread=times[1],
+        speedup=figures.speedup(bounds.estimate) if bounds else "",
+        interval=figures.interval(bounds.lower, bounds.upper) if bounds else "",
+        verdict=_verdict(variant, comparison, baseline),
+        flops=figures.quantity(float(variant.flops_per_second), "FLOP/s") if variant.flops_per_second else "",
+        memory=figures.quantity(variant.peak_memory_bytes, "B") if variant.peak_memory_bytes else "",
+        bounds=bounds,
+    )
+
+
+def _verdict(variant: VariantResult, comparison: Comparison | None, baseline: str) -> str:
+    if variant.failure is not None:
+        return f"failed: {variant.failure.reason}"
+    if variant.name == baseline:
+        return "baseline"
+    if comparison is None:
+        return ""
+    if comparison.invalid:
+        return f"invalid: {', '.join(comparison.invalid)}"
+    return comparison.verdict or ""
+
+
+def phases_shown(result: Result) -> tuple[Phase, ...]:
+    """The phases that any variant went through, in the order in which a launch does."""
+    seen = {time.phase for variant in result.variants for time in variant.phases}
+    return tuple(phase for phase in PHASES if phase in seen)
+
+
+def phase_rows(result: Result) -> tuple[PhaseRow, ...]:
+    """Median seconds per phase, a row a variant."""
+    shown = phases_shown(result)
+    rows = []
+    for variant in sorted(result.variants, key=lambda variant: variant.name != result.case.baseline):
+        times = {time.phase: figures.seconds(float(time.median_seconds)) for time in variant.phases}
+        if times:
+            rows.append(PhaseRow(variant.name, tuple(times.get(phase, "") for phase in shown)))
+    return tuple(rows)
+
+
+def failed_checks(result: Result) -> tuple[Check, ...]:
+    """The checks that no verdict stands beside."""
+    return tuple(check for check in result.certificate.checks if check.outcome == "failed")
+
+
+def untested_checks(result: Result) -> tuple[Check, ...]:
+    """The checks that could not be made here, which is neither a pass nor a failure."""
+    return tuple(check for check in result.certificate.checks if check.outcome == "untested")
+
+
+def checks_summary(result: Result) -> str:
+    """`all 14 checks passed`, or how many did not."""
+    checks = result.certificate.checks
+    if not checks:
+        return "no check was made"
+    failed, untested = len(failed_checks(result)), len(untested_checks(result))
+    if not failed and not untested:
+        return f"all {len(checks)} checks passed"
+    parts = [f"{len(checks) - failed - untested} of {len(checks)} checks passed"]
+    if failed:
+        parts.append(f"{failed} failed")
+    if untested:
+        names = ", ".join(sorted({check.name for check in untested_checks(result)}))
+        parts.append(f"{untested} untested ({names})")
+    return ", ".join(parts)
+
+
+def check_line(check: Check) -> str:
+    """One check with its reading: `parity (jax/jit): READING; threshold THRESHOLD`."""
+    about = f" ({check.variant})" if check.variant else ""
+    threshold = f"; threshold {check.threshold}" if check.threshold else ""
+    return f"{check.name}{about}: {check.reading}{threshold}"
+
+
+def failures(result: Result) -> tuple[str, ...]:
+    """What became of each variant that failed: reason, place and message."""
+    lines = []
+    for variant in result.variants:
+        if (failure := variant.failure) is not None:
+            during = f" during {failure.phase}" if failure.phase else ""
+            lines.append(f"{variant.name} failed in round {failure.round}{during}: {failure.reason}: {failure.message}")
+    return tuple(lines)
+
+
+def basis(result: Result) -> str:
+    """What the numbers rest on: rounds, why there were no more, confidence, and the wall time."""
+    stopped = {
+        "target-met": "target met",
+        "rounds-max": "no more allowed",
+        "time-limit": "time limit reached",
+        "interrupted": "interrupted",
+        "nothing-to-compare": "nothing left to compare",
+    }
+    words = ["1 round" if result.rounds == 1 else f"{result.rounds} rounds"]
+    if result.stopped:
+        words.append(stopped[result.stopped])
+    if result.comparisons:
+        confidence = figures.percent(float(result.case.measurement.confidence))
+        words.append(f"{confidence} confidence over all comparisons")
+    if total := result.overhead.get("total"):
+        words.append(figures.duration(float(total)))
+    return ", ".join(words)

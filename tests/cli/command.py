@@ -1,0 +1,65 @@
+"""`accelbench` as a user starts it: a process of its own, with the real runner or a fake one before it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FAKE = Path(__file__).parent / "fake_runner"
+EXAMPLE = ROOT / "examples" / "01-matmul-chain.yaml"
+START = [sys.executable, "-c", "from accelbench.cli.main import main; main()"]
+
+MANIFEST = """\
+apiVersion: accelbench.dev/v1alpha1
+kind: BenchmarkRun
+metadata: {name: chain}
+spec:
+  workload: {name: matmul-chain, parameters: {size: 64, length: 4}}
+  variants: [{use: pytorch/eager}, {use: jax/jit}]
+  measurement: {rounds: {min: 3, max: 3}}
+"""
+
+
+def environment(play: str | None = None, **more: str) -> dict[str, str]:
+    """No colour or width of the test's own terminal; with `play`, the fake runner before the real one."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
+    if play is not None:
+        kept |= {"FAKE_RUNNER": play, "PYTHONPATH": os.pathsep.join(map(str, (FAKE, ROOT / "tests", ROOT)))}
+    return kept | more
+
+
+def accelbench(
+    *arguments: str, cwd: Path, play: str | None = None, manifest: str | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run to its end; `manifest` goes to standard input."""
+    return subprocess.run(
+        [*START, *arguments],
+        cwd=cwd,
+        env=environment(play, **more),
+        input=manifest or "",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@contextmanager
+def started(*arguments: str, cwd: Path, play: str | None = None) -> Iterator[subprocess.Popen[str]]:
+    """Start it and leave; it is killed at the end if it still runs."""
+    with subprocess.Popen(
+        [*START, *arguments],
+        cwd=cwd,
+        env=environment(play),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -1,0 +1,106 @@
+"""Speaks the delivery lines of a runner; what it plays is named in the environment variable FAKE_RUNNER."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from accelbench import delivery
+from accelbench.api.case import Case
+from accelbench.api.result import Certificate, Check, Result
+from report import sample
+
+case = Case.model_validate_json(Path(sys.argv[1]).read_text())
+play = os.environ["FAKE_RUNNER"]
+names = tuple(variant.name for variant in case.variants)
+
+
+def say(lines: str | Iterable[str]) -> None:
+    for line in [lines] if isinstance(lines, str) else lines:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+
+def result(**changes: Any) -> Result:
+    times = ("0.00117", "0.000574", "0.00121", "0.002", "0.003", "0.004", "0.005", "0.006")
+    fields = {
+        "case": case,
+        "variants": tuple(sample.variant(name, seconds) for name, seconds in zip(names, times, strict=False)),
+        "comparisons": tuple(
+            sample.comparison(name, "faster", "2.041", "2.012", "2.071", names[0]) for name in names[1:]
+        ),
+        "certificate": Certificate(checks=(sample.passed("clock"),)),
+    }
+    return sample.result(**(fields | changes))
+
+
+def deliver(kind: delivery.DocumentKind = "result", **changes: Any) -> None:
+    say(delivery.encode_document(kind, case.name, result(**changes).to_json()))
+
+
+def launch(name: str, number: int, position: int) -> None:
+    say(delivery.encode_event(delivery.LaunchStarted(variant=name, round=number, position=position, of=len(names))))
+    for phase in sample.PHASE_SECONDS:
+        say(delivery.encode_event(delivery.PhaseReached(phase=phase)))
+    finished = delivery.LaunchFinished(variant=name, round=number, seconds="0.00117", wall_seconds="2.5")
+    say(delivery.encode_event(finished))
+    say(delivery.encode_document("launch", f"{number}/{name}", f'{{"variant": "{name}", "round": {number}}}'))
+
+
+def round_of_launches(number: int) -> None:
+    for position, name in enumerate(names, start=1):
+        launch(name, number, position)
+    now = delivery.ComparisonNow(variant=names[-1], verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
+    say(delivery.encode_event(delivery.RoundFinished(round=number, comparisons=(now,))))
+
+
+def wait_for_a_signal() -> None:
+    while True:
+        time.sleep(60)
+
+
+def interrupted(number: int, _frame: FrameType | None) -> None:
+    deliver(complete=False, stopped="interrupted", rounds=1)
+    sys.exit(128 + number)
+
+
+say("something a framework prints")
+sys.stderr.write("and to standard error\n")
+round_of_launches(1)
+match play:
+    case "good":
+        deliver()
+    case "variant-failed":
+        deliver(variants=(sample.variant(names[0], "0.001"), sample.failed(names[1])), comparisons=())
+    case "invalid":
+        check = Check(name="parity", outcome="failed", reading="x is off", threshold="1e-5", variant=names[1])
+        deliver(
+            comparisons=(sample.invalid(names[1], "parity"),),
+            certificate=Certificate(checks=(sample.passed("clock"), check)),
+        )
+    case "crash":
+        deliver("checkpoint", complete=False, stopped=None, rounds=1)
+        raise RuntimeError("the runner is broken")
+    case "silent":
+        sys.exit(3)
+    case "altered":
+        lines = list(delivery.encode_document("result", case.name, result().to_json()))
+        say(line[:-9] + "AAAAAAAA=" for line in lines)
+    case "patient":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, interrupted)
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        say(f"child {child.pid}")
+        wait_for_a_signal()
+    case "stubborn":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        say(f"child {child.pid}")
+        wait_for_a_signal()
+    case _:
+        raise ValueError(play)

@@ -1,0 +1,107 @@
+"""What is wrong with a manifest is said before anything runs: which field, what about it, what to do."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.main import app
+from cli.command import MANIFEST, accelbench
+
+BAD = {
+    "unknown workload": (("matmul-chain", "matmul-chian"), "spec.workload.name", "did you mean matmul-chain?"),
+    "unknown parameter": (("size: 64", "sise: 64"), "spec.workload.parameters.sise", "did you mean size?"),
+    "parameter out of bounds": (("size: 64", "size: 0"), "spec.workload.parameters.size", "at least 1"),
+    "unknown mode": (("jax/jit", "jax/jitt"), "spec.variants[1].use", "did you mean jit?"),
+    "unknown framework": (("jax/jit", "jaxx/jit"), "spec.variants[1].use", "did you mean jax?"),
+    "unknown field": (("measurement:", "measurment:"), "spec.measurment", "did you mean measurement?"),
+    "baseline that is no variant": (("measurement:", "baseline: jax/scan\n  measurement:"), "baseline", "jax/scan"),
+    "sweep over 256 cases": (
+        (
+            "measurement:",
+            f"sweep: [{{name: size, values: {list(range(1, 258))}}}]\n  measurement:",
+        ),
+        "spec.sweep",
+        "256",
+    ),
+}
+
+
+def validate(*arguments: str, manifest: str = "") -> Result:
+    return CliRunner().invoke(app, ["validate", *arguments], input=manifest)
+
+
+@pytest.mark.parametrize(("change", "path", "advice"), BAD.values(), ids=BAD.keys())
+def test_a_manifest_with_an_error_is_refused_with_the_field_and_what_to_do(
+    change: tuple[str, str], path: str, advice: str
+) -> None:
+    refused = validate("-", manifest=MANIFEST.replace(*change))
+    assert refused.exit_code == Exit.INVALID_SPEC
+    assert "standard input is not valid:" in refused.stderr
+    assert path in refused.stderr
+    assert advice in refused.stderr
+    assert refused.stdout == ""
+
+
+def test_malformed_yaml_is_refused_with_its_line() -> None:
+    refused = validate("-", manifest=MANIFEST.replace("spec:", "spec: ]"))
+    assert refused.exit_code == Exit.INVALID_SPEC
+    assert "line 4" in refused.stderr
+
+
+def test_every_problem_is_told_at_once() -> None:
+    refused = validate("-", manifest=MANIFEST.replace("size: 64", "sise: 64").replace("jax/jit", "jax/jitt"))
+    assert "parameters.sise" in refused.stderr
+    assert "variants[1].use" in refused.stderr
+
+
+def test_every_file_is_looked_at_and_one_bad_one_decides(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(MANIFEST)
+    (tmp_path / "bad.yaml").write_text(MANIFEST.replace("jax/jit", "jax/jitt"))
+    found = validate(str(tmp_path / "bad.yaml"), str(tmp_path / "good.yaml"))
+    assert found.exit_code == Exit.INVALID_SPEC
+    assert "benchmarkrun/chain is valid (1 case, 2 variants)" in found.stdout
+    assert "bad.yaml is not valid:" in found.stderr
+
+
+def test_a_script_gets_what_was_found_as_json(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(MANIFEST.replace("size: 64", "sise: 64"))
+    found = validate(str(tmp_path / "bad.yaml"), "--output", "json")
+    assert found.exit_code == Exit.INVALID_SPEC
+    [entry] = json.loads(found.stdout)
+    assert entry["valid"] is False
+    assert entry["problems"][0].startswith("spec.workload.parameters.sise: ")
+    assert found.stderr == ""
+
+
+def test_a_file_that_is_not_text_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "picture.yaml").write_bytes(b"\xff\xfe\x00")
+    refused = validate(str(tmp_path / "picture.yaml"))
+    assert refused.exit_code == Exit.USAGE
+    assert "is not UTF-8 text" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--set", "measurement.rounds.maximum=5"), "did you mean measurement.rounds.max?"),
+        (("--set", "accelerator.profile=nvida"), "did you mean nvidia?"),
+        (("--set", "workload.parameters.sise=5"), "did you mean size?"),
+        (("--set", "measurement.rounds.max=2"), "spec.measurement.rounds"),
+    ],
+)
+def test_run_refuses_a_bad_override_before_it_starts_anything(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = accelbench("run", "-", "--out", "out", *arguments, cwd=tmp_path, play="good", manifest=MANIFEST)
+    assert done.returncode in {Exit.USAGE, Exit.INVALID_SPEC}
+    assert message in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_workload_to_show_is_refused_with_the_nearest() -> None:
+    refused = CliRunner().invoke(app, ["workloads", "matmul-chian"])
+    assert refused.exit_code == Exit.USAGE
+    assert "did you mean matmul-chain?" in refused.stderr

@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from accelbench.api.run import BenchmarkRun
+from accelbench.cli import device
+from accelbench.cli.manifests import InvalidSpecError
+from cli.command import MANIFEST
+
+
+def run_on(profile: str) -> BenchmarkRun:
+    manifest = yaml.safe_load(MANIFEST)
+    manifest["spec"]["accelerator"] = {"profile": profile}
+    return BenchmarkRun.model_validate(manifest)
+
+
+def test_the_processor_is_everywhere(tmp_path: Path) -> None:
+    assert device.platform_of(run_on("cpu"), root=tmp_path) == "cpu"
+
+
+def test_a_gpu_profile_without_a_gpu_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpecError) as refused:
+        device.platform_of(run_on("nvidia"), root=tmp_path)
+    [refusal] = refused.value.problems
+    assert refusal.path == "spec.accelerator.profile"
+    assert "nvidia needs a cuda device and this machine shows none (no /dev/nvidiactl" in refusal.message
+    assert "--set accelerator.profile=cpu" in refusal.message
+    assert "kubectl apply" in refusal.message
+
+
+@pytest.mark.parametrize("file", ["dev/nvidiactl", "proc/driver/nvidia/version"])
+def test_a_gpu_profile_is_accepted_where_the_driver_shows_a_device(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).touch()
+    assert device.platform_of(run_on("nvidia"), root=tmp_path) == "cuda"
+
+
+def test_an_unknown_profile_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpecError) as refused:
+        device.platform_of(run_on("nvida"), root=tmp_path)
+    assert "did you mean nvidia?" in refused.value.explained()
+
+
+def test_a_framework_that_is_not_installed_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(device.MODULES, "jax", ("a_module_that_is_not_there", "jax"))
+    assert device.missing_frameworks(run_on("cpu")) == {
+        "jax/jit": "a_module_that_is_not_there is not installed: pip install 'accelbench[jax]'"
+    }

@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+
+from accelbench.api.run import BenchmarkRun
+from accelbench.cli.files import RunDirectory, RunRecord, UnreadableResultError, load_result, write_atomically
+from report import sample
+
+
+def record(*cases: str) -> RunRecord:
+    run = BenchmarkRun.model_validate(
+        {
+            "apiVersion": "accelbench.dev/v1alpha1",
+            "kind": "BenchmarkRun",
+            "metadata": {"name": "chain"},
+            "spec": {"workload": {"name": "matmul-chain"}, "variants": [{"use": "jax/jit"}]},
+        }
+    )
+    return RunRecord(accelbench="1", started="2026-11-21T09:00:00Z", cases=cases or ("all",), run=run)
+
+
+def test_what_a_run_leaves_comes_back_as_it_was(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path / "deep" / "out")
+    directory.create()
+    directory.write_record(record())
+    directory.write_result(sample.result(), ['{"round": 1}', '{"round": 2}'])
+    found, results = directory.load()
+    assert found == record()
+    assert results == (sample.result(),)
+    assert (directory.path / "all.launches.jsonl").read_text() == '{"round": 1}\n{"round": 2}\n'
+
+
+def test_a_case_that_was_not_reached_has_no_result_and_is_no_error(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.write_record(record("all", "other"))
+    directory.write_result(sample.result(), [])
+    assert len(directory.load()[1]) == 1
+
+
+def test_results_of_an_earlier_run_are_not_taken_for_this_ones(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.write_result(sample.result(), [])
+    directory.forget("all")
+    directory.write_record(record())
+    assert directory.load()[1] == ()
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    write_atomically(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(path, "new" * 100_000 + "\udcff")
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_files_are_readable_by_others_as_files_usually_are(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "report.md", "text")
+    assert (tmp_path / "report.md").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "not a result of accelbench"), ("{}", "not a result of accelbench: case: Field required")],
+)
+def test_a_file_that_is_no_result_is_named_with_what_is_wrong(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(content)
+    with pytest.raises(UnreadableResultError) as refusal:
+        load_result(path)
+    assert str(refusal.value).startswith(f"{path}: {message}")
+
+
+def test_a_directory_that_no_run_wrote_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableResultError, match=r"no run\.json in it"):
+        RunDirectory(tmp_path).load()
+
+
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(UnreadableResultError, match="absent: No such file"):
+        load_result(Path("absent"))

@@ -1,0 +1,83 @@
+"""Ctrl-C and SIGTERM, sent to a real process with a runner that has a child of its own."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from accelbench.cli.exits import Exit
+from cli.command import MANIFEST, started
+
+
+def wait_for(path: Path, text: str, seconds: float = 30) -> str:
+    """The last word of the line of `path` that begins with `text`, once it is there."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if path.exists():
+            for line in path.read_text().splitlines():
+                if line.startswith(text):
+                    return line.split()[-1]
+        time.sleep(0.02)
+    raise TimeoutError(f"{path} never said {text}")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    (tmp_path / "run.yaml").write_text(MANIFEST)
+    return tmp_path / "run.yaml"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)], ids=str
+)
+def test_a_signal_ends_every_child_within_two_seconds_and_keeps_what_was_measured(
+    tmp_path: Path, manifest: Path, number: signal.Signals, code: Exit
+) -> None:
+    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient") as process:
+        child = int(wait_for(tmp_path / "out" / "all.log", "child "))
+        sent = time.monotonic()
+        process.send_signal(number)
+        shown, said = process.communicate(timeout=30)
+        took = time.monotonic() - sent
+    assert process.returncode == code
+    assert took < 2
+    assert not is_running(child)
+    assert "partial: interrupted; what is shown rests on 1 complete round" in shown
+    assert "complete rounds are kept" in said
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["exitCode"] == code
+    assert json.loads((tmp_path / "out" / "all.result.json").read_text())["complete"] is False
+    assert "partial" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_a_second_signal_kills_a_runner_that_does_not_listen(tmp_path: Path, manifest: Path) -> None:
+    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="stubborn") as process:
+        child = int(wait_for(tmp_path / "out" / "all.log", "child "))
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(TimeoutError):
+            wait_for(tmp_path / "out" / "report.md", "# chain", seconds=0.5)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == Exit.INTERRUPTED
+    assert not is_running(child)
+    assert (tmp_path / "out" / "run.json").exists()
+
+
+def test_a_signal_to_the_terminals_group_reaches_the_runner_once(tmp_path: Path, manifest: Path) -> None:
+    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient") as process:
+        child = int(wait_for(tmp_path / "out" / "all.log", "child "))
+        assert os.getpgid(child) != os.getpgid(process.pid)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == Exit.INTERRUPTED

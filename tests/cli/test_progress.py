@@ -1,0 +1,108 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accelbench.cli.progress import Progress, advance, begin, of_the_run, remaining
+from accelbench.delivery import ComparisonNow, Event, LaunchFinished, LaunchStarted, PhaseReached, RoundFinished
+from report import sample
+
+CASE = sample.case(("pytorch/eager", "jax/jit"))  # at least 5 rounds, at most 8, 600 s
+
+
+def after(*steps: tuple[float, Event]) -> Progress:
+    progress = begin(CASE, 0.0)
+    for at, event in steps:
+        progress = advance(progress, event, at)
+    return progress
+
+
+def start(variant: str, number: int = 1, position: int = 1) -> LaunchStarted:
+    return LaunchStarted(variant=variant, round=number, position=position, of=2)
+
+
+def end(variant: str, wall: float, number: int = 1, **more: Any) -> LaunchFinished:
+    return LaunchFinished(variant=variant, round=number, wall_seconds=f"{wall:.3f}", **({"seconds": "0.001"} | more))
+
+
+def test_nothing_is_estimated_before_the_first_launch_has_ended() -> None:
+    assert remaining(begin(CASE, 0.0), 5.0) is None
+    assert remaining(after((0.0, start("jax/jit"))), 5.0) is None
+
+
+def test_the_estimate_spans_from_the_least_rounds_to_the_most() -> None:
+    progress = after(
+        (0, start("jax/jit")), (4, end("jax/jit", 4)), (4, start("pytorch/eager")), (10, end("pytorch/eager", 6)),
+        (12, RoundFinished(round=1)),
+    )  # fmt: skip
+    left = remaining(progress, 12.0)
+    assert left is not None
+    assert left.least == pytest.approx(4 * (4 + 6 + 2))
+    assert left.most == pytest.approx(7 * (4 + 6 + 2))
+
+
+def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> None:
+    progress = after((0, start("jax/jit")), (4, end("jax/jit", 4)), (4, start("pytorch/eager")))
+    early, late = remaining(progress, 4.0), remaining(progress, 7.0)
+    assert early is not None
+    assert late is not None
+    assert early.least - late.least == pytest.approx(3.0)
+
+
+def test_the_estimate_never_exceeds_the_time_limit() -> None:
+    progress = after((0, start("jax/jit")), (300, end("jax/jit", 300)))
+    left = remaining(progress, 300.0)
+    assert left is not None
+    assert left.most == pytest.approx(300.0)
+
+
+def test_a_variant_that_failed_is_not_waited_for() -> None:
+    progress = after(
+        (0, start("jax/jit")), (4, end("jax/jit", 4, seconds=None, failure="Raised")),
+        (4, start("pytorch/eager")), (10, end("pytorch/eager", 6)), (10, RoundFinished(round=1)),
+    )  # fmt: skip
+    left = remaining(progress, 10.0)
+    assert left is not None
+    assert left.least == pytest.approx(4 * 6)
+    assert progress.lanes[1].failure == "Raised"
+
+
+def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
+    now = ComparisonNow(variant="jax/jit", verdict="faster", speedup="2", lower="1.9", upper="2.1")
+    progress = after((0, start("jax/jit")), (1, PhaseReached(phase="compile")))
+    assert (progress.running, progress.phase, progress.round) == ("jax/jit", "compile", 1)
+    progress = advance(progress, end("jax/jit", 4), 4.0)
+    assert (progress.running, progress.phase) == (None, None)
+    progress = advance(progress, RoundFinished(round=1, comparisons=(now,)), 5.0)
+    assert progress.rounds_complete == 1
+    assert [lane.comparison for lane in progress.lanes] == [None, now]
+    assert [lane.seconds for lane in progress.lanes] == [(), (0.001,)]
+
+
+def test_cases_that_have_not_begun_are_expected_to_take_as_long_as_the_finished_ones() -> None:
+    progress = after((0, start("jax/jit")), (4, end("jax/jit", 4)))
+    left = remaining(progress, 4.0)
+    assert left is not None
+    whole = of_the_run(left, 4.0, [50.0, 70.0], 2)
+    assert whole.least == pytest.approx(left.least + 120)
+    unknown = of_the_run(left, 4.0, [], 1)
+    assert unknown.most == pytest.approx(left.most + 4 + left.most)
+
+
+events = st.one_of(
+    st.builds(start, st.sampled_from(["pytorch/eager", "jax/jit", "other"]), st.integers(1, 8)),
+    st.builds(PhaseReached, phase=st.sampled_from(list(sample.PHASE_SECONDS))),
+    st.builds(end, st.sampled_from(["pytorch/eager", "jax/jit", "other"]), st.floats(0, 900), st.integers(1, 8)),
+    st.builds(RoundFinished, round=st.integers(1, 8)),
+)
+
+
+@given(st.lists(st.tuples(st.floats(0, 5), events), max_size=30))
+def test_whatever_a_runner_says_the_estimate_is_a_sensible_range(steps: list[tuple[float, Event]]) -> None:
+    now, progress = 0.0, begin(CASE, 0.0)
+    for wait, event in steps:
+        now += wait
+        progress = advance(progress, event, now)
+        left = remaining(progress, now)
+        assert left is None or 0 <= left.least <= left.most <= 600

@@ -1,0 +1,150 @@
+"""What `run` and `report` print and write."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from accelbench.api.result import Result
+from accelbench.cli.exits import Exit
+from cli.command import MANIFEST, accelbench
+
+SWEPT = MANIFEST.replace("size: 64, ", "") + "  sweep: [{name: size, values: [32, 64]}]\n"
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "chain.yaml").write_text(MANIFEST)
+    return accelbench("run", "chain.yaml", "--out", "out", cwd=tmp_path, play="good")
+
+
+def test_standard_output_has_the_report_and_standard_error_the_progress(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    assert "✓ all 1 checks passed" in done.stdout or "checks passed" in done.stdout
+    assert "round 1" not in done.stdout
+    assert "round 1: jax/jit: 1.17 ms (2.5 s in all)" in done.stderr
+    assert "after round 1: jax/jit: 2.04x (2.01 to 2.07) faster" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_no_colour_is_honoured_even_where_colour_is_forced(
+    tmp_path: Path, done: subprocess.CompletedProcess[str]
+) -> None:
+    forced = accelbench("report", "out", cwd=tmp_path, FORCE_COLOR="1")
+    assert "\x1b[" in forced.stdout
+    plain = accelbench("report", "out", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1")
+    assert re.findall(r"\x1b\[(?:3|4|9|10)\d", plain.stdout) == []
+
+
+def test_the_directory_holds_results_launches_log_record_and_report(
+    tmp_path: Path, done: subprocess.CompletedProcess[str]
+) -> None:
+    out = tmp_path / "out"
+    assert sorted(entry.name for entry in out.iterdir()) == [
+        "all.launches.jsonl",
+        "all.log",
+        "all.result.json",
+        "report.md",
+        "run.json",
+    ]
+    result = Result.model_validate_json((out / "all.result.json").read_text())
+    assert result.case.parameters == {"size": 64, "length": 4}
+    launches = [json.loads(line) for line in (out / "all.launches.jsonl").read_text().splitlines()]
+    assert launches == [{"variant": "pytorch/eager", "round": 1}, {"variant": "jax/jit", "round": 1}]
+    log = (out / "all.log").read_text()
+    assert "something a framework prints" in log
+    assert "and to standard error" in log
+    assert (out / "report.md").read_text().startswith("# chain\n")
+    record = json.loads((out / "run.json").read_text())
+    assert record["exitCode"] == 0
+    assert record["run"]["spec"]["workload"]["parameters"]["size"] == 64
+    assert done.returncode == 0
+
+
+def test_without_out_results_go_to_a_directory_named_by_run_and_time(tmp_path: Path) -> None:
+    done = accelbench("run", "-", cwd=tmp_path, play="good", manifest=MANIFEST)
+    [directory] = (tmp_path / "results").iterdir()
+    assert re.fullmatch(r"chain-\d{8}T\d{6}Z", directory.name)
+    assert f"results: results/{directory.name}" in done.stderr
+
+
+def test_overrides_reach_the_runner_and_the_record(tmp_path: Path) -> None:
+    accelbench(
+        "run", "-", "--out", "out", "--set", "workload.parameters.size=16", "--set", "measurement.rounds.max=4",
+        cwd=tmp_path, play="good", manifest=MANIFEST,
+    )  # fmt: skip
+    result = Result.model_validate_json((tmp_path / "out" / "all.result.json").read_text())
+    assert result.case.parameters["size"] == 16
+    assert result.case.measurement.rounds_max == 4
+
+
+def test_a_sweep_runs_every_case_and_reports_each(tmp_path: Path) -> None:
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=SWEPT)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    assert len(list((tmp_path / "out").glob("*.result.json"))) == 2
+    assert "case 2 of 2" in done.stderr
+    assert "size 32" in done.stdout
+    assert "size 64" in done.stdout
+
+
+def test_a_script_gets_one_json_document_and_nothing_else_on_standard_output(tmp_path: Path) -> None:
+    done = accelbench("run", "-", "--out", "out", "--output", "json", cwd=tmp_path, play="good", manifest=SWEPT)
+    report = json.loads(done.stdout)
+    assert report["format"] == "accelbench.dev/report/v1alpha1"
+    assert report["run"]["exitCode"] == 0
+    assert [case["result"]["case"]["parameters"]["size"] for case in report["cases"]] == [32, 64]
+    assert report["cases"][0]["result"]["comparisons"][0]["verdict"] == "faster"
+
+
+def test_report_shows_what_run_showed(tmp_path: Path, done: subprocess.CompletedProcess[str]) -> None:
+    again = accelbench("report", "out", cwd=tmp_path)
+    assert again.returncode == Exit.SUCCESS
+    assert again.stdout == done.stdout
+    single = accelbench("report", "out/all.result.json", cwd=tmp_path)
+    assert single.stdout == done.stdout
+
+
+def test_report_writes_markdown_and_json_for_whoever_reads_on(
+    tmp_path: Path, done: subprocess.CompletedProcess[str]
+) -> None:
+    text = accelbench("report", "out", "--output", "markdown", cwd=tmp_path)
+    assert text.stdout == (tmp_path / "out" / "report.md").read_text()
+    document = json.loads(accelbench("report", "out", "--output", "json", cwd=tmp_path).stdout)
+    assert document["run"]["run"]["metadata"]["name"] == "chain"
+    assert done.returncode == 0
+
+
+def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text("{}")
+    refused = accelbench("report", "other.json", cwd=tmp_path)
+    assert refused.returncode == Exit.INVALID_SPEC
+    assert "not a result of accelbench" in refused.stderr
+    absent = accelbench("report", "absent.json", cwd=tmp_path)
+    assert absent.returncode == Exit.USAGE
+
+
+def test_two_manifests_in_a_file_are_run_one_after_the_other_each_in_its_own_directory(tmp_path: Path) -> None:
+    both = MANIFEST + "---\n" + MANIFEST.replace("name: chain", "name: other")
+    done = accelbench("run", "-", "--out", "out", "--output", "json", cwd=tmp_path, play="good", manifest=both)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    assert [json.loads(line)["run"]["run"]["metadata"]["name"] for line in done.stdout.splitlines()] == [
+        "chain",
+        "other",
+    ]
+    assert (tmp_path / "out" / "chain" / "run.json").exists()
+    assert (tmp_path / "out" / "other" / "run.json").exists()
+
+
+def test_a_directory_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=MANIFEST)
+    assert done.returncode == Exit.USAGE
+    assert "out: File exists" in done.stderr
+
+
+def test_a_file_in_the_working_directory_is_not_taken_for_a_framework(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('shadowed')")
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=MANIFEST, PYTHONSAFEPATH="1")
+    assert done.returncode == Exit.SUCCESS, done.stderr

@@ -1,0 +1,140 @@
+"""Results as a runner would deliver them: what the reports are tested on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench.api.result import (
+    Certificate,
+    Check,
+    Comparison,
+    Failure,
+    LaunchSummary,
+    PhaseTime,
+    Quantiles,
+    Result,
+    VariantResult,
+)
+
+USES = ("pytorch/eager", "jax/jit", "jax/op-by-op")
+PHASE_SECONDS = {
+    "import": "0.612",
+    "device-init": "0.0841",
+    "setup": "0.0312",
+    "compile": "0.0634",
+    "first-step": "0.118",
+    "warm-up": "1.02",
+    "steady": "3.41",
+}
+
+
+def case(uses: Sequence[str] = USES, **changes: Any) -> Case:
+    return Case(
+        name="all",
+        origin=CaseOrigin(run="matmul-chain", series="matmul-chain"),
+        workload="matmul-chain",
+        parameters={"size": 512, "length": 100},
+        variants=tuple(CaseVariant(name=use, use=use) for use in uses),
+        baseline=uses[0],
+        comparisons_in_run=max(1, len(uses) - 1),
+        measurement=CaseMeasurement(rounds_max=8),
+    ).model_copy(update=changes)
+
+
+def variant(use: str, seconds: str, *, spread: float = 0.004) -> VariantResult:
+    median = float(seconds)
+    return VariantResult(
+        name=use,
+        use=use,
+        seconds=Quantiles(
+            p5_seconds=f"{median * (1 - spread):.9f}",
+            p25_seconds=f"{median * (1 - spread / 2):.9f}",
+            median_seconds=seconds,
+            p75_seconds=f"{median * (1 + spread / 2):.9f}",
+            p95_seconds=f"{median * (1 + spread):.9f}",
+        ),
+        phases=tuple(
+            PhaseTime(phase=phase, median_seconds=took, min_seconds=took, max_seconds=took)
+            for phase, took in PHASE_SECONDS.items()
+        ),
+        launches=tuple(LaunchSummary(round=n, seconds=seconds, blocks=20, steps_per_block=100) for n in range(1, 7)),
+        flops_per_second="230000000000",
+        peak_memory_bytes=312_000_000,
+    )
+
+
+def failed(use: str) -> VariantResult:
+    return VariantResult(
+        name=use,
+        use=use,
+        failure=Failure(reason="OutOfMemory", message="needed 3.1 GB, had 2.0 GB: lower size", round=1, phase="setup"),
+    )
+
+
+def comparison(use: str, verdict: str, speedup: str, lower: str, upper: str, baseline: str = USES[0]) -> Comparison:
+    return Comparison(
+        variant=use,
+        baseline=baseline,
+        rounds=6,
+        confidence="0.95",
+        verdict=verdict,
+        speedup=speedup,
+        lower=lower,
+        upper=upper,
+        sentence=f"{use} is {verdict}: {speedup}x ({lower} to {upper}).",
+    )
+
+
+def invalid(use: str, *checks: str) -> Comparison:
+    return Comparison(
+        variant=use,
+        baseline=USES[0],
+        rounds=6,
+        confidence="0.95",
+        invalid=checks,
+        sentence=f"{use} cannot be compared: {', '.join(checks)} failed.",
+    )
+
+
+def passed(name: str, use: str | None = None) -> Check:
+    return Check(name=name, outcome="passed", reading="as it should be", threshold="0", variant=use)
+
+
+CHECKS = (*(passed("parity", use) for use in USES), *(passed("recompiled", use) for use in USES), passed("clock"))
+
+FINGERPRINT = {
+    "cpu": "AMD EPYC 9B14",
+    "cpus": "2",
+    "cpusUsed": "2",
+    "memoryBytes": str(16 * 2**30),
+    "kernel": "6.8.0",
+    "python": "CPython 3.13.1",
+    "version.jax": "0.10.2",
+    "version.torch": "2.15.0",
+}
+
+
+def result(**changes: Any) -> Result:
+    """Three variants, two comparisons, every check passed; `changes` are fields of the result."""
+    fields = {
+        "case": case(),
+        "complete": True,
+        "stopped": "target-met",
+        "unit": "product",
+        "started": "2026-11-21T09:00:00Z",
+        "finished": "2026-11-21T09:01:12Z",
+        "rounds": 6,
+        "variants": (
+            variant("pytorch/eager", "0.00117"),
+            variant("jax/jit", "0.000574"),
+            variant("jax/op-by-op", "0.00121"),
+        ),
+        "comparisons": (
+            comparison("jax/jit", "faster", "2.041", "2.012", "2.071"),
+            comparison("jax/op-by-op", "inconclusive", "0.967", "0.951", "0.984"),
+        ),
+        "certificate": Certificate(checks=CHECKS),
+        "fingerprint": FINGERPRINT,
+        "overhead": {"total": "71.9", "steady": "40.1"},
+    }
+    return Result(**(fields | changes))

@@ -1,0 +1,87 @@
+import io
+
+import pytest
+from rich.console import Console, RenderableType
+
+from accelbench.api.result import Certificate, Check
+from accelbench.api.run import Expectation
+from accelbench.expectations import evaluate
+from accelbench.report import terminal
+from report import sample
+
+
+def printed(renderable: RenderableType, width: int, *, colour: bool = False) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None).print(renderable)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_verdict_fits_the_terminal_and_no_number_is_cut(width: int) -> None:
+    text = printed(terminal.report(sample.result()), width)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert "…" not in text
+    line = next(line for line in text.splitlines() if line.startswith("jax/jit  "))
+    assert line.split()[1:11] == ["574", "µs", "±", "0.4", "%", "2.04x", "2.01", "to", "2.07", line.split()[10]]
+    assert "faster" in line
+    assert "✓ all 7 checks passed" in text
+    assert "jax/jit is faster: 2.041x (2.012 to 2.071)." in text
+
+
+def test_a_wide_terminal_also_shows_the_interval_drawn_the_rate_and_the_memory() -> None:
+    wide, narrow = (printed(terminal.report(sample.result()), width) for width in (120, 80))
+    for extra in ("●", "230 GFLOP/s", "312 MB"):
+        assert extra in wide
+        assert extra not in narrow
+
+
+def test_seven_phases_and_a_name_fit_into_eighty_columns() -> None:
+    text = printed(terminal.report(sample.result()), 80)
+    line = [line for line in text.splitlines() if line.startswith("jax/op-by-op")][-1]
+    assert line.split() == [
+        "jax/op-by-op",
+        "612",
+        "ms",
+        "84.1",
+        "ms",
+        "31.2",
+        "ms",
+        "63.4",
+        "ms",
+        "118",
+        "ms",
+        "1.02",
+        "s",
+        "3.41",
+        "s",
+    ]
+
+
+def test_a_failed_check_is_shown_with_reading_and_threshold() -> None:
+    check = Check(name="parity", outcome="failed", reading="x is off by 3e-2", threshold="1e-5", variant="jax/jit")
+    result = sample.result(
+        comparisons=(sample.invalid("jax/jit", "parity"),), certificate=Certificate(checks=(*sample.CHECKS, check))
+    )
+    text = printed(terminal.report(result), 80)
+    assert "parity (jax/jit): x is off by 3e-2; threshold 1e-5" in text
+    assert "✗ 7 of 8 checks passed, 1 failed" in text
+
+
+def test_markup_in_a_message_is_printed_as_it_is() -> None:
+    result = sample.result(notes=("[bold]not ours[/bold] [/oops]",))
+    assert "note: [bold]not ours[/bold] [/oops]" in printed(terminal.report(result), 80)
+
+
+def test_colours_only_where_there_is_a_terminal() -> None:
+    assert "\x1b[" in printed(terminal.report(sample.result()), 80, colour=True)
+    assert "\x1b" not in printed(terminal.report(sample.result()), 80)
+
+
+def test_expectations_are_shown_with_their_outcome() -> None:
+    expectations = [
+        Expectation(metric="speedup", variant="jax/jit", at_least="2"),
+        Expectation(metric="speedup", variant="jax/op-by-op", at_least="2"),
+    ]
+    text = printed(terminal.report(sample.result(), evaluate(expectations, sample.result())), 80)
+    assert "✓ speedup of jax/jit at least 2: met" in text
+    assert "✗ speedup of jax/op-by-op at least 2: not-met" in text

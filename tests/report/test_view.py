@@ -1,0 +1,90 @@
+from accelbench.api.result import Certificate, Check
+from accelbench.report import view
+from report import sample
+
+
+def test_the_baseline_comes_first_and_the_others_keep_the_manifests_order() -> None:
+    shuffled = sample.result(variants=tuple(reversed(sample.result().variants)))
+    assert [row.name for row in view.variant_rows(shuffled)] == ["pytorch/eager", "jax/op-by-op", "jax/jit"]
+
+
+def test_a_row_says_time_spread_speedup_interval_and_verdict() -> None:
+    row = next(row for row in view.variant_rows(sample.result()) if row.name == "jax/jit")
+    assert (row.seconds, row.spread, row.speedup, row.interval, row.verdict) == (
+        "574 µs",
+        "± 0.4 %",
+        "2.04x",
+        "2.01 to 2.07",
+        "faster",
+    )
+
+
+def test_an_invalid_comparison_shows_the_checks_and_no_speedup() -> None:
+    result = sample.result(
+        comparisons=(sample.invalid("jax/jit", "parity", "recompiled"),),
+        certificate=Certificate(checks=(Check(name="parity", outcome="failed", reading="off", variant="jax/jit"),)),
+    )
+    row = next(row for row in view.variant_rows(result) if row.name == "jax/jit")
+    assert row.verdict == "invalid: parity, recompiled"
+    assert row.speedup == row.interval == ""
+    assert row.bounds is None
+
+
+def test_a_failed_variant_is_told_with_reason_place_and_message() -> None:
+    result = sample.result(
+        variants=(sample.variant("pytorch/eager", "0.001"), sample.failed("jax/jit")), comparisons=()
+    )
+    assert view.variant_rows(result)[1].verdict == "failed: OutOfMemory"
+    assert view.failures(result) == (
+        "jax/jit failed in round 1 during setup: OutOfMemory: needed 3.1 GB, had 2.0 GB: lower size",
+    )
+
+
+def test_all_checks_passed_is_said_only_when_all_did() -> None:
+    assert view.checks_summary(sample.result()) == "all 7 checks passed"
+    untested = Check(name="independence", outcome="untested", reading="6 rounds")
+    partly = sample.result(certificate=Certificate(checks=(*sample.CHECKS, untested)))
+    assert view.checks_summary(partly) == "7 of 8 checks passed, 1 untested (independence)"
+    failed = Check(name="clock", outcome="failed", reading="drifts")
+    broken = sample.result(certificate=Certificate(checks=(*sample.CHECKS, failed)), comparisons=())
+    assert view.checks_summary(broken) == "7 of 8 checks passed, 1 failed"
+    assert view.checks_summary(sample.result(certificate=Certificate(), comparisons=())) == "no check was made"
+
+
+def test_many_comparisons_are_summed_up_in_three_sentences() -> None:
+    uses = ("pytorch/nn", "a/a", "b/b", "c/c", "d/d")
+    result = sample.result(
+        case=sample.case(uses),
+        variants=tuple(sample.variant(use, "0.001") for use in uses),
+        comparisons=(
+            sample.comparison("a/a", "faster", "2", "1.9", "2.1", "pytorch/nn"),
+            sample.comparison("b/b", "slower", "0.5", "0.4", "0.6", "pytorch/nn"),
+            sample.comparison("c/c", "faster", "26", "25", "27", "pytorch/nn"),
+            sample.comparison("d/d", "equivalent", "1", "0.99", "1.01", "pytorch/nn"),
+        ),
+        certificate=Certificate(checks=(sample.passed("clock"),)),
+    )
+    assert view.sentences(result) == (
+        "Of 4 variants against pytorch/nn: 2 faster, 1 slower, 1 equivalent.",
+        "c/c is faster: 26x (25 to 27).",
+        "b/b is slower: 0.5x (0.4 to 0.6).",
+    )
+
+
+def test_a_partial_result_says_so_and_on_how_many_rounds_it_rests() -> None:
+    assert view.state(sample.result()) == ""
+    partial = sample.result(complete=False, stopped="interrupted", rounds=1)
+    assert view.state(partial) == "partial: interrupted; what is shown rests on 1 complete round"
+    checkpoint = sample.result(complete=False, stopped=None, rounds=2)
+    assert view.state(checkpoint) == "partial: not finished; what is shown rests on 2 complete rounds"
+
+
+def test_phases_stand_in_the_order_of_a_launch() -> None:
+    assert view.phases_shown(sample.result()) == tuple(sample.PHASE_SECONDS)
+    row = view.phase_rows(sample.result())[0]
+    assert row.name == "pytorch/eager"
+    assert row.seconds == ("612 ms", "84.1 ms", "31.2 ms", "63.4 ms", "118 ms", "1.02 s", "3.41 s")
+
+
+def test_the_basis_names_rounds_reason_confidence_and_time() -> None:
+    assert view.basis(sample.result()) == ("6 rounds, target met, 95 % confidence over all comparisons, 1 min 12 s")
