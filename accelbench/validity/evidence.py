@@ -121,10 +121,13 @@ class Threads(Fact):
 
 
 class Precision(Fact):
-    """The policy that was set and the type of the arrays, as read back."""
+    """What was set and read back: the policy, the arrays' type, how products of float32 are computed."""
 
     policy: str
     dtype: str
+    matmul: dict[str, str | None] = {}
+    """By the framework's own setting."""
+    flush_denormal: bool | None = None
 
 
 class Clock(Fact):
@@ -138,6 +141,8 @@ class Throttling(Fact):
 
     periods: NonNegativeInt
     """Periods in which the group was held back by its quota."""
+    seconds: FiniteFloat
+    """How long it was held back, over all processors."""
 
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -12,6 +12,8 @@ DTYPES: dict[Policy, str] = {
     "bfloat16": "bfloat16",
     "float16": "float16",
 }
+PRODUCTS: dict[bool, set[str]] = {True: {"tf32", "tensorfloat32"}, False: {"ieee", "highest", "float32"}}
+"""What frameworks call products of float32 arrays in TF32, and in full."""
 
 
 def _look(case: Case, launch: Launch) -> Finding:
@@ -23,6 +25,9 @@ def _look(case: Case, launch: Launch) -> Finding:
         return failed(f"{precision.policy} was set, {asked} was asked for")
     if precision.dtype != DTYPES[asked]:
         return failed(f"arrays are {precision.dtype}, {asked} needs {DTYPES[asked]}")
+    for setting, value in precision.matmul.items():
+        if value not in PRODUCTS[asked == "tf32"]:
+            return failed(f"{setting} is {value}, which is not {asked}")
     return passed(f"{asked}, arrays {precision.dtype}")
 
 

@@ -34,7 +34,7 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
 
 def read_outputs(directory: Path) -> NamedArrays:
     """The arrays of a launch's `outputs.npz`; raises OSError, ValueError, zipfile.BadZipFile and the like."""
-    with np.load(directory / "outputs.npz", allow_pickle=False) as archive:
+    with (directory / "outputs.npz").open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 

@@ -1,0 +1,144 @@
+from typing import Any
+
+import pytest
+
+from accelbench.api.result import Certificate, Check, Comparison, Failure, PhaseTime, Quantiles, Result, VariantResult
+from accelbench.api.run import Expectation
+from accelbench.expectations import evaluate
+from judge.launches import BASELINE, VARIANT, a_case
+
+CLEAN = Certificate(checks=(Check(name="parity", outcome="passed", reading="0.2"),))
+OUT_OF_MEMORY = Failure(reason="OutOfMemory", message="too large", round=3, phase="steady")
+
+
+def a_comparison(**changes: Any) -> Comparison:
+    found: dict[str, Any] = {"verdict": "faster", "speedup": "2.04", "lower": "1.99", "upper": "2.09"}
+    return Comparison(
+        variant=VARIANT,
+        baseline=BASELINE,
+        rounds=8,
+        confidence="0.95",
+        sentence="No complete round yet.",
+        **(found | changes),
+    )
+
+
+def a_result(
+    comparison: Comparison | None = None,
+    *,
+    failed: str | None = None,
+    certificate: Certificate = CLEAN,
+    measured: bool = True,
+) -> Result:
+    times = {f"{name}_seconds": "0.010" for name in ("p5", "p25", "median", "p75", "p95")}
+    return Result(
+        case=a_case(),
+        complete=True,
+        unit="step",
+        started="2026-01-01T00:00:00Z",
+        finished="2026-01-01T00:01:00Z",
+        rounds=8,
+        variants=tuple(
+            VariantResult(
+                name=name,
+                use=name,
+                failure=OUT_OF_MEMORY if name == failed else None,
+                seconds=Quantiles(**times) if measured and name != failed else None,
+                phases=(PhaseTime(phase="compile", median_seconds="1.5", min_seconds="1.4", max_seconds="1.6"),)
+                if measured
+                else (),
+            )
+            for name in (BASELINE, VARIANT)
+        ),
+        comparisons=() if comparison is None else (comparison,),
+        certificate=certificate,
+    )
+
+
+def outcome_of(result: Result, metric: str = "speedup", variant: str = VARIANT, **bounds: str) -> tuple[str, str]:
+    expectation = Expectation.model_validate({"metric": metric, "variant": variant, **bounds})
+    (found,) = evaluate((expectation,), result)
+    return found.outcome, found.sentence
+
+
+@pytest.mark.parametrize(
+    ("bounds", "outcome"),
+    [
+        ({"at_least": "1.99"}, "met"),
+        ({"at_least": "2"}, "undecided"),
+        ({"at_least": "2.1"}, "not-met"),
+        ({"at_most": "2.09"}, "met"),
+        ({"at_most": "2.04"}, "undecided"),
+        ({"at_most": "1.9"}, "not-met"),
+        ({"at_least": "1.5", "at_most": "2.5"}, "met"),
+        ({"at_least": "2", "at_most": "2.05"}, "undecided"),
+    ],
+)
+def test_the_intervals_own_ends_decide_about_a_speedup(bounds: dict[str, str], outcome: str) -> None:
+    found, sentence = outcome_of(a_result(a_comparison()), **bounds)
+    assert found == outcome
+    assert sentence.endswith(f"{outcome}, 2.04 (1.99 to 2.09).")
+
+
+def test_the_sentence_names_what_was_expected() -> None:
+    _, sentence = outcome_of(a_result(a_comparison()), at_least="2", at_most="3")
+    assert sentence.startswith("speedup of jax/jit at least 2 and at most 3: ")
+
+
+@pytest.mark.parametrize(
+    ("result", "variant", "why"),
+    [
+        (a_result(failed=VARIANT), VARIANT, "it failed in round 3 (OutOfMemory)"),
+        (
+            a_result(
+                a_comparison(verdict=None, speedup=None, lower=None, upper=None, invalid=("parity", "clock")),
+                certificate=Certificate(),
+            ),
+            VARIANT,
+            "the comparison is invalid (parity, clock)",
+        ),
+        (a_result(a_comparison()), BASELINE, "it is the baseline, and has no speedup"),
+        (a_result(), "jax/scan", "this case has no such variant"),
+        (
+            a_result(a_comparison(verdict=None, speedup=None, lower=None, upper=None), failed=BASELINE),
+            VARIANT,
+            "No complete round yet",
+        ),
+    ],
+)
+def test_what_failed_or_is_invalid_meets_nothing_and_says_why(result: Result, variant: str, why: str) -> None:
+    outcome, sentence = outcome_of(result, variant=variant, at_least="0.1")
+    assert outcome == "not-met"
+    assert why in sentence
+
+
+def test_without_an_interval_a_speedup_is_undecided() -> None:
+    result = a_result(a_comparison(verdict=None, speedup="2", lower=None, upper=None))
+    assert outcome_of(result, at_least="1") == ("undecided", "speedup of jax/jit at least 1: No complete round yet.")
+
+
+@pytest.mark.parametrize(
+    ("metric", "bounds", "outcome"),
+    [
+        ("seconds", {"at_most": "0.02"}, "met"),
+        ("seconds", {"at_most": "0.005"}, "not-met"),
+        ("seconds", {"at_least": "0.01"}, "met"),
+        ("compileSeconds", {"at_most": "2"}, "met"),
+        ("compileSeconds", {"at_most": "1"}, "not-met"),
+    ],
+)
+def test_medians_decide_about_times(metric: str, bounds: dict[str, str], outcome: str) -> None:
+    assert outcome_of(a_result(), metric, **bounds)[0] == outcome
+
+
+@pytest.mark.parametrize("metric", ["seconds", "compileSeconds"])
+def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
+    assert outcome_of(a_result(measured=False), metric, at_most="1")[0] == "undecided"
+
+
+@pytest.mark.parametrize("metric", ["seconds", "compileSeconds"])
+def test_a_time_of_an_invalid_measurement_meets_nothing(metric: str) -> None:
+    broken = Certificate(checks=(Check(name="recompiled", outcome="failed", reading="2", variant=VARIANT),))
+    outcome, sentence = outcome_of(a_result(certificate=broken), metric, at_most="100")
+    assert outcome == "not-met"
+    assert "its measurement is invalid (recompiled)" in sentence

@@ -1,0 +1,181 @@
+# ruff: noqa: S311 - samples, no secrets
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from accelbench.api.case import Case
+from accelbench.api.result import Comparison
+from accelbench_runner.judge import judge
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from judge.launches import (
+    BASELINE,
+    GOOD_PARITY,
+    OTHER,
+    VARIANT,
+    a_case,
+    a_failure,
+    a_launch,
+    rounds_of,
+)
+
+WRONG = GOOD_PARITY.model_copy(update={"worst_ratio": 1e6})
+
+
+def assess(launches: Sequence[LaunchRecord], case: Case | None = None, **more: Any) -> Assessment:
+    return judge(JudgeRequest(case=case or a_case(), launches=tuple(launches), directory="/nowhere", **more))
+
+
+def noisy(seconds: float, count: int, sigma: float = 0.001, seed: int = 0) -> list[float]:
+    rng = random.Random(f"{seed}/{seconds}")
+    return [seconds * (1 + rng.gauss(0, sigma)) for _ in range(count)]
+
+
+def comparison_of(assessment: Assessment, variant: str = VARIANT) -> Comparison:
+    return next(each for each in assessment.comparisons if each.variant == variant)
+
+
+def test_a_variant_that_takes_half_the_time_is_faster_and_measuring_stops() -> None:
+    found = assess(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)}))
+    comparison = comparison_of(found)
+    assert (comparison.verdict, found.stop, found.rounds) == ("faster", "target-met", 5)
+    assert float(comparison.lower) < 2 < float(comparison.upper)
+    assert comparison.sentence.startswith("jax/jit is 2.00")
+
+
+def test_noise_above_the_target_asks_for_another_round() -> None:
+    times = {BASELINE: noisy(0.02, 6, sigma=0.03), VARIANT: noisy(0.01, 6, sigma=0.03)}
+    assert assess(rounds_of(times)).stop is None
+
+
+def test_the_last_round_ends_it_whatever_the_width() -> None:
+    times = {BASELINE: noisy(0.02, 6, sigma=0.03), VARIANT: noisy(0.01, 6, sigma=0.03)}
+    assert assess(rounds_of(times), a_case(rounds_max=6)).stop == "rounds-max"
+
+
+def test_one_round_has_a_speedup_and_no_interval() -> None:
+    found = assess(rounds_of({BASELINE: [0.02], VARIANT: [0.01]}))
+    comparison = comparison_of(found)
+    assert (comparison.speedup, comparison.lower, comparison.verdict) == ("2", None, None)
+    assert comparison.sentence == "1 round: too few for an interval."
+
+
+def test_fewer_rounds_than_asked_for_are_inconclusive_however_narrow() -> None:
+    comparison = comparison_of(assess(rounds_of({BASELINE: noisy(0.02, 4), VARIANT: noisy(0.01, 4)})))
+    assert comparison.verdict == "inconclusive"
+    assert "Only 4 of at least 5 rounds." in comparison.sentence
+
+
+def test_a_wrong_result_is_invalid_and_shows_no_speedup() -> None:
+    launches = [*rounds_of({BASELINE: [0.02], OTHER: [0.015]}), a_launch(VARIANT, 1, parity=WRONG)]
+    found = assess(tuple(launches), a_case(BASELINE, VARIANT, OTHER))
+    comparison = comparison_of(found)
+    assert (comparison.invalid, comparison.speedup, comparison.verdict) == (("parity",), None, None)
+    assert comparison.sentence.startswith("Invalid: parity of jax/jit: round 1: 1e+06 of the tolerance")
+    assert comparison_of(found, OTHER).speedup is not None
+
+
+def test_a_wrong_baseline_makes_every_comparison_invalid() -> None:
+    launches = tuple(
+        launch.model_copy(update={"parity": WRONG}) if launch.variant == BASELINE else launch
+        for launch in rounds_of({BASELINE: [0.02], VARIANT: [0.01], OTHER: [0.015]})
+    )
+    found = assess(launches, a_case(BASELINE, VARIANT, OTHER))
+    assert [comparison.invalid for comparison in found.comparisons] == [("parity",), ("parity",)]
+
+
+def test_a_failed_variant_keeps_the_others_comparisons() -> None:
+    times = {BASELINE: noisy(0.02, 5), OTHER: noisy(0.01, 5)}
+    found = assess((*rounds_of(times), a_failure(VARIANT, 1)), a_case(BASELINE, VARIANT, OTHER, comparisons=2))
+    failed, other = comparison_of(found), comparison_of(found, OTHER)
+    assert failed.sentence == "jax/jit failed in round 1 (OutOfMemory): nothing to compare."
+    assert (failed.verdict, failed.invalid, other.verdict) == (None, (), "faster")
+
+
+def test_a_round_in_which_a_variant_was_not_launched_is_not_complete() -> None:
+    launches = rounds_of({BASELINE: noisy(0.02, 6), VARIANT: noisy(0.01, 5)})
+    found = assess(launches)
+    assert (found.rounds, comparison_of(found).rounds) == (5, 5)
+
+
+def test_a_round_without_a_variant_that_failed_before_is_complete() -> None:
+    times = {BASELINE: noisy(0.02, 5), OTHER: noisy(0.01, 5)}
+    found = assess((*rounds_of(times), a_failure(VARIANT, 1)), a_case(BASELINE, VARIANT, OTHER))
+    assert found.rounds == 5
+
+
+def test_without_the_baseline_nothing_can_be_compared_and_times_are_still_measured() -> None:
+    case = a_case(BASELINE, VARIANT, OTHER)
+    times = {VARIANT: noisy(0.01, 3), OTHER: noisy(0.02, 3)}
+    found = assess((a_failure(BASELINE, 1, "Raised"), *rounds_of(times)), case)
+    assert {comparison.verdict for comparison in found.comparisons} == {None}
+    assert "pytorch/eager failed in round 1 (Raised)" in found.comparisons[0].sentence
+    assert found.stop is None
+    times = {VARIANT: noisy(0.01, 6), OTHER: noisy(0.02, 6)}
+    assert assess((a_failure(BASELINE, 1), *rounds_of(times)), case).stop == "target-met"
+
+
+@pytest.mark.parametrize(
+    "other", [a_failure(VARIANT, 1), a_launch(VARIANT, 1, parity=WRONG), a_launch(VARIANT, facts={"recompilations": 3})]
+)
+def test_with_one_sound_variant_left_there_is_nothing_to_compare(other: LaunchRecord) -> None:
+    assert assess((a_launch(BASELINE, 1), other)).stop == "nothing-to-compare"
+
+
+def test_a_failure_of_every_variant_ends_the_case() -> None:
+    found = assess((a_failure(BASELINE, 1), a_failure(VARIANT, 1)))
+    assert (found.stop, found.rounds) == ("nothing-to-compare", 1)
+
+
+def test_a_variant_on_its_own_is_measured_until_its_times_are_known() -> None:
+    case = a_case(BASELINE)
+    assert assess(rounds_of({BASELINE: noisy(0.02, 4)}), case).stop is None
+    found = assess(rounds_of({BASELINE: noisy(0.02, 5)}), case)
+    assert (found.stop, found.comparisons) == ("target-met", ())
+
+
+def test_every_comparison_must_meet_the_target() -> None:
+    times = {BASELINE: noisy(0.02, 6), VARIANT: noisy(0.01, 6), OTHER: noisy(0.015, 6, sigma=0.05)}
+    assert assess(rounds_of(times), a_case(BASELINE, VARIANT, OTHER, comparisons=2)).stop is None
+
+
+def test_more_comparisons_in_the_run_widen_the_interval_and_are_said() -> None:
+    launches = rounds_of({BASELINE: noisy(0.02, 8), VARIANT: noisy(0.01, 8)})
+    alone = comparison_of(assess(launches, a_case()))
+    among = comparison_of(assess(launches, a_case(comparisons=10)))
+    assert float(among.upper) - float(among.lower) > float(alone.upper) - float(alone.lower)
+    assert (alone.confidence, among.confidence) == ("0.95", "0.995")
+    assert "95 % for all 10 comparisons of the run" in among.sentence
+
+
+def test_launches_that_fall_into_groups_are_named_in_the_sentence() -> None:
+    humps = [0.010, 0.0101, 0.0100, 0.0140, 0.0141, 0.0139]
+    comparison = comparison_of(assess(rounds_of({BASELINE: noisy(0.02, 6), VARIANT: humps})))
+    assert "Launches of jax/jit come in two groups" in comparison.sentence
+
+
+def test_the_certificate_holds_every_check() -> None:
+    found = assess(rounds_of({BASELINE: [0.02], VARIANT: [0.01]}))
+    assert {"parity", "clock", "same-inputs", "autocorrelated"} <= {check.name for check in found.certificate.checks}
+
+
+def test_it_reads_standard_input_and_writes_standard_output() -> None:
+    request = JudgeRequest(
+        case=a_case(), launches=rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)}), directory="/nowhere"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "accelbench_runner.judge"],
+        input=request.to_json().encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert Assessment.model_validate_json(done.stdout).stop == "target-met"
+
+
+def test_it_loads_no_framework_and_not_all_of_scipy() -> None:
+    program = "import accelbench_runner.judge, accelbench_runner.parity, scipy.special, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"jax", "torch", "scipy.stats", "pandas"} & set(done.stdout.split())

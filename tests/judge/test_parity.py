@@ -1,0 +1,271 @@
+"""What parity lets pass and what it catches: a chain of products in the policy's own arithmetic, right and wrong."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from accelbench.api.case import Precision
+from accelbench.workload import Arrays, NamedArrays
+from accelbench_runner.judge import read_parity
+from accelbench_runner.parity import MISMATCH, compare
+from accelbench_runner.records import JudgeRequest, ParityReading
+from accelbench_runner.reference import EPSILON, Reference, compute, reference, rounded
+from judge.launches import a_case, a_launch
+
+Array = NDArray[Any]
+NARROW: tuple[Precision, ...] = ("float32", "bfloat16", "float16")
+
+
+def arrays(size: int = 32) -> Arrays:
+    rng = np.random.default_rng(1)
+    weights, _ = np.linalg.qr(rng.standard_normal((size, size)))
+    return Arrays(state={"x": rng.standard_normal((size, size)), "steps": np.array(0)}, batches=({"w": weights},))
+
+
+def chain(data: Arrays, units: int) -> NamedArrays:
+    x, w = data.state["x"], data.batches[0]["w"]
+    for _ in range(units):
+        x = x @ w
+    return {"x": x, "steps": data.state["steps"] + units}
+
+
+def in_precision(precision: Precision, units: int = 10, **changes: Callable[[Array], Array]) -> NamedArrays:
+    """The chain as a variant computes it: products summed in float32, every result rounded to the policy's type."""
+    data = arrays()
+    x = changes.get("x", lambda array: array)(rounded(data.state["x"], precision))
+    w = changes.get("w", lambda array: array)(rounded(data.batches[0]["w"], precision))
+    product = changes.get("product", lambda array: array)
+    for _ in range(units):
+        x = rounded(product(x.astype(np.float32) @ w.astype(np.float32)).astype(np.float64), precision)
+    return {"x": x, "steps": np.array(units)}
+
+
+def a_reference(
+    precision: Precision = "float32", units: int = 10, run: Any = chain, *, non_finite: bool = False
+) -> Reference:
+    values, spreads = compute(run, arrays(), units, precision)
+    return Reference(values=values, spreads=spreads, precision=precision, non_finite=non_finite)
+
+
+def reading(outputs: NamedArrays, precision: Precision = "float32", units: int = 10) -> ParityReading:
+    return compare(outputs, a_reference(precision, units), units)
+
+
+@pytest.mark.parametrize("precision", NARROW)
+@pytest.mark.parametrize("units", [1, 10, 50])
+def test_a_right_result_in_the_policys_arithmetic_passes_with_room(precision: Precision, units: int) -> None:
+    found = reading(in_precision(precision, units), precision, units)
+    assert found.finite
+    assert found.worst_ratio < 0.5
+
+
+def change_one_weight(array: Array) -> Array:
+    changed = array.copy()
+    changed[3, 4] += 0.5
+    return changed
+
+
+@pytest.mark.parametrize("precision", NARROW)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"w": np.transpose},
+        {"w": change_one_weight},
+        {"x": np.transpose},
+        {"product": lambda array: array / math.sqrt(array.shape[0])},
+        {"product": lambda array: array * 1.5},
+        {"product": lambda array: array - array.mean(axis=0)},
+    ],
+    ids=["wrong axis", "wrong weight", "wrong input", "wrong scale", "slightly wrong scale", "wrong reduction"],
+)
+def test_a_wrong_result_fails_in_every_precision(precision: Precision, changes: dict[str, Any]) -> None:
+    assert reading(in_precision(precision, **changes), precision).worst_ratio > 1
+
+
+@pytest.mark.parametrize("narrow", ["tf32", "bfloat16", "float16"])
+def test_a_narrower_type_does_not_pass_for_float32(narrow: Precision) -> None:
+    wire: Precision = "float16" if narrow == "tf32" else narrow  # TF32 has float16's ten bits
+    assert reading(in_precision(wire), "float32").worst_ratio > 10
+
+
+def test_float32_does_not_pass_for_float64() -> None:
+    assert reading(in_precision("float32"), "float64").worst_ratio > 10
+
+
+def test_one_step_too_few_is_wrong() -> None:
+    found = reading({**in_precision("float32", 9), "steps": np.array(10)})
+    assert found.worst_ratio > 1000
+    assert found.detail.startswith("x[")
+
+
+def test_an_integer_must_match_exactly() -> None:
+    found = reading({**in_precision("float32"), "steps": np.array(11)})
+    assert (found.worst_ratio, found.worst_array) == (MISMATCH, "steps")
+
+
+def test_integers_that_the_reference_itself_moves_may_move() -> None:
+    def nearest(data: Arrays, units: int) -> NamedArrays:
+        return {
+            "choice": np.array(
+                [int(float(data.state["x"].flat[0]) > float(rounded(arrays().state["x"], "float32").flat[0]))]
+            )
+        }
+
+    right = a_reference(run=nearest)
+    assert compare({"choice": np.array([1])}, right, 1).worst_ratio <= 1
+    assert compare({"choice": np.array([2])}, right, 1).worst_ratio > 1
+
+
+@pytest.mark.parametrize(
+    ("outputs", "detail"),
+    [
+        ({}, "it exports nothing, the reference has steps, x"),
+        ({"x": np.zeros((32, 32))}, "it exports x, the reference has steps, x"),
+        ({"x": np.zeros((32, 31)), "steps": np.array(10)}, "x has shape (32, 31), the reference (32, 32)"),
+        ({"x": np.full((32, 32), "?"), "steps": np.array(10)}, "x holds <U1, not numbers"),
+    ],
+)
+def test_what_cannot_be_compared_fails_and_says_why(outputs: NamedArrays, detail: str) -> None:
+    found = reading(outputs)
+    assert (found.worst_ratio, found.detail) == (MISMATCH, detail)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_single_special_value_is_not_finite_and_says_where(value: float) -> None:
+    outputs = {name: array.copy() for name, array in in_precision("float32").items()}
+    outputs["x"][2, 3] = value
+    found = reading(outputs)
+    assert not found.finite
+    assert found.detail == "x[2, 3]: NaN or infinity in 1 of 1024"
+
+
+def overflowing(data: Arrays, units: int) -> NamedArrays:
+    return {"x": np.where(np.arange(4) < 2, np.inf, np.ones(4)) * units}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "finite", "right"),
+    [
+        ([np.inf, np.inf, 1, 1], True, True),
+        ([np.nan, np.inf, 1, 1], True, True),
+        ([np.inf, np.inf, np.inf, 1], False, False),
+        ([np.inf, 1, 1, 1], False, False),
+        ([np.inf, np.inf, 2, 1], True, False),
+    ],
+)
+def test_declared_special_values_are_compared_by_where_they_stand(
+    outputs: list[float], finite: bool, right: bool
+) -> None:
+    found = compare({"x": np.array(outputs)}, a_reference(units=1, run=overflowing, non_finite=True), 1)
+    assert (found.finite, found.worst_ratio <= 1) == (finite, right)
+
+
+def test_a_computation_that_amplifies_widens_its_own_tolerance() -> None:
+    def logistic(data: Arrays, units: int) -> NamedArrays:
+        x = np.abs(data.state["x"]) % 1
+        for _ in range(units):
+            x = 3.9 * x * (1 - x)
+        return {"x": x}
+
+    calm, wild = (a_reference(units=units, run=logistic) for units in (1, 20))
+    assert np.median(wild.tolerance("x")) > 100 * np.median(calm.tolerance("x"))
+
+
+def test_a_tolerance_as_large_as_the_result_is_no_comparison() -> None:
+    def explosive(data: Arrays, units: int) -> NamedArrays:
+        return {"x": np.sin(1e9 * data.state["x"])}
+
+    right = a_reference(units=1, run=explosive)
+    found = compare(right.values, right, 1)
+    assert found.worst_ratio == MISMATCH
+    assert "nothing can be compared" in found.detail
+
+
+def test_zeros_are_exact() -> None:
+    def product(data: Arrays, units: int) -> NamedArrays:
+        return {"x": np.zeros(3)}
+
+    right = a_reference(run=product)
+    assert compare({"x": np.zeros(3)}, right, 1).worst_ratio == 0
+    assert compare({"x": np.array([0.0, 1e-30, 0.0])}, right, 1).worst_ratio > 1
+
+
+@pytest.mark.parametrize(
+    ("precision", "value", "nearest"),
+    [
+        ("float64", 0.1, 0.1),
+        ("float32", 0.1, float(np.float32(0.1))),
+        ("tf32", 0.1, float(np.float32(0.1))),
+        ("float16", 0.1, float(np.float16(0.1))),
+        ("bfloat16", 1 + 2**-8, 1.0),
+        ("bfloat16", 1 + 3 * 2**-8, 1 + 2**-6),
+        ("bfloat16", -1 - 2**-8 - 2**-20, -1 - 2**-7),
+        ("bfloat16", np.inf, np.inf),
+        ("float16", 1e6, np.inf),
+    ],
+)
+def test_inputs_are_rounded_to_the_policys_type_half_to_even(
+    precision: Precision, value: float, nearest: float
+) -> None:
+    assert rounded(np.array([value]), precision)[0] == nearest
+
+
+@pytest.mark.parametrize("precision", list(EPSILON))
+def test_rounding_moves_by_half_an_ulp_at_most_and_leaves_integers(precision: Precision) -> None:
+    values = np.random.default_rng(0).uniform(0.5, 2, 1000)
+    assert np.all(np.abs(rounded(values, precision) / values - 1) <= EPSILON[precision] / 2)
+    assert rounded(np.array([2**31 + 1]), precision)[0] == 2**31 + 1
+
+
+def test_the_reference_is_computed_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = reference(a_case(), 4, tmp_path)
+    monkeypatch.setattr("accelbench_runner.reference.compute", None)
+    again = reference(a_case(), 4, tmp_path)
+    assert np.array_equal(first.values["x"], again.values["x"])
+    assert np.array_equal(first.tolerance("x"), again.tolerance("x"))
+
+
+def asked(directory: Path, **changes: Any) -> ParityReading:
+    case = a_case()
+    request = JudgeRequest(
+        case=case.model_copy(update=changes),
+        launches=(a_launch(facts={"parityUnits": 4}),),
+        outputs={"1/jax/jit": str(directory)},
+        directory=str(directory),
+    )
+    return read_parity(request)["1/jax/jit"]
+
+
+def test_the_judge_reads_what_a_launch_wrote(tmp_path: Path) -> None:
+    np.savez(tmp_path / "outputs.npz", **reference(a_case(), 4, tmp_path).values)
+    found = asked(tmp_path)
+    assert (found.units, found.worst_ratio, found.worst_array) == (4, 0.0, "x")
+
+
+def test_outputs_that_are_missing_fail(tmp_path: Path) -> None:
+    found = asked(tmp_path)
+    assert found.worst_ratio == MISMATCH
+    assert found.detail.startswith("its outputs cannot be read: FileNotFoundError")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04garbage", b"\x93NUMPY"])
+def test_outputs_that_are_garbage_fail(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "outputs.npz").write_bytes(content)
+    assert asked(tmp_path).detail.startswith("its outputs cannot be read: ")
+
+
+def test_outputs_are_never_unpickled(tmp_path: Path) -> None:
+    np.savez(tmp_path / "outputs.npz", x=np.array([{}], dtype=object))
+    assert "allow_pickle" in asked(tmp_path).detail
+
+
+def test_a_reference_that_raises_is_the_readings_detail(tmp_path: Path) -> None:
+    np.savez(tmp_path / "outputs.npz", x=np.zeros(1))
+    found = asked(tmp_path, parameters={"size": "many"})
+    assert found.worst_ratio == MISMATCH
+    assert found.detail.startswith("the reference cannot be computed: ")

@@ -1,0 +1,131 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accelbench.api.result import Certificate, Check
+from accelbench.stats.interval import Interval
+from accelbench.verdict import Clean, UncleanError, unclean, verdict_sentence
+
+CLEAN = Certificate(
+    checks=(
+        Check(name="parity", outcome="passed", reading="0.2"),
+        Check(name="non-finite", outcome="passed", reading="none"),
+        Check(name="throttled", outcome="untested", reading="not reported"),
+    )
+)
+clean = Clean(certificate=CLEAN, variant="jax/jit", baseline="pytorch/eager")
+logs = st.floats(-3, 3)
+widths = st.floats(0, 1)
+margins = st.floats(0, 0.5)
+
+
+def an_interval(lower: float, upper: float) -> Interval:
+    half = (math.log(upper) - math.log(lower)) / 2
+    return Interval(log_estimate=math.log(lower) + half, log_half_width=half, pairs=8)
+
+
+def a_sentence(lower: float, upper: float, margin: float = 0.02) -> str:
+    interval = an_interval(lower, upper)
+    return verdict_sentence(
+        clean.decide(interval, margin), interval, variant="jax/jit", baseline="torch", margin=margin, sure="95 %"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "verdict"),
+    [
+        (1.03, 1.05, "faster"),
+        (0.90, 0.97, "slower"),
+        (0.99, 1.01, "equivalent"),
+        (1.005, 1.015, "equivalent"),
+        (1.01, 1.05, "inconclusive"),
+        (0.90, 1.10, "inconclusive"),
+        (0.95, 0.99, "inconclusive"),
+    ],
+)
+def test_the_interval_against_the_margin_decides(lower: float, upper: float, verdict: str) -> None:
+    assert clean.decide(an_interval(lower, upper), 0.02) == verdict
+
+
+@given(logs, widths, margins)
+def test_swapping_the_sides_swaps_faster_and_slower(log_estimate: float, width: float, margin: float) -> None:
+    there = clean.decide(Interval(log_estimate, width, 8), margin)
+    back = clean.decide(Interval(-log_estimate, width, 8), margin)
+    edges = [abs(abs(log_estimate + sign * width) - math.log1p(margin)) for sign in (-1, 1)]
+    if min(edges) > 1e-12:
+        assert back == {"faster": "slower", "slower": "faster"}.get(there, there)
+
+
+@given(logs, widths, margins)
+def test_an_interval_that_holds_1_never_says_faster_or_slower(log_estimate: float, width: float, margin: float) -> None:
+    if abs(log_estimate) <= width:
+        assert clean.decide(Interval(log_estimate, width, 8), margin) in {"equivalent", "inconclusive"}
+
+
+@given(logs, widths, widths, margins)
+def test_a_wider_interval_is_never_surer(log_estimate: float, width: float, more: float, margin: float) -> None:
+    narrow = clean.decide(Interval(log_estimate, width, 8), margin)
+    wide = clean.decide(Interval(log_estimate, width + more, 8), margin)
+    assert wide in {narrow, "inconclusive"}
+
+
+@pytest.mark.parametrize(
+    ("checks", "names"),
+    [
+        ((), ("parity", "non-finite")),
+        ((*CLEAN.checks, Check(name="recompiled", outcome="failed", reading="2", variant="jax/jit")), ("recompiled",)),
+        ((*CLEAN.checks, Check(name="threads", outcome="failed", reading="1", variant="pytorch/eager")), ("threads",)),
+        ((*CLEAN.checks, Check(name="same-inputs", outcome="failed", reading="2")), ("same-inputs",)),
+        (CLEAN.checks[1:], ("parity",)),
+        ((Check(name="parity", outcome="untested", reading="?"), *CLEAN.checks[1:]), ("parity",)),
+    ],
+)
+def test_no_verdict_can_be_asked_of_an_unclean_certificate(checks: tuple[Check, ...], names: tuple[str, ...]) -> None:
+    certificate = Certificate(checks=checks)
+    assert unclean(certificate, "jax/jit", "pytorch/eager") == names
+    with pytest.raises(UncleanError, match=names[0]):
+        Clean(certificate=certificate, variant="jax/jit", baseline="pytorch/eager")
+
+
+def test_a_failed_check_of_another_variant_does_not_matter() -> None:
+    other = Check(name="recompiled", outcome="failed", reading="2", variant="pytorch/compile")
+    assert unclean(Certificate(checks=(*CLEAN.checks, other)), "jax/jit", "pytorch/eager") == ()
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "sentence"),
+    [
+        (1.99, 2.09, "jax/jit is 2.04 times as fast as torch (1.99 to 2.09, 95 %)."),
+        (0.485, 0.495, "jax/jit is slower: 0.490 times as fast as torch (0.485 to 0.495, 95 %)."),
+        (0.997, 1.011, "jax/jit is equivalent within 2 %: 1.004 times as fast as torch (0.997 to 1.011, 95 %)."),
+        (0.9, 1.1, "jax/jit is, inconclusively, 0.995 times as fast as torch (0.900 to 1.100, 95 %)."),
+        (
+            1.01,
+            1.05,
+            (
+                "jax/jit is, inconclusively, 1.03 times as fast as torch (1.01 to 1.05, 95 %); direction established: "
+                "it is faster, by how much is open."
+            ),
+        ),
+        (
+            0.95,
+            0.99,
+            (
+                "jax/jit is, inconclusively, 0.970 times as fast as torch (0.950 to 0.990, 95 %); "
+                "direction established: it is slower, by how much is open."
+            ),
+        ),
+        (1230.0, 1270.0, "jax/jit is 1250 times as fast as torch (1230 to 1270, 95 %)."),
+        (0.000123, 0.000124, "jax/jit is slower: 0.0001235 times as fast as torch (0.0001230 to 0.0001240, 95 %)."),
+    ],
+)
+def test_the_sentence_says_it_in_plain_words_with_as_many_digits_as_are_known(
+    lower: float, upper: float, sentence: str
+) -> None:
+    assert a_sentence(lower, upper) == sentence
+
+
+def test_an_interval_without_width_can_be_said() -> None:
+    assert "2.000000 times as fast" in a_sentence(2.0, 2.0)

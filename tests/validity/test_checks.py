@@ -1,0 +1,198 @@
+# ruff: noqa: S311 - samples, no secrets
+"""Each check, provoked with the facts that it is there to notice; and the good ones, which it lets pass."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accelbench.api.case import Case
+from accelbench.api.result import Check
+from accelbench.validity.certificate import certify, validity_checks
+from accelbench.validity.evidence import Evidence
+from accelbench_runner.records import LaunchRecord, ParityReading
+from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of
+
+NAMES = {check.name for check in validity_checks()}
+
+
+def checks_of(name: str, *launches: LaunchRecord, case: Case | None = None) -> list[Check]:
+    certificate = certify(Evidence(case=case or a_case(), launches=launches))
+    return [check for check in certificate.checks if check.name == name]
+
+
+def only(name: str, *launches: LaunchRecord, case: Case | None = None) -> Check:
+    (check,) = checks_of(name, *launches, case=case)
+    return check
+
+
+def with_facts(number: int = 1, variant: str = VARIANT, **facts: Any) -> LaunchRecord:
+    return a_launch(variant, number, facts=facts)
+
+
+def without(name: str, variant: str = VARIANT) -> LaunchRecord:
+    launch = a_launch(variant)
+    return launch.model_copy(update={"facts": {key: value for key, value in launch.facts.items() if key != name}})
+
+
+def test_good_launches_fail_no_check() -> None:
+    launches = rounds_of({BASELINE: [0.02] * 5, VARIANT: [0.01] * 5})
+    certificate = certify(Evidence(case=a_case(), launches=launches))
+    assert {check.name for check in certificate.checks} == NAMES
+    assert {check.name for check in certificate.checks if check.outcome != "passed"} == {"autocorrelated"}
+
+
+def test_every_check_states_its_threshold_and_its_reason() -> None:
+    assert all(check.threshold and check.reason for check in validity_checks())
+    assert len(NAMES) == len(validity_checks())
+
+
+DEVICE = GOOD_FACTS["device"]
+PRECISION = GOOD_FACTS["precision"]
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "reading"),
+    [
+        ("wrong-device", {"device": {**DEVICE, "platform": "cuda"}}, "round 1: on cuda, cpu was asked for"),
+        ("threads", {"threads": {"requested": 2, "affinity": 4, "framework": 2}}, "4 processors allowed"),
+        ("threads", {"threads": {"requested": 2, "affinity": 2, "framework": 1}}, "the framework uses 1"),
+        ("precision", {"precision": {**PRECISION, "policy": "tf32"}}, "tf32 was set, float32 was asked for"),
+        ("precision", {"precision": {**PRECISION, "dtype": "bfloat16"}}, "arrays are bfloat16"),
+        ("precision", {"precision": {**PRECISION, "matmul": {"cuda.matmul": "tf32"}}}, "cuda.matmul is tf32"),
+        ("precision", {"precision": {**PRECISION, "matmul": {"x": None}}}, "x is None, which is not float32"),
+        ("recompiled", {"recompilations": 2, "recompilationCauses": ["a new shape"]}, "2 in the steady phase: a new"),
+        ("recompiled", {"recompilations": 1, "recompilationCauses": 7}, "1 in the steady phase"),
+        ("clock", {"clock": {"resolution_seconds": 0.001}}, "clock resolves 1e+06 ns"),
+        ("clock", {"clock": {"resolution_seconds": 0.0}}, "clock resolves 0 ns"),
+        ("throttled", {"throttling": {"periods": 3, "seconds": 0.2}}, "held back for 0.2 s in 3 periods, 0.2 s timed"),
+    ],
+)
+def test_a_launch_that_breaks_a_rule_fails_the_check_with_its_numbers(
+    name: str, facts: dict[str, Any], reading: str
+) -> None:
+    check = only(name, with_facts(**facts))
+    assert (check.outcome, check.variant) == ("failed", VARIANT)
+    assert reading in check.reading
+
+
+def test_blocks_too_short_for_the_clock_fail() -> None:
+    check = only("clock", a_launch(block_seconds=0.001, seconds=0.001))
+    assert check.outcome == "failed"
+    assert "blocks of 1 ms" in check.reading
+
+
+def test_a_launch_without_blocks_fails_the_clock() -> None:
+    launch = a_launch().model_copy(update={"blocks": ()})
+    assert only("clock", launch).reading == "round 1: no block was timed"
+
+
+def test_one_bad_round_spoils_its_variant_and_says_which() -> None:
+    check = only("recompiled", a_launch(number=1), with_facts(2, recompilations=1), with_facts(3, recompilations=1))
+    assert check.outcome == "failed"
+    assert check.reading.startswith("round 2: 1 in the steady phase")
+    assert check.reading.endswith("(and in 1 more)")
+
+
+def test_the_other_variant_stays_clean() -> None:
+    bad, good = checks_of("recompiled", a_launch(BASELINE), with_facts(recompilations=1))[::-1]
+    assert (good.variant, good.outcome) == (BASELINE, "passed")
+    assert (bad.variant, bad.outcome) == (VARIANT, "failed")
+
+
+def test_what_is_the_same_for_all_variants_is_said_once() -> None:
+    check = only("threads", a_launch(BASELINE), a_launch(VARIANT))
+    assert (check.variant, check.outcome) == (None, "passed")
+
+
+def test_different_inputs_fail_for_everyone() -> None:
+    check = only("same-inputs", a_launch(BASELINE), with_facts(inputsDigest="b" * 64))
+    assert (check.outcome, check.variant) == ("failed", None)
+    assert "aaaaaaaaaaaa in 1 launches" in check.reading
+
+
+def test_different_devices_fail_for_everyone() -> None:
+    launches = a_launch(BASELINE), with_facts(device={**DEVICE, "name": "another processor"})
+    check = next(check for check in checks_of("wrong-device", *launches) if check.variant is None)
+    assert check.outcome == "failed"
+    assert "a processor, another processor" in check.reading
+
+
+def test_denormals_flushed_on_one_side_are_a_warning() -> None:
+    check = only("denormals", a_launch(BASELINE), with_facts(precision={**PRECISION, "flush_denormal": False}))
+    assert check.outcome == "untested"
+    assert f"{BASELINE} flushed them, {VARIANT} did not" in check.reading
+
+
+@pytest.mark.parametrize(
+    ("parity", "check", "reading"),
+    [
+        (GOOD_PARITY.model_copy(update={"worst_ratio": 1.01}), "parity", "1 of the tolerance; x[0]: error"),
+        (None, "parity", "were not compared"),
+        (None, "non-finite", "were not looked at"),
+        (
+            GOOD_PARITY.model_copy(update={"finite": False, "detail": "x[3]: NaN or infinity"}),
+            "non-finite",
+            "x[3]: NaN or infinity",
+        ),
+    ],
+)
+def test_outputs_that_are_wrong_or_were_never_compared_fail(
+    parity: ParityReading | None, check: str, reading: str
+) -> None:
+    found = only(check, a_launch(parity=parity))
+    assert found.outcome == "failed"
+    assert reading in found.reading
+
+
+@pytest.mark.parametrize(
+    ("fact", "check", "outcome"),
+    [
+        ("device", "wrong-device", "failed"),
+        ("threads", "threads", "failed"),
+        ("precision", "precision", "failed"),
+        ("precision", "denormals", "untested"),
+        ("inputsDigest", "same-inputs", "failed"),
+        ("recompilations", "recompiled", "failed"),
+        ("clock", "clock", "failed"),
+        ("throttling", "throttled", "untested"),
+    ],
+)
+def test_a_fact_that_is_missing_is_no_pass(fact: str, check: str, outcome: str) -> None:
+    found = only(check, without(fact))
+    assert found.outcome == outcome
+    assert "did not report" in found.reading
+
+
+def test_few_rounds_cannot_show_that_they_are_independent() -> None:
+    check = only("autocorrelated", *rounds_of({BASELINE: [0.02] * 19, VARIANT: [0.01] * 19}))
+    assert (check.outcome, check.reading) == ("untested", "cannot be told from 19 rounds; it takes 20")
+
+
+def test_rounds_that_follow_each_other_fail() -> None:
+    slow_then_quick = [0.010] * 10 + [0.012] * 10
+    check = only("autocorrelated", *rounds_of({BASELINE: [0.02] * 20, VARIANT: slow_then_quick}))
+    assert (check.outcome, check.variant) == ("failed", VARIANT)
+
+
+def test_independent_rounds_pass() -> None:
+    rng = random.Random(5)
+    times = [0.01 * (1 + 0.01 * rng.random()) for _ in range(20)]
+    assert only("autocorrelated", *rounds_of({BASELINE: [0.02] * 20, VARIANT: times})).outcome == "passed"
+
+
+garbage = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["platform", "policy"]), inner),
+    max_leaves=5,
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(sorted(GOOD_FACTS)), garbage, min_size=1))
+def test_garbage_in_place_of_facts_is_read_and_never_crashes(facts: dict[str, Any]) -> None:
+    certificate = certify(Evidence(case=a_case(), launches=(a_launch(BASELINE), a_launch(facts=facts))))
+    assert {check.name for check in certificate.checks} >= NAMES
+    assert all(len(check.reading) <= 160 for check in certificate.checks)
