@@ -31,8 +31,8 @@ SHARES: dict[Share, int] = {
     "output": 256 * KIB,
     "phase": 128 * KIB,
     "progress": 512 * KIB,
-    "launch": 1344 * KIB,
-    "checkpoint": 1728 * KIB,  # 50 rounds of 32 KiB that hardly compress
+    "launch": 1248 * KIB,
+    "checkpoint": 1824 * KIB,  # 50 rounds of 32 KiB that hardly compress
     "result": 96 * KIB,
     "notice": 32 * KIB,
 }

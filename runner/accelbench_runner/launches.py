@@ -26,7 +26,7 @@ from accelbench_runner.protocol import (
 )
 from accelbench_runner.records import BlockRecord, LaunchRecord, PhaseRecord
 
-MAXIMUM_LAUNCH_BYTES = 16 * MAXIMUM_MESSAGE_BYTES
+MAXIMUM_LAUNCH_BYTES = 4 * MAXIMUM_MESSAGE_BYTES
 """All messages of a launch together; one that says more is no measurement."""
 EXIT_PATIENCE_SECONDS = 10.0
 """After its last word a launch may take this long to end: frameworks tear down threads and devices."""

@@ -1,0 +1,90 @@
+"""The log keeps under 4 MiB, and its last checkpoint and its result are always in it."""
+
+import os
+import random
+import string
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from accelbench.api.result import MAXIMUM_BYTES, Phase
+from accelbench.api.run import MAXIMUM_ROUNDS, MAXIMUM_VARIANTS
+from accelbench.delivery import (
+    MAXIMUM_LOG_BYTES,
+    ComparisonNow,
+    LaunchFinished,
+    LaunchStarted,
+    PhaseReached,
+    RoundFinished,
+    parse_event,
+    read_log,
+)
+from accelbench_runner.deliver import SHARES, LogWriter, OutputForwarder
+
+NAMES = [f"pytorch/compile-{'x' * 45}{number:02}" for number in range(MAXIMUM_VARIANTS)]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[tuple[LogWriter, Callable[[], bytes]]]:
+    """A log, and what stands in it."""
+    descriptor = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    yield LogWriter(descriptor), (tmp_path / "log").read_bytes
+    os.close(descriptor)
+
+
+def incompressible(length: int, seed: int) -> str:
+    return "".join(random.Random(seed).choices(string.ascii_letters + string.digits + string.punctuation, k=length))  # noqa: S311
+
+
+def test_the_shares_of_the_log_are_the_whole_log() -> None:
+    assert sum(SHARES.values()) == MAXIMUM_LOG_BYTES
+
+
+def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_and_the_result(
+    written: tuple[LogWriter, Callable[[], bytes]],
+) -> None:
+    log, content = written
+    worst = incompressible(MAXIMUM_BYTES, 0)
+    for number in range(1, MAXIMUM_ROUNDS + 1):
+        for position, name in enumerate(NAMES):
+            log.event(LaunchStarted(variant=name, round=number, position=position, of=len(NAMES)))
+            for phase in get_args(Phase):
+                log.event(PhaseReached(phase=phase))
+            log.event(LaunchFinished(variant=name, round=number, seconds="0.00123457", wall_seconds="12.3457"))
+            log.document("launch", f"{number}/{name}", worst[:6000])
+        forward = OutputForwarder(log, f"{NAMES[0]} round {number}")
+        forward("stdout", b"\x00" * 40_000 + b"\n" * 20_000)
+        forward.finish()
+        log.event(RoundFinished(round=number, comparisons=[ComparisonNow(variant=name) for name in NAMES[1:]]))
+        log.document("checkpoint", str(number), worst[:-4] + f"{number:04}")
+    log.document("result", "final", worst)
+    assert len(content()) <= MAXIMUM_LOG_BYTES
+    lines = content().decode().split("\n")
+    delivered = read_log(lines)
+    assert delivered.problems == ()
+    found = [(kind, identifier) for kind, identifier, _ in delivered.documents]
+    assert found[-1] == ("result", "final")
+    assert [identifier for kind, identifier in found if kind == "checkpoint"] == [str(n) for n in range(1, 51)]
+    launches = sum(kind == "launch" for kind, _ in found)
+    assert 0 < launches < MAXIMUM_ROUNDS * MAXIMUM_VARIANTS
+    assert any(note.startswith(f"{800 - launches} block series") for note in log.left_out())
+    events = [event for line in lines if (event := parse_event(line))]
+    assert sum(isinstance(event, LaunchFinished) for event in events) == 800
+    assert sum(isinstance(event, RoundFinished) for event in events) == 50
+
+
+def test_what_is_left_out_is_said_where_it_begins(written: tuple[LogWriter, Callable[[], bytes]]) -> None:
+    log, content = written
+    for number in range(400):
+        log.document("launch", f"1/{number}", incompressible(6000, number))
+    notices = [line for line in content().decode().split("\n") if line.startswith("accelbench: ")]
+    assert notices == ["accelbench: block series of launches from here on left out: their share of the log is used up"]
+
+
+def test_a_document_is_in_the_log_whole_or_not_at_all(written: tuple[LogWriter, Callable[[], bytes]]) -> None:
+    log, content = written
+    for number in range(400):
+        log.document("launch", f"1/{number}", incompressible(60_000, number))
+    assert read_log(content().decode().split("\n")).problems == ()

@@ -1,0 +1,140 @@
+"""A document comes out of a log whole or not at all, whatever happened to the log's lines."""
+
+import random
+import string
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accelbench.delivery import (
+    MARK,
+    MAXIMUM_LINE_BYTES,
+    PAYLOAD_CHARACTERS,
+    DocumentKind,
+    encode_document,
+    parse_event,
+    read_log,
+)
+
+KINDS: tuple[DocumentKind, ...] = ("checkpoint", "result", "launch")
+incompressible = st.builds(
+    lambda seed, length: "".join(random.Random(seed).choices(string.printable + "äé€😀", k=length)),  # noqa: S311
+    st.integers(0, 1000),
+    st.sampled_from([0, 1, 100, PAYLOAD_CHARACTERS, 2 * PAYLOAD_CHARACTERS, 4 * PAYLOAD_CHARACTERS]),
+)
+texts = st.one_of(st.text(st.characters(exclude_categories=["Cs"])), incompressible)
+named = st.tuples(st.sampled_from(KINDS), st.from_regex(r"[1-9][0-9]?/[a-z/-]{1,63}", fullmatch=True), texts)
+"""A document of a kind, with an identifier and a text."""
+noise = st.one_of(
+    st.text(),
+    st.text().map(f"{MARK} ".__add__),
+    st.text().map(f"{MARK} event ".__add__),
+    st.text().map(f"{MARK} result 1 1/2 ".__add__),
+    st.just(f"{MARK} result 1 {'9' * 5000}/{'9' * 5000} {'0' * 64} AAAA"),
+)
+
+
+def lines_of(document: tuple[DocumentKind, str, str]) -> list[str]:
+    return list(encode_document(*document))
+
+
+@given(st.lists(named, max_size=3))
+def test_what_was_written_is_read(documents: list[tuple[DocumentKind, str, str]]) -> None:
+    log = [line for document in documents for line in lines_of(document)]
+    delivered = read_log(log)
+    assert set(delivered.documents) == set(documents)
+    assert delivered.problems == ()
+
+
+@given(named)
+def test_no_line_is_longer_than_the_runtimes_split(document: tuple[DocumentKind, str, str]) -> None:
+    assert all(len(line.encode()) <= MAXIMUM_LINE_BYTES for line in lines_of(document))
+
+
+@given(st.lists(named, min_size=2, max_size=3, unique_by=lambda document: document[:2]), st.data())
+def test_documents_survive_lines_between_theirs_in_any_order(
+    documents: list[tuple[DocumentKind, str, str]], data: Any
+) -> None:
+    stray = data.draw(st.lists(st.text().filter(lambda line: not line.startswith(MARK)), max_size=10))
+    log = data.draw(st.permutations([*(line for document in documents for line in lines_of(document)), *stray]))
+    delivered = read_log(log)
+    assert set(delivered.documents) == set(documents)
+    assert delivered.problems == ()
+
+
+@given(named, st.data())
+def test_a_log_that_is_read_twice_in_part_delivers_once(document: tuple[DocumentKind, str, str], data: Any) -> None:
+    lines = lines_of(document)
+    start = data.draw(st.integers(0, len(lines)))
+    delivered = read_log([*lines, *lines[start:]])
+    assert delivered.documents == (document,)
+    assert delivered.problems == ()
+
+
+@given(incompressible.filter(lambda text: len(text) > PAYLOAD_CHARACTERS), st.data())
+def test_a_log_cut_at_the_front_or_the_end_reports_that_the_document_is_not_whole(text: str, data: Any) -> None:
+    lines = list(encode_document("result", "1", text))
+    log = "\n".join(lines)
+    cut = data.draw(st.integers(1, len(log) - len(lines[-1]) - 1))
+    for rest in (log[cut:], log[:-cut]):
+        delivered = read_log(rest.split("\n"))
+        assert delivered.documents == ()
+        assert any("truncated" in problem or "altered" in problem for problem in delivered.problems)
+
+
+@given(named, st.data())
+def test_a_log_that_was_altered_never_yields_another_document(
+    document: tuple[DocumentKind, str, str], data: Any
+) -> None:
+    log = list("\n".join(lines_of(document)))
+    for place in data.draw(st.sets(st.integers(0, len(log) - 1), min_size=1, max_size=5)):
+        log[place] = data.draw(st.characters(exclude_categories=["Cs"]))
+    text = "".join(log)
+    delivered = read_log(text.split("\n"))
+    assert {text for _, _, text in delivered.documents} <= {document[2]}
+
+
+@given(incompressible.filter(bool), st.data())
+def test_a_byte_altered_in_the_payload_is_reported(text: str, data: Any) -> None:
+    lines = list(encode_document("result", "1", text))
+    number = data.draw(st.integers(0, len(lines) - 1))
+    head, payload = lines[number].rsplit(" ", 1)
+    place = data.draw(st.integers(0, len(payload) - 1))
+    other = data.draw(st.sampled_from(string.ascii_letters + string.digits + "+/").filter(payload[place].__ne__))
+    lines[number] = f"{head} {payload[:place]}{other}{payload[place + 1 :]}"
+    delivered = read_log(lines)
+    if delivered.documents:  # the last digit of base64 has bits that mean nothing
+        assert delivered.documents == (("result", "1", text),)
+    else:
+        assert delivered.problems == ("result 1: altered: its lines do not have the digest that they name",)
+
+
+@given(named, st.lists(noise, max_size=5), st.data())
+def test_lines_that_pretend_to_be_ours_cost_no_document(
+    document: tuple[DocumentKind, str, str], pretended: list[str], data: Any
+) -> None:
+    log = data.draw(st.permutations([*lines_of(document), *pretended]))
+    assert document in read_log(log).documents
+
+
+@given(st.lists(st.one_of(noise, st.text(st.characters())), max_size=20))
+def test_reading_never_raises(lines: list[str]) -> None:
+    delivered = read_log(lines)
+    assert delivered.documents == ()
+    for line in lines:
+        parse_event(line)
+
+
+def test_a_document_that_inflates_without_end_is_refused() -> None:
+    text = "0" * (9 * 1024 * 1024)
+    delivered = read_log(encode_document("result", "1", text))
+    assert delivered.documents == ()
+    assert len(delivered.problems) == 1
+
+
+def test_many_unreadable_lines_are_reported_as_a_number() -> None:
+    delivered = read_log([f"{MARK} rubbish"] * 1000)
+    assert len(delivered.problems) == 21
+    assert delivered.problems[0] == "line 1: altered: marked as ours, and cannot be read"
+    assert delivered.problems[-1] == "980 more lines that are marked as ours cannot be read"
