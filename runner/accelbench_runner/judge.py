@@ -187,11 +187,12 @@ class Measured:
         if names := unclean(self.certificate, variant, baseline):
             return comparison(self._invalid_sentence(variant, names), invalid=names)
         if not pairs:
-            return comparison("No complete round yet.")
+            return comparison(f"{variant}: no complete round yet.")
         speedup = decimal_string(math.exp(math.fsum(pairs) / len(pairs)))
         interval = student_interval(pairs, rule.nominal_alpha)
         if interval is None:
-            return comparison(f"{len(pairs)} round{'s'[: len(pairs) > 1]}: too few for an interval.", speedup=speedup)
+            words = f"{variant}: {len(pairs)} round{'s'[: len(pairs) > 1]}, too few for an interval."
+            return comparison(words, speedup=speedup)
         margin = float(self.case.measurement.equivalence_margin)
         enough = len(pairs) >= rule.rounds_min
         clean = Clean(self.certificate, variant, baseline)

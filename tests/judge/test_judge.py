@@ -60,7 +60,7 @@ def test_one_round_has_a_speedup_and_no_interval() -> None:
     found = assess(rounds_of({BASELINE: [0.02], VARIANT: [0.01]}))
     comparison = comparison_of(found)
     assert (comparison.speedup, comparison.lower, comparison.verdict) == ("2", None, None)
-    assert comparison.sentence == "1 round: too few for an interval."
+    assert comparison.sentence == f"{comparison.variant}: 1 round, too few for an interval."
 
 
 def test_fewer_rounds_than_asked_for_are_inconclusive_however_narrow() -> None:
