@@ -43,12 +43,22 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
     finished, was_finished = new.get("Finished"), old.get("Finished")
     if finished is None or accepted is None or accepted.status != "True":
         return
+    if was_finished is not None and was_finished.status == "True":
+        return
     if finished.status == "True":
         succeeded = new["Succeeded"].status == "True"
         message = f"{after.headline}. {finished.message}" if after.headline else finished.message
         yield Transition("Normal" if succeeded else "Warning", finished.reason, message)
-    elif was_finished is None or was_finished.reason != finished.reason:
+    elif was_finished is None or _tells(was_finished.reason, finished.reason, before):
         yield Transition("Normal", finished.reason, finished.message)
+
+
+def _tells(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
+    """Suspended or resumed, or running for the first time; between cases a run is queued again, which tells nothing."""
+    if was == reason:
+        return False
+    never_ran = before.active_since is None and before.active_seconds == 0
+    return "Suspended" in {was, reason} or (reason == "Running" and never_ran)
 
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Only `on.event` is used, so nothing is written to the runs by kopf: no finalizer
 is not kept either: a worker reads the run live.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any
@@ -68,6 +69,8 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = 330
     settings.watching.connect_timeout = 30
     settings.process.ultimate_exiting_timeout = 20
+    # It would log each event of each run.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     return settings
 
 

@@ -1,0 +1,181 @@
+"""From a pod's log and headline to a result, however little of them is left."""
+
+from dataclasses import replace
+
+import pytest
+
+from accelbench.api.result import Result
+from accelbench_operator.apply import case_of
+from accelbench_operator.collect import outcome
+from accelbench_operator.failure import Loss
+from accelbench_operator.observed import ObservedPod
+from operator_world.builders import ended, make_attempt, make_headline, make_log, make_plan, make_result
+
+PLAN = make_plan()
+CASE = case_of(PLAN, PLAN.cases[0].name, 1)
+RESULT = make_result(CASE)
+CHECKPOINT = make_result(CASE, complete=False)
+FINISHED = ended(make_attempt(PLAN), message=make_headline(RESULT))
+LATER = "2026-03-01T13:00:00Z"
+
+
+def collect(pod: ObservedPod, log: str | None, *, last: bool = False) -> Result | Loss:
+    return outcome(CASE, pod, log, last=last, now=LATER)
+
+
+def result_of(found: Result | Loss) -> Result:
+    assert isinstance(found, Result), found
+    return found
+
+
+def loss_of(found: Result | Loss) -> Loss:
+    assert isinstance(found, Loss)
+    return found
+
+
+def without_result(log: str) -> str:
+    return "\n".join(line for line in log.splitlines() if " result " not in line)
+
+
+def test_a_whole_result_is_taken_as_it_was_written() -> None:
+    assert collect(FINISHED, make_log(RESULT, CHECKPOINT)) == RESULT
+
+
+def test_output_of_the_variants_between_its_lines_does_not_matter() -> None:
+    noisy = "\n".join(f"{line}\nwarning: something" for line in make_log(RESULT).splitlines())
+
+    assert collect(FINISHED, noisy) == RESULT
+
+
+def test_a_result_whose_digest_is_not_the_headlines_is_not_believed() -> None:
+    forged = make_result(CASE, speedup="2.05")
+    found = result_of(collect(FINISHED, make_log(forged)))
+
+    assert not found.complete
+    assert all(comparison.verdict is None for comparison in found.comparisons)
+
+
+def test_a_result_of_another_case_is_not_believed() -> None:
+    other = make_result(CASE.model_copy(update={"name": "other"}))
+    pod = replace(FINISHED, message="")
+
+    assert loss_of(collect(pod, make_log(other))).reason == "ResultLost"
+
+
+@pytest.mark.parametrize("damage", ["truncated", "altered"])
+def test_a_damaged_log_leaves_the_headline_without_verdict_and_says_what_is_damaged(damage: str) -> None:
+    lines = make_log(RESULT).splitlines()
+    index = next(number for number, line in enumerate(lines) if " result " in line)
+    if damage == "truncated":
+        words = lines[index].split(" ")
+        words[3] = "1/2"
+        lines[index] = " ".join(words)
+    else:
+        lines[index] = lines[index][:-8] + "AAAAAAA="
+    found = result_of(collect(FINISHED, "\n".join(lines)))
+
+    assert not found.complete
+    assert damage in found.notes[0]
+    (comparison,) = found.comparisons
+    assert comparison.verdict is None
+    assert "reported faster, 2.00x (1.90 to 2.10)" in comparison.sentence
+
+
+@pytest.mark.parametrize("log", [None, "", "only noise"])
+def test_a_lost_log_leaves_the_headline_marked_so(log: str | None) -> None:
+    found = result_of(collect(FINISHED, log))
+
+    assert not found.complete
+    assert "only the runner's headline is left" in found.notes[0]
+
+
+def test_a_result_without_headline_is_taken_when_its_own_digest_holds() -> None:
+    assert collect(replace(FINISHED, message=""), make_log(RESULT)) == RESULT
+
+
+def test_both_lost_is_a_new_attempt_and_never_a_success() -> None:
+    found = loss_of(collect(replace(FINISHED, message=""), None))
+
+    assert (found.reason, found.infrastructure) == ("ResultLost", True)
+
+
+def test_a_container_killed_for_memory_keeps_its_rounds_and_names_the_variant() -> None:
+    message = make_headline(RESULT, state="running", running="jax/jit", digest=None)
+    pod = ended(make_attempt(PLAN), 137, reason="OOMKilled", message=message)
+    found = result_of(collect(pod, without_result(make_log(RESULT, CHECKPOINT))))
+    failures = {variant.name: variant.failure for variant in found.variants}
+
+    assert failures["pytorch/eager"] is None
+    assert failures["jax/jit"] is not None
+    assert failures["jax/jit"].reason == "OutOfMemory"
+    assert found.variants[0].seconds == CHECKPOINT.variants[0].seconds
+
+
+def test_a_container_killed_for_memory_before_its_first_round_still_names_the_variant() -> None:
+    message = make_headline(RESULT, state="running", running="pytorch/eager", digest=None, round=1)
+    pod = ended(make_attempt(PLAN), 137, reason="OOMKilled", message=message)
+    found = result_of(collect(pod, ""))
+
+    assert found.variants[0].failure is not None
+    assert found.rounds == 0
+
+
+def test_a_pod_ended_at_its_deadline_timed_out_its_variant() -> None:
+    message = make_headline(RESULT, state="running", running="jax/jit", digest=None)
+    pod = ended(make_attempt(PLAN), 137, pod_reason="DeadlineExceeded", message=message)
+    found = result_of(collect(pod, without_result(make_log(RESULT, CHECKPOINT))))
+
+    assert found.variants[1].failure is not None
+    assert found.variants[1].failure.reason == "TimedOut"
+
+
+def test_an_evicted_pods_partial_result_is_tried_again_while_it_may_be() -> None:
+    partial = make_result(CASE, complete=False)
+    pod = ended(make_attempt(PLAN), 143, disruption="EvictionByEvictionAPI: drained", message=make_headline(partial))
+
+    assert loss_of(collect(pod, make_log(partial))).reason == "Disrupted"
+    assert collect(pod, make_log(partial), last=True) == partial
+
+
+def test_a_whole_result_counts_even_where_the_pod_was_evicted_afterwards() -> None:
+    pod = replace(FINISHED, disruption="EvictionByEvictionAPI: drained", exit_code=143)
+
+    assert collect(pod, make_log(RESULT)) == RESULT
+
+
+def test_the_last_attempts_checkpoint_is_better_than_nothing_and_says_so() -> None:
+    pod = ended(make_attempt(PLAN), 137, reason="ContainerStatusUnknown")
+    log = without_result(make_log(RESULT, CHECKPOINT))
+
+    assert isinstance(collect(pod, log), Loss)
+    found = result_of(collect(pod, log, last=True))
+    assert not found.complete
+    assert "ResultLost" in found.notes[-1]
+
+
+def test_a_case_that_the_runner_refuses_is_not_tried_again() -> None:
+    message = make_headline(RESULT, state="failed", digest=None, message="size: must be at least 1")
+    found = loss_of(collect(ended(make_attempt(PLAN), 2, message=message), ""))
+
+    assert (found.reason, found.infrastructure) == ("InvalidCase", False)
+    assert "size: must be at least 1" in found.message
+
+
+def test_an_internal_error_is_not_tried_again_and_asks_for_a_report() -> None:
+    found = loss_of(collect(ended(make_attempt(PLAN), 3), ""))
+
+    assert (found.reason, found.infrastructure) == ("RunnerError", False)
+    assert "kubectl logs" in found.message
+
+
+def test_a_pod_that_never_ran_is_the_infrastructures_fault() -> None:
+    pod = replace(FINISHED, message="", exit_code=None, running=None, phase="Failed", pod_reason="OutOfcpu")
+    found = loss_of(collect(pod, None))
+
+    assert (found.reason, found.infrastructure) == ("NotStarted", True)
+    assert "OutOfcpu" in found.message
+
+
+@pytest.mark.parametrize("message", ["", "{", '{"format": "other"}', "x" * 3000])
+def test_a_termination_message_that_is_no_headline_is_ignored(message: str) -> None:
+    assert collect(replace(FINISHED, message=message), make_log(RESULT)) == RESULT

@@ -1,0 +1,239 @@
+"""The operator's process against a real API server, Job controller and garbage collector; only the node is played."""
+
+import json
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.api import labels
+from cluster.cluster import Cluster
+from cluster.wait import wait_until
+from operator_world.builders import make_headline, make_log, make_result
+from operator_world.fake_kubelet import FakeKubelet
+from operator_world.process import OperatorProcess
+
+pytestmark = pytest.mark.cluster
+
+CRDS = Path(__file__).parents[2] / "crds"
+
+
+@pytest.fixture(scope="module")
+def kubelet(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeKubelet]:
+    control_plane.kubectl("apply", "--server-side", f"--filename={CRDS}")
+    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    with FakeKubelet(control_plane, tmp_path_factory.mktemp("kubelet")) as running:
+        yield running
+
+
+@pytest.fixture
+def operator(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> Iterator[OperatorProcess]:
+    process = OperatorProcess(cluster, tmp_path)
+    process.start()
+    yield process
+    process.terminate()
+    assert "Traceback" not in process.log(), process.log()
+
+
+def apply(cluster: Cluster, *, sizes: tuple[int, ...] = (64,), name: str = "chain", **policy: Any) -> None:
+    cluster.apply(
+        {
+            "apiVersion": "accelbench.dev/v1alpha1",
+            "kind": "BenchmarkRun",
+            "metadata": {"name": name},
+            "spec": {
+                "workload": {"name": "matmul-chain"},
+                "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
+                "sweep": [{"name": "size", "values": list(sizes)}],
+                "runPolicy": policy,
+            },
+        }
+    )
+
+
+def patch(cluster: Cluster, **policy: Any) -> None:
+    body = "{" + ", ".join(f'"{key}": {str(value).lower()}' for key, value in policy.items()) + "}"
+    cluster.kubectl("patch", "bmr", "chain", "--type=merge", f'--patch={{"spec": {{"runPolicy": {body}}}}}')
+
+
+def condition(cluster: Cluster, kind: str) -> dict[str, str]:
+    status = cluster.get("bmr", "chain").get("status", {})
+    return next((entry for entry in status.get("conditions", []) if entry["type"] == kind), {})
+
+
+def wait_for(cluster: Cluster, operator: OperatorProcess, kind: str, reason: str) -> None:
+    try:
+        wait_until(lambda: condition(cluster, kind).get("reason") == reason, what=f"{kind} {reason}", seconds=60)
+    except Exception as error:
+        raise AssertionError(f"{cluster.get('bmr', 'chain').get('status')}\n{operator.log()}") from error
+
+
+def next_pod(kubelet: FakeKubelet, cluster: Cluster) -> Any:
+    """A pod that waits for a node, once there is one."""
+
+    def waiting() -> list[Any]:
+        return [pod for pod in kubelet.pods(cluster.namespace) if pod.status.phase == "Pending"]
+
+    wait_until(waiting, what="a pod")
+    return waiting()[0]
+
+
+def succeed(kubelet: FakeKubelet, pod: Any) -> None:
+    result = make_result(kubelet.case_of(pod))
+    if not pod.spec.node_name:
+        kubelet.start(pod)
+    kubelet.end(pod, log=make_log(result), message=make_headline(result))
+
+
+def assert_one_result_for_each(cluster: Cluster, cases: int) -> None:
+    results = cluster.get("bmres")["items"]
+    assert len(results) == cases
+    assert max(Counter(result["metadata"]["labels"][labels.CASE] for result in results).values()) == 1
+
+
+def test_it_is_healthy_serves_metrics_and_ends_when_it_is_told_to(operator: OperatorProcess) -> None:
+    def answers(port: int, path: str) -> bytes:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+                return response.read()
+        except OSError:
+            return b""
+
+    wait_until(lambda: answers(operator.health_port, "/healthz"), what="the probe's answer")
+    assert json.loads(answers(operator.health_port, "/healthz"))["oldest-key-seconds"] < 1
+    assert b"accelbench_" in answers(operator.metrics_port, "/metrics")
+    assert operator.terminate() == 0, operator.log()
+
+
+def test_an_idle_operator_takes_less_than_120_megabytes(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    apply(cluster)
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Succeeded")
+    status = Path(f"/proc/{operator.pid}/status").read_text()
+    resident = int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+    assert resident < 120 * 1024, f"{resident} KiB"
+
+
+def test_an_applied_run_becomes_a_job_and_its_log_a_stored_result(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    apply(cluster)
+    pod = next_pod(kubelet, cluster)
+    wait_until(lambda: "No node takes the pod" in condition(cluster, "Finished").get("message", ""), what="the reason")
+    kubelet.start(pod)
+    wait_for(cluster, operator, "Finished", "Running")
+    succeed(kubelet, pod)
+    wait_for(cluster, operator, "Finished", "Succeeded")
+
+    run = cluster.get("bmr", "chain")
+    (result,) = cluster.get("bmres")["items"]
+    assert run["status"]["headline"] == "jax/jit faster 2.00x (1.90 to 2.10)"
+    assert result["metadata"]["ownerReferences"][0]["uid"] == run["metadata"]["uid"]
+    assert result["result"]["comparisons"][0]["verdict"] == "faster"
+    wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
+    events = cluster.get("events", "--field-selector=involvedObject.kind=BenchmarkRun")["items"]
+    reasons = [event["reason"] for event in events]
+    assert Counter(reasons) == {"Accepted": 1, "Queued": 1, "Running": 1, "Succeeded": 1}
+
+
+@pytest.mark.parametrize("moment", ["recorded", "created", "running", "ended", "stored"])
+def test_an_operator_killed_at_any_moment_leaves_one_job_and_one_result_for_each_case(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, moment: str
+) -> None:
+    jobs: set[str] = set()
+
+    def note_jobs() -> list[Any]:
+        found = cluster.get("jobs")["items"]
+        jobs.update(job["metadata"]["uid"] for job in found)
+        return found
+
+    def restart() -> None:
+        operator.kill()
+        operator.start()
+
+    apply(cluster, sizes=(64, 128))
+    if moment == "recorded":
+        wait_until(lambda: cluster.get("bmr", "chain").get("status", {}).get("attempts"), what="an attempt")
+        restart()
+    if moment == "created":
+        wait_until(note_jobs, what="a Job")
+        restart()
+    for _ in range(2):
+        pod = next_pod(kubelet, cluster)
+        note_jobs()
+        kubelet.start(pod)
+        if moment == "running":
+            restart()
+        result = make_result(kubelet.case_of(pod))
+        if moment == "ended":
+            operator.kill()
+        kubelet.end(pod, log=make_log(result), message=make_headline(result))
+        if moment == "ended":
+            operator.start()
+        if moment == "stored":
+            case = kubelet.case_of(pod).name
+            wait_until(lambda case=case: cluster.get("bmres", f"--selector={labels.CASE}={case}")["items"], what="a result")
+            restart()
+    wait_for(cluster, operator, "Finished", "Succeeded")
+
+    assert len(jobs) == 2
+    assert_one_result_for_each(cluster, 2)
+
+
+def test_a_suspended_run_discards_its_job_and_starts_the_case_again_when_resumed(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    apply(cluster)
+    kubelet.start(next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Running")
+    patch(cluster, suspend=True)
+    wait_for(cluster, operator, "Finished", "Suspended")
+    wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
+    wait_until(lambda: not kubelet.pods(cluster.namespace), what="the pod to be deleted")
+    patch(cluster, suspend=False)
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Succeeded")
+
+    (attempt,) = cluster.get("bmr", "chain")["status"]["attempts"]
+    assert (attempt["number"], attempt["retries"]) == (2, 0)
+    assert_one_result_for_each(cluster, 1)
+
+
+def test_a_cancelled_run_finishes_and_keeps_the_results_that_it_has(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    apply(cluster, sizes=(64, 128))
+    succeed(kubelet, next_pod(kubelet, cluster))
+    kubelet.start(next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Running")
+    patch(cluster, cancel=True)
+    wait_for(cluster, operator, "Finished", "Cancelled")
+
+    assert cluster.get("bmr", "chain")["status"]["cases"] == {"total": 2, "active": 0, "succeeded": 1, "failed": 1}
+    assert_one_result_for_each(cluster, 1)
+    wait_until(lambda: not cluster.get("jobs")["items"], what="the Jobs to be deleted")
+
+
+def test_a_container_killed_for_memory_names_the_variant_and_keeps_the_rounds_before(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    apply(cluster)
+    pod = next_pod(kubelet, cluster)
+    result = make_result(kubelet.case_of(pod))
+    kubelet.start(pod)
+    message = make_headline(result, state="running", running="jax/jit", digest=None)
+    log = make_log(result, result.model_copy(update={"complete": False}))
+    without_result = "\n".join(line for line in log.splitlines() if " result " not in line)
+    kubelet.end(pod, log=without_result, message=message, exit_code=137, reason="OOMKilled")
+    wait_for(cluster, operator, "Finished", "VariantFailed")
+
+    (stored,) = cluster.get("bmres")["items"]
+    variants = {variant["name"]: variant for variant in stored["result"]["variants"]}
+    assert variants["jax/jit"]["failure"]["reason"] == "OutOfMemory"
+    assert variants["pytorch/eager"]["seconds"]["medianSeconds"] == "0.1"

@@ -1,0 +1,198 @@
+from typing import Any
+
+import pytest
+
+from accelbench.api import labels
+from accelbench.api.case import Case
+from accelbench.api.profiles import Profiles, parse_profiles
+from accelbench.plan.names import attempt_name
+from accelbench_operator.job import build_job
+from operator_world.builders import NAME, UID, make_plan
+
+IMAGE = "registry.example/runner:1"
+
+
+def job(attempt: int = 1, profiles: Profiles | None = None, **run: Any) -> Any:
+    plan = make_plan(profiles=profiles, **run)
+    return build_job(plan.run, plan.cases[0], attempt, plan.profile, IMAGE)
+
+
+def pod_of(manifest: Any) -> Any:
+    return manifest["spec"]["template"]["spec"]
+
+
+def runner_of(manifest: Any) -> Any:
+    (container,) = pod_of(manifest)["containers"]
+    return container
+
+
+def test_its_name_is_the_attempts_own_and_its_owner_the_run() -> None:
+    case = make_plan().cases[0].name
+    manifest = job(attempt=2)
+
+    assert manifest["metadata"]["name"] == attempt_name(NAME, UID, case, 2)
+    (owner,) = manifest["metadata"]["ownerReferences"]
+    assert owner == {
+        "apiVersion": "accelbench.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "name": NAME,
+        "uid": UID,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def test_job_and_pod_carry_the_labels_that_the_operator_selects_by() -> None:
+    manifest = job()
+    expected = {labels.MANAGED_BY: labels.MANAGER, labels.RUN_UID: UID, labels.ATTEMPT: "1", labels.RUN: NAME}
+
+    assert expected.items() <= manifest["metadata"]["labels"].items()
+    assert expected.items() <= manifest["spec"]["template"]["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize("name", ["a" * 63 + ".b", "x." * 60 + "y", "run-" * 20 + "z"])
+def test_every_label_is_a_label_however_long_the_runs_name_is(name: str) -> None:
+    plan = make_plan()
+    metadata = plan.run.metadata.model_copy(update={"name": name})
+    manifest = build_job(plan.run.model_copy(update={"metadata": metadata}), plan.cases[0], 1, plan.profile, IMAGE)
+
+    for value in manifest["metadata"]["labels"].values():
+        assert len(value) <= 63
+        assert value[0].isalnum()
+        assert value[-1].isalnum()
+    assert len(manifest["metadata"]["name"]) <= 63
+
+
+def test_nobody_but_the_operator_tries_again() -> None:
+    spec = job()["spec"]
+
+    assert spec["backoffLimit"] == 0
+    assert spec["podReplacementPolicy"] == "Failed"
+    assert pod_of({"spec": spec})["restartPolicy"] == "Never"
+    assert spec["podFailurePolicy"]["rules"][0]["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert "ttlSecondsAfterFinished" not in spec
+    assert "activeDeadlineSeconds" not in spec
+
+
+def test_the_deadline_stands_on_the_pod_so_that_its_log_outlives_it() -> None:
+    assert pod_of(job())["activeDeadlineSeconds"] == 60 + 900
+
+
+def test_the_pod_passes_the_restricted_pod_security_standard_and_holds_no_token() -> None:
+    pod = pod_of(job())
+
+    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert runner_of(job())["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_the_case_document_reaches_the_runner_by_the_downward_api() -> None:
+    manifest = job(attempt=3)
+    annotation = manifest["spec"]["template"]["metadata"]["annotations"][labels.CASE_ANNOTATION]
+    case = Case.model_validate_json(annotation)
+    volume = next(volume for volume in pod_of(manifest)["volumes"] if volume["name"] == "accelbench-case")
+    mount = next(mount for mount in runner_of(manifest)["volumeMounts"] if mount["name"] == "accelbench-case")
+    (item,) = volume["downwardAPI"]["items"]
+
+    assert case.origin.attempt == 3
+    assert case.origin.uid == UID
+    assert item["fieldRef"]["fieldPath"] == f"metadata.annotations['{labels.CASE_ANNOTATION}']"
+    assert f"{mount['mountPath']}/{item['path']}" == labels.CASE_FILE
+    assert runner_of(manifest)["args"] == [labels.CASE_FILE]
+
+
+def test_what_the_runner_writes_goes_to_volumes_of_the_pods_own() -> None:
+    runner = runner_of(job())
+    environment = {variable["name"]: variable["value"] for variable in runner["env"]}
+    mounts = {mount["mountPath"] for mount in runner["volumeMounts"]}
+
+    assert environment["ACCELBENCH_WORK_DIRECTORY"] in mounts
+    assert environment["HOME"] in mounts
+    assert "/tmp" in mounts
+    assert environment["ACCELBENCH_TERMINATION_LOG"] == runner["terminationMessagePath"]
+
+
+def test_requests_equal_limits_and_the_processors_are_whole() -> None:
+    profiles = Profiles(parse_profiles("big: {platform: cuda, resource: example.com/gpu, cpu: 8, memory: 32Gi}", "x"))
+    accelerator = {"profile": "big", "devicesPerNode": 2}
+    resources = runner_of(job(profiles=profiles, accelerator=accelerator))["resources"]
+
+    assert resources["requests"] == {"cpu": "8", "memory": "32Gi", "example.com/gpu": "2"}
+    assert resources["limits"] == resources["requests"]
+
+
+def test_resources_of_the_pod_template_keep_the_pod_guaranteed() -> None:
+    fragment = {"spec": {"containers": [{"name": "runner", "resources": {"limits": {"memory": "64Gi"}}}]}}
+    resources = runner_of(job(podTemplate=fragment))["resources"]
+
+    assert resources["limits"]["memory"] == "64Gi"
+    assert resources["limits"] == resources["requests"]
+
+
+def test_the_profile_says_which_nodes() -> None:
+    text = """
+    a100:
+      platform: cuda
+      resource: nvidia.com/gpu
+      nodeSelector: {kind: a100}
+      tolerations: [{key: gpu, effect: NoSchedule}]
+      runtimeClassName: nvidia
+      env: {NCCL_DEBUG: WARN}
+    """
+    manifest = job(profiles=Profiles(parse_profiles(text, "x")), accelerator={"profile": "a100"})
+    pod = pod_of(manifest)
+
+    assert pod["nodeSelector"] == {"kind": "a100"}
+    assert pod["tolerations"] == [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert pod["runtimeClassName"] == "nvidia"
+    assert {"name": "NCCL_DEBUG", "value": "WARN"} in runner_of(manifest)["env"]
+
+
+def test_a_queue_label_is_copied_and_the_job_waits_to_be_admitted() -> None:
+    queue = {"kueue.x-k8s.io/queue-name": "research", "team": "a"}
+    manifest = job(labels=queue)
+
+    assert manifest["spec"]["suspend"] is True
+    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "research"
+    assert "team" not in manifest["metadata"]["labels"]
+    assert job(labels={"kueue.x-k8s.io/queue-name": ""})["spec"]["suspend"] is False
+
+
+def test_the_pod_template_is_merged_over_ours() -> None:
+    fragment = {
+        "metadata": {"labels": {"cost": "42", labels.CASE: "forged"}},
+        "spec": {
+            "nodeSelector": {"zone": "a"},
+            "tolerations": [{"key": "mine"}],
+            "volumes": [{"name": "data", "emptyDir": {}}, {"name": "accelbench-case", "emptyDir": {}}],
+            "containers": [
+                {
+                    "name": "runner",
+                    "image": "mine:2",
+                    "env": [{"name": "XLA_FLAGS", "value": "--x"}],
+                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                }
+            ],
+        },
+    }
+    manifest = job(podTemplate=fragment, accelerator={"profile": "nvidia"})
+    pod, runner = pod_of(manifest), runner_of(manifest)
+
+    assert manifest["spec"]["template"]["metadata"]["labels"]["cost"] == "42"
+    assert manifest["spec"]["template"]["metadata"]["labels"][labels.CASE] != "forged"
+    assert pod["nodeSelector"] == {"zone": "a"}
+    assert [toleration["key"] for toleration in pod["tolerations"]] == ["nvidia.com/gpu", "mine"]
+    assert runner["image"] == "mine:2"
+    assert {"name": "XLA_FLAGS", "value": "--x"} in runner["env"]
+    assert {"name": "data", "mountPath": "/data"} in runner["volumeMounts"]
+    assert "downwardAPI" in next(volume for volume in pod["volumes"] if volume["name"] == "accelbench-case")
+    assert pod["securityContext"]["runAsNonRoot"] is True
+
+
+def test_it_is_the_same_each_time_it_is_built() -> None:
+    assert job() == job()

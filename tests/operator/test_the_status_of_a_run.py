@@ -1,0 +1,99 @@
+from typing import Any
+
+import pytest
+
+from accelbench.api.result import Failure
+from accelbench.api.run import BenchmarkRunStatus
+from accelbench_operator.decide import decide
+from accelbench_operator.events import event_manifest, transitions
+from accelbench_operator.snapshot import Summary
+from operator_world.builders import NOW, UID, make_attempt, make_job, make_plan, make_summary, observe, running
+
+
+def status_with(*results: Summary, sizes: tuple[int, ...] = (64,), **attempt: Any) -> BenchmarkRunStatus:
+    plan = make_plan(sizes=sizes)
+    attempts = tuple(make_attempt(plan, index, **attempt) for index in range(len(sizes)))
+    return decide(plan, BenchmarkRunStatus(attempts=attempts), observe(results=results), NOW, 1).status
+
+
+def reason(status: BenchmarkRunStatus) -> tuple[str, str]:
+    succeeded = next(condition for condition in status.conditions if condition.type == "Succeeded")
+    return succeeded.status, succeeded.reason
+
+
+FAILED = Failure(reason="OutOfMemory", message="too big", round=2)
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ({}, ("True", "Succeeded")),
+        ({"failure": FAILED}, ("False", "VariantFailed")),
+        ({"complete": False}, ("False", "Incomplete")),
+        ({"not_met": ("speedup of jax/jit is 2, at least 3 was expected",)}, ("False", "ExpectationNotMet")),
+    ],
+)
+def test_the_reason_says_what_was_wrong(result: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert reason(status_with(make_summary(make_plan(), **result))) == expected
+
+
+def test_the_message_names_the_variant_that_failed_and_the_result_that_says_why() -> None:
+    summary = make_summary(make_plan(), failure=FAILED)
+    message = next(entry.message for entry in status_with(summary).conditions if entry.type == "Succeeded")
+
+    assert "jax/jit OutOfMemory" in message
+    assert summary.name in message
+
+
+def test_the_table_shows_each_comparison_with_its_interval() -> None:
+    (row,) = status_with(make_summary(make_plan())).comparisons
+
+    assert (row.variant, row.verdict, row.speedup, row.interval, row.rounds) == (
+        "jax/jit", "faster", "2.00x", "1.90 to 2.10", 5
+    )
+
+
+def test_the_table_is_bounded_and_says_how_much_it_leaves_out() -> None:
+    sizes = tuple(range(1, 101))
+    plan = make_plan(sizes=sizes)
+    status = status_with(*(make_summary(plan, index) for index in range(100)), sizes=sizes)
+
+    assert len(status.comparisons) == 64
+    assert status.comparisons_omitted == 36
+
+
+def test_the_headline_of_many_cases_counts_verdicts() -> None:
+    plan = make_plan(sizes=(1, 2))
+    status = status_with(make_summary(plan, 0, speedup="2"), make_summary(plan, 1, speedup="4"), sizes=(1, 2))
+
+    assert status.headline == "jax/jit faster in 2 of 2 (2.00 to 4.00)"
+
+
+def test_a_restarted_operator_derives_the_same_status_from_what_is_stored() -> None:
+    plan = make_plan(sizes=(1, 2))
+    attempts = (make_attempt(plan, 0), make_attempt(plan, 1))
+    observed = observe([make_job(plan, attempts[1])], [running(attempts[1])], [make_summary(plan, 0)])
+    before = decide(plan, BenchmarkRunStatus(attempts=attempts), observed, NOW, 1).status
+    written = BenchmarkRunStatus.model_validate_json(before.to_json())
+
+    assert decide(make_plan(sizes=(1, 2)), written, observed, NOW, 1).status == before
+
+
+def test_a_transition_is_told_once_and_under_the_same_name_whoever_tells_it() -> None:
+    first = status_with()
+    done = status_with(make_summary(make_plan()))
+    told = list(transitions(first, done))
+
+    assert [transition.reason for transition in told] == ["Succeeded"]
+    assert list(transitions(done, done)) == []
+    names = {event_manifest(told[0], "team", "chain", UID, NOW)["metadata"]["name"] for _ in range(2)}
+    assert len(names) == 1
+
+
+def test_a_lost_attempt_is_told_as_a_warning_with_its_case() -> None:
+    before = status_with()
+    lost = status_with(failure="NodeLost: gone", number=2)
+    (told,) = transitions(before, lost)
+
+    assert (told.kind, told.reason) == ("Warning", "NodeLost")
+    assert "attempt 1: gone" in told.message

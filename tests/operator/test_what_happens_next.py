@@ -1,0 +1,365 @@
+"""decide(): one situation, one expectation each; what holds for all of them together is in test_every_run_ends."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from accelbench.api.run import BenchmarkRunStatus
+from accelbench.problem import Problem
+from accelbench_operator.accept import Plan, Refused
+from accelbench_operator.attempts import END_GRACE, Observed
+from accelbench_operator.decide import Collect, CreateJob, Decision, DeleteJob, DeleteRun, decide
+from accelbench_operator.failure import Loss
+from accelbench_operator.job import pod_deadline_seconds
+from operator_world.builders import NOW, ended, make_attempt, make_job, make_plan, make_pod, make_summary, observe, running
+
+LATER = NOW + timedelta(hours=1)
+INFRASTRUCTURE = Loss("NodeLost", "gone", infrastructure=True)
+FINAL = Loss("InvalidCase", "no such thing", infrastructure=False)
+
+
+def next_for(
+    plan: Plan | Refused, observed: Observed | None = None, *, at: Any = NOW, **status: Any
+) -> Decision:
+    return decide(plan, BenchmarkRunStatus(**status), observed or observe(), at, 1)
+
+
+def finished(decision: Decision) -> tuple[str, str]:
+    (condition,) = (entry for entry in decision.status.conditions if entry.type == "Finished")
+    return condition.status, condition.reason
+
+
+def succeeded(decision: Decision) -> tuple[str, str]:
+    (condition,) = (entry for entry in decision.status.conditions if entry.type == "Succeeded")
+    return condition.status, condition.reason
+
+
+def message(decision: Decision, kind: str = "Succeeded") -> str:
+    return next(entry.message for entry in decision.status.conditions if entry.type == kind)
+
+
+# -- starting ---------------------------------------------------------------------------------------------------
+
+
+def test_a_new_run_is_accepted_and_its_first_case_recorded_in_the_status_that_is_written_before_its_job() -> None:
+    plan = make_plan(sizes=(64, 128))
+    decision = next_for(plan)
+
+    (attempt,) = decision.status.attempts
+    assert attempt == make_attempt(plan)
+    assert decision.actions == (CreateJob(plan.cases[0].name, 1),)
+    assert finished(decision) == ("False", "Queued")
+    assert decision.status.cases.model_dump() == {"total": 2, "active": 1, "succeeded": 0, "failed": 0}
+
+
+def test_as_many_cases_are_in_flight_as_the_policy_allows() -> None:
+    plan = make_plan(sizes=(1, 2, 3, 4), runPolicy={"parallelism": 3})
+    first = next_for(plan)
+    assert len(first.actions) == 3
+
+    jobs = [make_job(plan, attempt) for attempt in first.status.attempts]
+    done = make_summary(plan, 1)
+    second = next_for(plan, observe(jobs, results=[done]), attempts=first.status.attempts)
+    assert [action for action in second.actions if isinstance(action, CreateJob)] == [CreateJob(plan.cases[3].name, 1)]
+
+
+def test_a_recorded_attempt_without_a_job_gets_one_after_a_restart() -> None:
+    plan = make_plan()
+    decision = next_for(plan, attempts=(make_attempt(plan),))
+
+    assert decision.actions == (CreateJob(plan.cases[0].name, 1),)
+    assert decision.status.attempts == (make_attempt(plan),)
+
+
+def test_a_job_that_is_there_is_noted_and_not_created_again() -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan)
+    decision = next_for(plan, observe([make_job(plan, attempt)]), attempts=(attempt,))
+
+    assert decision.actions == ()
+    assert decision.status.attempts[0].job_uid == f"uid-of-{attempt.job}"
+
+
+def test_deciding_twice_in_the_same_situation_changes_nothing() -> None:
+    plan = make_plan(sizes=(64, 128))
+    attempt = make_attempt(plan)
+    observed = observe([make_job(plan, attempt)], [running(attempt)])
+    first = next_for(plan, observed, attempts=(attempt,))
+    second = decide(plan, first.status, observed, NOW + timedelta(seconds=30), 1)
+
+    assert second.status == first.status
+    assert second.actions == first.actions == ()
+
+
+# -- refusing ---------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_cannot_be_run_is_finished_at_once_and_says_why() -> None:
+    refused = Refused((Problem("spec.workload.name", 'unknown workload "matmul"; did you mean matmul-chain?'),))
+    decision = next_for(refused)
+
+    assert finished(decision) == ("True", "InvalidSpec")
+    assert "did you mean matmul-chain?" in message(decision, "Accepted")
+    assert decision.actions == ()
+    assert decision.requeue_at is None
+
+
+# -- collecting --------------------------------------------------------------------------------------------------
+
+
+def test_an_ended_pod_is_collected() -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan, job_uid="x")
+    decision = next_for(plan, observe([make_job(plan, attempt)], [ended(attempt)]), attempts=(attempt,))
+
+    (action,) = decision.actions
+    assert isinstance(action, Collect)
+    assert not action.last
+
+
+def test_the_last_attempt_is_collected_as_such() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 1})
+    attempt = make_attempt(plan, number=2, retries=1)
+    decision = next_for(plan, observe([make_job(plan, attempt)], [ended(attempt)]), attempts=(attempt,))
+
+    (action,) = decision.actions
+    assert isinstance(action, Collect)
+    assert action.last
+
+
+def test_a_job_is_deleted_only_with_the_result_that_has_to_be_confirmed_first() -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan)
+    job, result = make_job(plan, attempt, ended=True), make_summary(plan)
+    decision = next_for(plan, observe([job], results=[result]), attempts=(attempt,))
+
+    assert decision.actions == (DeleteJob(job.key.name, job.key.uid, result.name),)
+    assert finished(decision) == ("True", "Succeeded")
+
+
+def test_a_job_that_somebody_deleted_is_looked_into_and_not_just_made_again() -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan, job_uid="was-there")
+    (action,) = next_for(plan, attempts=(attempt,)).actions
+
+    assert isinstance(action, Collect)
+
+
+# -- losing -----------------------------------------------------------------------------------------------------
+
+
+def test_what_the_infrastructure_lost_is_tried_again_under_a_new_name() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 1})
+    attempt = make_attempt(plan, job_uid="x")
+    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+
+    (second,) = decision.status.attempts
+    assert (second.number, second.retries, second.failure) == (2, 1, "NodeLost: gone")
+    assert second.job != attempt.job
+    assert decision.actions == (CreateJob(attempt.case, 2),)
+
+
+def test_retries_end() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 1})
+    attempt = make_attempt(plan, number=2, retries=1, job_uid="x")
+    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+
+    assert decision.actions == ()
+    assert finished(decision) == ("True", "CaseFailed")
+    assert "NodeLost: gone" in message(decision)
+
+
+def test_what_the_infrastructure_did_not_cause_is_not_tried_again() -> None:
+    plan = make_plan(sizes=(64, 128))
+    attempt = make_attempt(plan, job_uid="x")
+    decision = next_for(plan, observe(losses={attempt.job: FINAL}), attempts=(attempt,))
+
+    assert decision.status.attempts[0].finished
+    assert decision.actions == (CreateJob(plan.cases[1].name, 1),)
+
+
+def test_a_pod_that_outlives_its_deadline_is_given_up_with_its_job() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 0})
+    attempt = make_attempt(plan, job_uid="x")
+    job, pod = make_job(plan, attempt), running(attempt)
+    until = NOW + timedelta(seconds=pod_deadline_seconds(60)) + END_GRACE
+    before = next_for(plan, observe([job], [pod]), attempts=(attempt,))
+    after = next_for(plan, observe([job], [pod]), at=until, attempts=(attempt,))
+
+    assert before.requeue_at == until
+    assert "NodeLost" in after.status.attempts[0].failure
+    assert after.actions == (DeleteJob(job.key.name, job.key.uid),)
+    assert finished(after) == ("True", "CaseFailed")
+
+
+def test_a_pod_that_stays_terminating_on_a_lost_node_is_given_up() -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan, job_uid="x")
+    pod = running(attempt, deleted=NOW)
+    decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=NOW + END_GRACE, attempts=(attempt,))
+
+    assert decision.status.attempts[0].number == 2
+
+
+# -- deadlines ----------------------------------------------------------------------------------------------------
+
+
+def test_a_case_that_finds_no_node_in_time_ends_the_run_with_the_reason() -> None:
+    plan = make_plan(sizes=(64, 128), runPolicy={"startDeadlineSeconds": 3600})
+    attempt = make_attempt(plan, job_uid="x")
+    pod = make_pod(attempt, waiting="Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.")
+    observed = observe([make_job(plan, attempt)], [pod])
+    before = next_for(plan, observed, attempts=(attempt,))
+    after = next_for(plan, observed, at=LATER, attempts=(attempt,))
+
+    assert before.requeue_at == LATER
+    assert finished(before) == ("False", "Queued")
+    assert "asks for 1 cpu" in message(before, "Finished")
+    assert finished(after) == ("True", "StartDeadlineExceeded")
+    assert "Insufficient cpu" in message(after)
+    assert [type(action) for action in after.actions] == [DeleteJob]
+
+
+def test_a_job_that_waits_in_a_queue_has_no_deadline() -> None:
+    plan = make_plan(runPolicy={"startDeadlineSeconds": 1})
+    attempt = make_attempt(plan, job_uid="x")
+    job = make_job(plan, attempt, suspended=True, started=None)
+    decision = next_for(plan, observe([job]), at=LATER, attempts=(attempt,))
+
+    assert decision.requeue_at is None
+    assert finished(decision) == ("False", "Queued")
+    assert "waits in its queue" in message(decision, "Finished")
+
+
+def test_only_active_time_counts_against_the_runs_deadline() -> None:
+    plan = make_plan(sizes=(64, 128), runPolicy={"activeDeadlineSeconds": 100})
+    attempt = make_attempt(plan, job_uid="x")
+    job = make_job(plan, attempt)
+    began = next_for(plan, observe([job], [running(attempt)]), attempts=(attempt,))
+    assert began.requeue_at == NOW + timedelta(seconds=100)
+
+    waiting = observe([job], [make_pod(attempt)])
+    paused = decide(plan, began.status, waiting, NOW + timedelta(seconds=60), 1)
+    assert (paused.status.active_since, paused.status.active_seconds) == (None, 60)
+
+    resumed = observe([job], [running(attempt, since=LATER)])
+    again = decide(plan, paused.status, resumed, LATER, 1)
+    assert again.requeue_at == LATER + timedelta(seconds=40)
+
+    over = decide(plan, again.status, resumed, LATER + timedelta(seconds=40), 1)
+    assert finished(over) == ("True", "ActiveDeadlineExceeded")
+    assert over.actions == (DeleteJob(job.key.name, job.key.uid),)
+
+
+def test_a_deadline_that_passes_while_the_last_pod_is_collected_still_holds_afterwards() -> None:
+    plan = make_plan(sizes=(64, 128), runPolicy={"activeDeadlineSeconds": 100})
+    attempt = make_attempt(plan, job_uid="x")
+    observed = observe([make_job(plan, attempt, ended=True)], [ended(attempt)])
+    spent = {"active_seconds": 100, "attempts": (attempt,)}
+    decision = next_for(plan, observed, **spent)
+
+    assert [type(action) for action in decision.actions] == [Collect]
+    done = next_for(plan, observe(results=[make_summary(plan)]), **spent)
+    assert finished(done) == ("True", "ActiveDeadlineExceeded")
+
+
+def test_without_a_deadline_one_is_derived_from_what_the_cases_may_take() -> None:
+    plan = make_plan(sizes=(1, 2, 3), runPolicy={"parallelism": 2, "infrastructureRetries": 1})
+    attempts = tuple(make_attempt(plan, index, job_uid="x") for index in range(2))
+    late = NOW + 4 * timedelta(seconds=pod_deadline_seconds(60)) + timedelta(minutes=10)
+    pods = [running(attempt, since=late) for attempt in attempts]
+    observed = observe([make_job(plan, attempt) for attempt in attempts], pods)
+    status = {"attempts": attempts, "active_since": NOW.isoformat()}
+
+    assert finished(next_for(plan, observed, at=late - timedelta(seconds=1), **status)) == ("False", "Running")
+    assert finished(next_for(plan, observed, at=late, **status)) == ("True", "ActiveDeadlineExceeded")
+
+
+# -- suspending and cancelling ------------------------------------------------------------------------------------
+
+
+def test_suspending_discards_the_case_in_flight_and_says_so() -> None:
+    plan = make_plan(runPolicy={"suspend": True})
+    attempt = make_attempt(plan, job_uid="x")
+    job = make_job(plan, attempt)
+    decision = next_for(plan, observe([job], [running(attempt)]), attempts=(attempt,))
+
+    assert finished(decision) == ("False", "Suspended")
+    assert "discarded" in decision.status.attempts[0].failure
+    assert decision.actions == (DeleteJob(job.key.name, job.key.uid),)
+
+
+def test_a_resumed_case_is_a_new_attempt_that_counts_as_no_retry() -> None:
+    plan = make_plan()
+    aside = make_attempt(plan, job="", failure="Suspended: discarded")
+    (attempt,) = next_for(plan, attempts=(aside,)).status.attempts
+
+    assert (attempt.number, attempt.retries) == (2, 0)
+
+
+def test_a_pod_that_ended_before_the_suspension_is_collected_all_the_same() -> None:
+    plan = make_plan(runPolicy={"suspend": True})
+    attempt = make_attempt(plan, job_uid="x")
+    observed = observe([make_job(plan, attempt, ended=True)], [ended(attempt)])
+
+    assert [type(action) for action in next_for(plan, observed, attempts=(attempt,)).actions] == [Collect]
+
+
+def test_a_suspended_run_starts_nothing_and_waits_for_nothing() -> None:
+    decision = next_for(make_plan(runPolicy={"suspend": True}))
+
+    assert decision.actions == ()
+    assert decision.requeue_at is None
+
+
+def test_a_cancelled_run_finishes_at_once_and_discards_what_is_in_flight() -> None:
+    plan = make_plan(sizes=(64, 128, 256), runPolicy={"cancel": True, "parallelism": 2})
+    attempts = (make_attempt(plan, 0), make_attempt(plan, 1, job_uid="x"))
+    job = make_job(plan, attempts[1])
+    observed = observe([job], [running(attempts[1])], [make_summary(plan, 0)])
+    decision = next_for(plan, observed, attempts=attempts)
+
+    assert finished(decision) == ("True", "Cancelled")
+    assert decision.status.cases.model_dump() == {"total": 3, "active": 0, "succeeded": 1, "failed": 1}
+    assert decision.actions == (DeleteJob(job.key.name, job.key.uid),)
+
+
+def test_cancelling_a_run_that_has_every_result_leaves_it_succeeded() -> None:
+    plan = make_plan(runPolicy={"cancel": True})
+    decision = next_for(plan, observe(results=[make_summary(plan)]), attempts=(make_attempt(plan),))
+
+    assert succeeded(decision) == ("True", "Succeeded")
+
+
+# -- strays ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_that_no_attempt_names_is_deleted_while_it_goes_and_kept_for_its_log_once_it_ended() -> None:
+    plan = make_plan()
+    now_wanted = make_attempt(plan, number=2, retries=1)
+    stray = make_job(plan, make_attempt(plan, number=1))
+    going = next_for(plan, observe([stray, make_job(plan, now_wanted)]), attempts=(now_wanted,))
+    over = next_for(plan, observe([replace(stray, ended=True), make_job(plan, now_wanted)]), attempts=(now_wanted,))
+
+    assert going.actions == (DeleteJob(stray.key.name, stray.key.uid),)
+    assert over.actions == ()
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_run_stays_as_it_is() -> None:
+    plan = make_plan()
+    done = next_for(plan, observe(results=[make_summary(plan)]), attempts=(make_attempt(plan),))
+    later = decide(plan, done.status, observe(), LATER, 1)
+
+    assert later.status == done.status
+    assert later.actions == ()
+
+
+def test_a_finished_run_is_deleted_when_its_time_to_live_is_over() -> None:
+    plan = make_plan(runPolicy={"ttlSecondsAfterFinished": 3600})
+    done = next_for(plan, observe(results=[make_summary(plan)]), attempts=(make_attempt(plan),))
+
+    assert decide(plan, done.status, observe(), NOW, 1).requeue_at == LATER
+    assert decide(plan, done.status, observe(), LATER, 1).actions == (DeleteRun(),)

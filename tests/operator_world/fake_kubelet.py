@@ -1,0 +1,129 @@
+"""A node without a kubelet: pods are bound to it and end as the test says, and their logs are served as a kubelet does.
+
+The API server fetches a log from the node's address, so what the operator reads has come all the way.
+"""
+
+import datetime
+import http.server
+import ssl
+import threading
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from accelbench.api import labels
+from accelbench.api.case import Case
+from cluster.cluster import Cluster
+from kubernetes import client
+
+NODE = "accelbench-fake"
+
+
+class FakeKubelet:
+    """One node. Use as a context manager."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        self.logs: dict[str, str] = {}
+        """By pod."""
+        self._api = client.CoreV1Api(cluster.client())
+        kubelet = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                # /containerLogs/NAMESPACE/POD/CONTAINER?...
+                pod = self.path.split("?")[0].split("/")[3]
+                content = kubelet.logs.get(pod)
+                self.send_response(200 if content is not None else 404)
+                self.end_headers()
+                self.wfile.write((content or "no such container").encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(_certificate(directory))
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+
+    def __enter__(self) -> "FakeKubelet":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        node = {"metadata": {"name": NODE}}
+        status = {
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.server_address[1]}},
+        }
+        self._api.create_node(node)
+        self._api.patch_node_status(NODE, {"status": status})
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._api.delete_node(NODE)
+        self._api.api_client.close()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def pods(self, namespace: str) -> list[Any]:
+        """The runner pods of a namespace."""
+        return self._api.list_namespaced_pod(namespace, label_selector=labels.RUN_UID).items
+
+    def case_of(self, pod: Any) -> Case:
+        """The case document that the pod carries."""
+        return Case.model_validate_json(pod.metadata.annotations[labels.CASE_ANNOTATION])
+
+    def start(self, pod: Any) -> None:
+        """Bind the pod to the node, and have its container run."""
+        namespace, name = pod.metadata.namespace, pod.metadata.name
+        if not pod.spec.node_name:
+            target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+            binding = {"metadata": {"name": name}, "target": target}
+            self._api.create_namespaced_binding(namespace, binding, _preload_content=False)
+            pod.spec.node_name = NODE
+        self._report(pod, "Running", {"running": {"startedAt": _now()}})
+
+    def end(self, pod: Any, *, log: str | None, message: str, exit_code: int = 0, reason: str = "Completed") -> None:
+        """Have the container end."""
+        if log is not None:
+            self.logs[pod.metadata.name] = log
+        state = {"exitCode": exit_code, "reason": reason, "message": message, "startedAt": _now(), "finishedAt": _now()}
+        self._report(pod, "Failed" if exit_code else "Succeeded", {"terminated": state})
+
+    def _report(self, pod: Any, phase: str, state: dict[str, Any]) -> None:
+        container = {
+            "name": "runner",
+            "image": "runner",
+            "imageID": "",
+            "ready": False,
+            "restartCount": 0,
+            "state": state,
+        }
+        status = {"phase": phase, "startTime": _now(), "containerStatuses": [container]}
+        self._api.patch_namespaced_pod_status(pod.metadata.name, pod.metadata.namespace, {"status": status})
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _certificate(directory: Path) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NODE)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    path = directory / "kubelet.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    return path

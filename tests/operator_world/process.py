@@ -1,0 +1,88 @@
+"""The operator as it runs: a process of its own, with a service account that may do what `rbac` says and no more."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from accelbench_operator.rbac import RULES
+from cluster.cluster import Cluster
+from cluster.ports import free_port
+
+ACCOUNT = "accelbench-operator"
+
+
+class OperatorProcess:
+    """Starts, kills and starts again one operator that serves the cluster's namespace."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        self._cluster = cluster
+        self._log = directory / "operator.log"
+        self._kubeconfig = directory / "operator.kubeconfig"
+        self.metrics_port, self.health_port = free_port(), free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._grant()
+
+    def start(self) -> None:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._log.parent),
+            "KUBECONFIG": str(self._kubeconfig),
+            "ACCELBENCH_RUNNER_IMAGE": "accelbench-runner:test",
+            "ACCELBENCH_NAMESPACES": self._cluster.namespace,
+            "ACCELBENCH_METRICS_PORT": str(self.metrics_port),
+            "ACCELBENCH_HEALTH_PORT": str(self.health_port),
+        }
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "accelbench_operator"], env=environment, stdout=log, stderr=log
+            )
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End it as a node that loses power does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def terminate(self, seconds: float = 30) -> int:
+        """Ask it to end, as a kubelet does; returns the exit code."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(seconds)
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def _grant(self) -> None:
+        role = f"{ACCOUNT}-{self._cluster.namespace}"
+        subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self._cluster.namespace}
+        group = "rbac.authorization.k8s.io"
+        self._cluster.apply(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}},
+            {
+                "apiVersion": f"{group}/v1",
+                "kind": "Role",
+                "metadata": {"name": role},
+                "rules": [rule.to_manifest() for rule in RULES],
+            },
+            {
+                "apiVersion": f"{group}/v1",
+                "kind": "RoleBinding",
+                "metadata": {"name": role},
+                "roleRef": {"apiGroup": group, "kind": "Role", "name": role},
+                "subjects": [subject],
+            },
+        )
+        token = self._cluster.kubectl("create", "token", ACCOUNT, "--duration=1h").stdout.strip()
+        config = json.loads(self._cluster.kubectl("config", "view", "--raw", "--minify", "--output=json").stdout)
+        config["users"][0]["user"] = {"token": token}
+        self._kubeconfig.touch(mode=0o600)
+        self._kubeconfig.write_text(json.dumps(config))
