@@ -40,7 +40,7 @@ def _explain_pod(pod: ObservedPod, profile: Profile) -> str:
 
 
 def _scheduling_remedy(message: str, profile: Profile) -> str:
-    lacking = re.findall(r"Insufficient ([a-z0-9./-]+)", message)
+    lacking = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", message)
     if profile.resource and profile.resource in lacking:
         return (
             f"Profile {profile.name} asks for {profile.resource}: all of it is in use, or no node offers it; "

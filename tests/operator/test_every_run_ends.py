@@ -1,4 +1,4 @@
-"""Nothing hangs, nothing runs twice, nothing is lost: the operator's own code against a cluster in which all goes wrong."""
+"""Nothing hangs, nothing runs twice, nothing is lost: the operator's own code in a cluster where all goes wrong."""
 
 import asyncio
 from collections import Counter

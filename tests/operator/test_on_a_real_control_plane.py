@@ -178,7 +178,9 @@ def test_an_operator_killed_at_any_moment_leaves_one_job_and_one_result_for_each
             operator.start()
         if moment == "stored":
             case = kubelet.case_of(pod).name
-            wait_until(lambda case=case: cluster.get("bmres", f"--selector={labels.CASE}={case}")["items"], what="a result")
+            wait_until(
+                lambda case=case: cluster.get("bmres", f"--selector={labels.CASE}={case}")["items"], what="a result"
+            )
             restart()
     wait_for(cluster, operator, "Finished", "Succeeded")
 

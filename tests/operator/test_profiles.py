@@ -29,7 +29,7 @@ def test_an_administrator_adds_profiles_and_replaces_presets(tmp_path: Path) -> 
 
 
 def test_an_unknown_profile_is_told_the_nearest_one() -> None:
-    with pytest.raises(UnknownProfileError, match='unknown profile "nvidea"; did you mean nvidia?'):
+    with pytest.raises(UnknownProfileError, match='unknown profile "nvidea"; did you mean nvidia'):
         Profiles().get("nvidea")
 
 

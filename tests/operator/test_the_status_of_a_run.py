@@ -49,7 +49,11 @@ def test_the_table_shows_each_comparison_with_its_interval() -> None:
     (row,) = status_with(make_summary(make_plan())).comparisons
 
     assert (row.variant, row.verdict, row.speedup, row.interval, row.rounds) == (
-        "jax/jit", "faster", "2.00x", "1.90 to 2.10", 5
+        "jax/jit",
+        "faster",
+        "2.00x",
+        "1.90 to 2.10",
+        5,
     )
 
 

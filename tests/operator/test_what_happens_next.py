@@ -11,16 +11,24 @@ from accelbench_operator.attempts import END_GRACE, Observed
 from accelbench_operator.decide import Collect, CreateJob, Decision, DeleteJob, DeleteRun, decide
 from accelbench_operator.failure import Loss
 from accelbench_operator.job import pod_deadline_seconds
-from operator_world.builders import NOW, ended, make_attempt, make_job, make_plan, make_pod, make_summary, observe, running
+from operator_world.builders import (
+    NOW,
+    ended,
+    make_attempt,
+    make_job,
+    make_plan,
+    make_pod,
+    make_summary,
+    observe,
+    running,
+)
 
 LATER = NOW + timedelta(hours=1)
 INFRASTRUCTURE = Loss("NodeLost", "gone", infrastructure=True)
 FINAL = Loss("InvalidCase", "no such thing", infrastructure=False)
 
 
-def next_for(
-    plan: Plan | Refused, observed: Observed | None = None, *, at: Any = NOW, **status: Any
-) -> Decision:
+def next_for(plan: Plan | Refused, observed: Observed | None = None, *, at: Any = NOW, **status: Any) -> Decision:
     return decide(plan, BenchmarkRunStatus(**status), observed or observe(), at, 1)
 
 

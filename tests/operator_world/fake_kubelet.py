@@ -3,21 +3,21 @@
 The API server fetches a log from the node's address, so what the operator reads has come all the way.
 """
 
-import datetime
+import datetime as dt
 import http.server
 import ssl
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from kubernetes import client
 
 from accelbench.api import labels
 from accelbench.api.case import Case
 from cluster.cluster import Cluster
-from kubernetes import client
 
 NODE = "accelbench-fake"
 
@@ -48,7 +48,7 @@ class FakeKubelet:
         context.load_cert_chain(_certificate(directory))
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
-    def __enter__(self) -> "FakeKubelet":
+    def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         node = {"metadata": {"name": NODE}}
         status = {
@@ -104,21 +104,21 @@ class FakeKubelet:
 
 
 def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _certificate(directory: Path) -> Path:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NODE)])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=1))
         .sign(key, hashes.SHA256())
     )
     path = directory / "kubelet.pem"

@@ -3,6 +3,8 @@
 The operator's own code runs against it: only the requests of `Cluster` are played, with their preconditions.
 """
 
+# ruff: noqa: ARG002 - a method has the parameters of the request that it plays
+
 import copy
 import itertools
 from collections.abc import Callable
@@ -55,13 +57,13 @@ class SimulatedCluster:
         self._fault = fault
         self._versions = itertools.count(2)
 
-    # -- the requests --------------------------------------------------------------------------------------------
-
     async def get_run(self, namespace: str, name: str) -> Any:
+        """See `Cluster`."""
         self._may_fail()
         return copy.deepcopy(self.run)
 
     async def put_run_status(self, run: Any) -> None:
+        """See `Cluster`."""
         self._may_fail()
         if self.run is None or run["metadata"]["resourceVersion"] != self.run["metadata"]["resourceVersion"]:
             raise ConflictError(409, "the object has been modified")
@@ -70,15 +72,18 @@ class SimulatedCluster:
         self._may_fail()
 
     async def delete_run(self, namespace: str, name: str, uid: str) -> None:
+        """See `Cluster`."""
         self._may_fail()
         self.run = None
         self._may_fail()
 
     async def get_job(self, namespace: str, name: str) -> Any:
+        """See `Cluster`."""
         self._may_fail()
         return copy.deepcopy(self.jobs.get(name))
 
     async def create_job(self, job: Any) -> Any:
+        """See `Cluster`."""
         self._may_fail()
         name = job["metadata"]["name"]
         if name in self.jobs:
@@ -92,16 +97,19 @@ class SimulatedCluster:
         return copy.deepcopy(stored)
 
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
+        """See `Cluster`."""
         self._may_fail()
         if name in self.jobs and self.jobs[name]["metadata"]["uid"] == uid:
             self.delete(name)
         self._may_fail()
 
     async def get_result(self, namespace: str, name: str) -> Any:
+        """See `Cluster`."""
         self._may_fail()
         return copy.deepcopy(self.results.get(name))
 
     async def create_result(self, result: Any) -> Any:
+        """See `Cluster`."""
         self._may_fail()
         name = result["metadata"]["name"]
         if name in self.results:
@@ -112,10 +120,12 @@ class SimulatedCluster:
         return copy.deepcopy(result)
 
     async def read_log(self, namespace: str, pod: str) -> str | None:
+        """See `Cluster`."""
         self._may_fail()
         return self.logs.get(pod)
 
     async def create_event(self, event: Any) -> None:
+        """See `Cluster`."""
         self._may_fail()
         if event["metadata"]["name"] in self.events:
             raise ConflictError(409, "already exists")
@@ -129,8 +139,6 @@ class SimulatedCluster:
                 raise UnreachableError(0, "no answer")
             case "refuse":
                 raise ApiError(500, "etcdserver: leader changed")
-
-    # -- what happens beside the operator ---------------------------------------------------------------------------
 
     def list_into(self, store: Store) -> None:
         """What a fresh list brings."""
@@ -155,7 +163,7 @@ class SimulatedCluster:
                 self.pods[name] = self._pod(name, job)
 
     def end(self, name: str, how: str) -> None:
-        """The pod of that Job ends, and the Job with it."""
+        """The pod of that Job ends, one of `ENDINGS`, and the Job with it."""
         pod, job = self.pods.get(name), self.jobs.get(name)
         if pod is None or pod["status"]["phase"] != "Running":
             return
@@ -164,34 +172,16 @@ class SimulatedCluster:
             self._fail(job, "PodFailurePolicy")
             return
         case = Case.model_validate_json(pod["metadata"]["annotations"][labels.CASE_ANNOTATION])
-        failure = Failure(reason="Raised", message="oh", round=1) if how == "variant-failed" else None
-        result = make_result(case, failure=failure)
-        checkpoint = make_result(case, complete=False)
-        exit_code, reason, message = 0, "Completed", make_headline(result)
-        log = make_log(result, checkpoint)
-        if how == "log-lost":
-            log = ""
-        elif how == "log-cut":
-            log = log[: len(log) // 2]
-        elif how == "out-of-memory":
-            exit_code, reason = 137, "OOMKilled"
-            message = make_headline(result, state="running", running="jax/jit", digest=None)
-            log = "\n".join(line for line in log.splitlines() if " result " not in line)
-        elif how == "evicted":
-            exit_code, reason, message, log = 143, "Error", "", ""
+        exit_code, reason, message, log = _ending(case, how)
+        if log:
+            self.logs[f"{name}-pod"] = log
+        if how == "evicted":
             pod["status"]["conditions"] = [
                 {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "drained"}
             ]
-        elif how == "crashed":
-            exit_code, reason, message, log = 3, "Error", "", ""
-        elif how == "refused":
-            exit_code, reason, log = 2, "Error", ""
-            message = make_headline(result, state="failed", digest=None, message="no such thing")
-        if log:
-            self.logs[f"{name}-pod"] = log
-        pod["status"] |= {"phase": "Succeeded" if exit_code == 0 else "Failed"}
-        state = {"exitCode": exit_code, "reason": reason, "message": message, "startedAt": timestamp(self.now)}
-        state["finishedAt"] = timestamp(self.now)
+        state = {"exitCode": exit_code, "reason": reason, "message": message}
+        state |= {"startedAt": timestamp(self.now), "finishedAt": timestamp(self.now)}
+        pod["status"]["phase"] = "Failed" if exit_code else "Succeeded"
         pod["status"]["containerStatuses"] = [{"name": "runner", "state": {"terminated": state}}]
         if exit_code:
             self._fail(job, "BackoffLimitExceeded")
@@ -240,3 +230,26 @@ class SimulatedCluster:
 
     def _touch(self) -> None:
         self.run["metadata"]["resourceVersion"] = str(next(self._versions))
+
+
+def _ending(case: Case, how: str) -> tuple[int, str, str, str]:
+    """Exit code, reason, termination message and log."""
+    failure = Failure(reason="Raised", message="oh", round=1) if how == "variant-failed" else None
+    result = make_result(case, failure=failure)
+    log = make_log(result, make_result(case, complete=False))
+    without_result = "\n".join(line for line in log.splitlines() if " result " not in line)
+    headline = make_headline(result)
+    endings = {
+        "log-lost": (0, "Completed", headline, ""),
+        "log-cut": (0, "Completed", headline, log[: len(log) // 2]),
+        "out-of-memory": (
+            137,
+            "OOMKilled",
+            make_headline(result, state="running", running="jax/jit", digest=None),
+            without_result,
+        ),
+        "evicted": (143, "Error", "", ""),
+        "crashed": (3, "Error", "", ""),
+        "refused": (2, "Error", make_headline(result, state="failed", digest=None, message="no such thing"), ""),
+    }
+    return endings.get(how, (0, "Completed", headline, log))

@@ -1,0 +1,70 @@
+from typing import Any
+
+import pytest
+
+from accelbench.api.profiles import Profiles, parse_profiles
+from accelbench_operator.accept import Plan, Refused, accept
+from accelbench_operator.settings import Settings, SettingsError, read_settings
+from operator_world.builders import run_manifest
+
+
+def test_an_accepted_run_is_planned_for_the_profiles_platform() -> None:
+    profiles = Profiles(parse_profiles("v5e: {platform: tpu, resource: google.com/tpu}", "x"))
+    plan = accept(run_manifest(sizes=(1, 2), accelerator={"profile": "v5e"}), profiles)
+
+    assert isinstance(plan, Plan)
+    assert [case.accelerator.platform for case in plan.cases] == ["tpu", "tpu"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"workload": {"name": "matmul-chian"}}, "did you mean matmul-chain?"),
+        ({"variants": [{"use": "jax/jti"}, {"use": "pytorch/eager"}]}, "did you mean jit?"),
+        (
+            {"accelerator": {"profile": "nvidai"}},
+            'spec.accelerator.profile: unknown profile "nvidai"; did you mean nvidia?',
+        ),
+        ({"variants": []}, "spec.variants"),
+        ({"measurement": {"rounds": {"min": "many"}}}, "spec.measurement.rounds.min"),
+        (
+            {
+                "sweep": [
+                    {"name": "size", "values": list(range(1, 18))},
+                    {"name": "length", "values": list(range(1, 18))},
+                ]
+            },
+            "256",
+        ),
+    ],
+)
+def test_a_run_that_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any], message: str) -> None:
+    refused = accept(run_manifest(**spec), Profiles())
+
+    assert isinstance(refused, Refused)
+    assert message in refused.message
+
+
+def test_a_status_that_cannot_be_read_is_no_reason_to_refuse_the_spec() -> None:
+    assert isinstance(accept(run_manifest() | {"status": {"conditions": 7}}, Profiles()), Plan)
+
+
+def test_settings_come_from_the_environment() -> None:
+    settings = read_settings({"ACCELBENCH_RUNNER_IMAGE": "runner:1", "ACCELBENCH_NAMESPACES": "a, b,"})
+
+    assert isinstance(settings, Settings)
+    assert (settings.runner_image, settings.namespaces) == ("runner:1", ("a", "b"))
+    assert (settings.metrics_port, settings.health_port) == (9090, 8080)
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({}, "ACCELBENCH_RUNNER_IMAGE is not set"),
+        ({"ACCELBENCH_RUNNER_IMAGE": "r", "ACCELBENCH_METRICS_PORT": "http"}, 'ACCELBENCH_METRICS_PORT="http"'),
+        ({"ACCELBENCH_RUNNER_IMAGE": "r", "ACCELBENCH_HEALTH_PORT": "0"}, 'ACCELBENCH_HEALTH_PORT="0"'),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        read_settings(environment)

@@ -1,0 +1,27 @@
+from accelbench_operator.rbac import RULES
+
+# Whoever adds a line here lets the operator do more in every cluster that it is installed in.
+ALLOWED = """
+accelbench.dev/benchmarkresults: create get list watch
+accelbench.dev/benchmarkruns: delete get list watch
+accelbench.dev/benchmarkruns/finalizers: update
+accelbench.dev/benchmarkruns/status: update
+batch/jobs: create delete get list watch
+core/events: create
+core/pods: list watch
+core/pods/log: get
+"""
+
+
+def test_the_operator_may_do_this_and_nothing_else() -> None:
+    verbs: dict[str, set[str]] = {}
+    for rule in RULES:
+        verbs.setdefault(f"{rule.group or 'core'}/{rule.resource}", set()).update(rule.verbs)
+
+    assert [f"{name}: {' '.join(sorted(may))}" for name, may in sorted(verbs.items())] == ALLOWED.strip().splitlines()
+
+
+def test_no_rule_is_a_wildcard_and_each_says_who_needs_it() -> None:
+    for rule in RULES:
+        assert "*" not in {rule.group, rule.resource, *rule.verbs}
+        assert rule.reason

@@ -1,0 +1,152 @@
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from accelbench_operator.queue import KeyedQueue
+
+
+@contextlib.asynccontextmanager
+async def working(queue: KeyedQueue[str], workers: int = 4) -> AsyncIterator[None]:
+    task = asyncio.create_task(queue.run(workers))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def new_queue(work: Callable[[str], Awaitable[float | None]]) -> KeyedQueue[str]:
+    return KeyedQueue(work, asyncio.get_running_loop().time)
+
+
+async def test_a_key_added_many_times_is_worked_on_once() -> None:
+    seen: Counter[str] = Counter()
+    done = asyncio.Event()
+
+    async def work(key: str) -> None:
+        seen[key] += 1
+        if key == "last":
+            done.set()
+
+    queue = new_queue(work)
+    for _ in range(100):
+        queue.add("a")
+    queue.add("last")
+    async with working(queue, workers=1):
+        await done.wait()
+
+    assert seen == {"a": 1, "last": 1}
+
+
+async def test_a_key_is_never_worked_on_twice_at_once_and_again_if_it_came_back_meanwhile() -> None:
+    at_work, most, times = 0, 0, 0
+    again = asyncio.Event()
+
+    async def work(key: str) -> None:
+        nonlocal at_work, most, times
+        at_work, times = at_work + 1, times + 1
+        most = max(most, at_work)
+        if times == 1:
+            queue.add(key)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        at_work -= 1
+        if times == 2:
+            again.set()
+
+    queue = new_queue(work)
+    queue.add("a")
+    async with working(queue):
+        await again.wait()
+
+    assert most == 1
+
+
+async def test_different_keys_are_worked_on_side_by_side() -> None:
+    both = asyncio.Barrier(3)
+
+    async def work(key: str) -> None:
+        await both.wait()
+
+    queue = new_queue(work)
+    queue.add("a")
+    queue.add("b")
+    async with working(queue), asyncio.timeout(5):
+        await both.wait()
+
+    assert both.n_waiting == 0
+
+
+async def test_a_key_comes_back_when_its_worker_wanted_it_to() -> None:
+    times: list[float] = []
+    done = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def work(key: str) -> float | None:
+        times.append(loop.time())
+        if len(times) == 2:
+            done.set()
+            return None
+        return 0.05
+
+    queue = new_queue(work)
+    queue.add("a")
+    async with working(queue):
+        await done.wait()
+
+    assert times[1] - times[0] >= 0.05
+
+
+async def test_an_earlier_time_wins_over_a_later_one() -> None:
+    worked = asyncio.Event()
+
+    async def work(key: str) -> None:
+        worked.set()
+
+    queue = new_queue(work)
+    queue.add("a", after=3600)
+    queue.add("a", after=0)
+    queue.add("a", after=3600)
+    async with working(queue), asyncio.timeout(5):
+        await worked.wait()
+
+    assert queue.depth == 0
+
+
+async def test_work_that_raises_comes_back_after_a_delay_and_does_not_hold_up_other_keys() -> None:
+    fine = asyncio.Event()
+
+    async def work(key: str) -> None:
+        if key == "bad":
+            raise ValueError("no")
+        fine.set()
+
+    queue = new_queue(work)
+    queue.add("bad")
+    queue.add("good", after=0.01)
+    async with working(queue, workers=1), asyncio.timeout(5):
+        await fine.wait()
+
+    assert queue.failed_total == 1
+    assert queue.depth == 0
+
+
+async def test_the_age_of_the_oldest_key_counts_waiting_and_working_and_not_what_is_due_later() -> None:
+    now = 100.0
+
+    async def work(key: str) -> None:
+        await asyncio.Event().wait()
+
+    queue = KeyedQueue(work, lambda: now)
+    queue.add("later", after=50)
+    assert queue.oldest_seconds == 0
+    queue.add("a")
+    now = 107.0
+    assert (queue.oldest_seconds, queue.depth) == (7, 1)
+    async with working(queue, workers=1):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        now = 110.0
+        assert (queue.oldest_seconds, queue.depth) == (10, 0)

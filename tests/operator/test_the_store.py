@@ -1,0 +1,184 @@
+"""What the operator knows: a list replaces it, a watch changes it, its own writes outlast a stale list."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+from accelbench_operator.kubernetes_api import ApiError, ExpiredError
+from accelbench_operator.observed import observe_job
+from accelbench_operator.reflector import Reflector
+from accelbench_operator.store import Store
+from operator_world.builders import NAMESPACE, UID, make_attempt, make_job, make_plan, make_pod, make_summary
+
+PLAN = make_plan(sizes=(1, 2))
+FIRST, SECOND = (make_job(PLAN, make_attempt(PLAN, index)) for index in range(2))
+
+
+def new_store() -> tuple[Store, list[str]]:
+    changed: list[str] = []
+    return Store(changed.append), changed
+
+
+def jobs_in(store: Store) -> set[str]:
+    return set(store.observed(UID, {}).jobs)
+
+
+def test_a_list_replaces_what_is_held_and_tells_of_what_went() -> None:
+    store, changed = new_store()
+    store.replace("Job", None, [FIRST, SECOND], store.now)
+    changed.clear()
+    store.replace("Job", None, [SECOND], store.now)
+
+    assert jobs_in(store) == {SECOND.key.name}
+    assert changed == [UID]
+
+
+def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
+    store, _ = new_store()
+    elsewhere = replace(SECOND, key=replace(SECOND.key, namespace="other"))
+    store.put("Job", FIRST)
+    store.put("Job", elsewhere)
+    store.replace("Job", "other", [], store.now)
+
+    assert jobs_in(store) == {FIRST.key.name}
+
+
+def test_what_was_written_while_a_list_was_under_way_is_kept() -> None:
+    store, _ = new_store()
+    since = store.now
+    store.put("Job", FIRST, own=True)
+    store.replace("Job", None, [], since)
+    assert jobs_in(store) == {FIRST.key.name}
+
+    store.replace("Job", None, [], store.now)
+    assert jobs_in(store) == set()
+
+
+def test_the_same_again_tells_no_one() -> None:
+    store, changed = new_store()
+    store.put("Job", FIRST)
+    store.put("Job", FIRST)
+
+    assert changed == [UID]
+
+
+def test_the_newest_pod_of_a_job_counts() -> None:
+    store, _ = new_store()
+    attempt = make_attempt(PLAN)
+    old, new = make_pod(attempt), make_pod(attempt)
+    new = replace(new, key=replace(new.key, name="newer"), created=old.created.replace(hour=23))
+    store.put("Pod", new)
+    store.put("Pod", old)
+
+    assert store.observed(UID, {}).pods[attempt.job] == new
+
+
+def test_of_a_series_only_the_latest_result_is_exported() -> None:
+    store, _ = new_store()
+    old = make_summary(PLAN)
+    new = replace(old, name="newer", run_uid="another", finished_timestamp=old.finished_timestamp + 60)
+    store.put("BenchmarkResult", new)
+    store.put("BenchmarkResult", old)
+
+    assert store.results() == (new,)
+    assert store.counts() == {"Job": 0, "Pod": 0, "BenchmarkResult": 2}
+
+
+def manifest(name: str, version: str, owner: str = UID) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": name,
+            "resourceVersion": version,
+            "creationTimestamp": "2026-03-01T12:00:00Z",
+            "labels": {"accelbench.dev/run-uid": UID, "accelbench.dev/case": name},
+            "ownerReferences": [{"name": "chain", "uid": owner, "controller": True}],
+        },
+        "spec": {},
+    }
+
+
+class ScriptedApi:
+    """Answers lists and watches from a script, then waits for ever."""
+
+    # ruff: noqa: ARG002 - the parameters are those of KubernetesApi
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+        self.asked: list[tuple[str, str | None]] = []
+        self.exhausted = asyncio.Event()
+
+    async def get(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(("list", query.get("continue")))
+        answer = await self._next()
+        token, items = answer if isinstance(answer, tuple) else (None, answer)
+        return {"metadata": {"resourceVersion": "10", "continue": token}, "items": items}
+
+    async def watch(self, path: str, query: dict[str, Any], seconds: int) -> AsyncIterator[dict[str, Any]]:
+        self.asked.append(("watch", query["resourceVersion"]))
+        for event in await self._next():
+            yield event
+
+    async def _next(self) -> Any:
+        if not self._answers:
+            self.exhausted.set()
+            await asyncio.Event().wait()
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def reflect(*answers: Any) -> tuple[Store, ScriptedApi]:
+    store, _ = new_store()
+    api = ScriptedApi(*answers)
+    reflector = Reflector(api, store, "Job", "/jobs", observe_job)  # type: ignore[arg-type]
+    task = asyncio.create_task(reflector.run())
+    async with asyncio.timeout(10):
+        await api.exhausted.wait()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return store, api
+
+
+async def test_it_lists_in_pages_then_watches_from_there() -> None:
+    events = [
+        {"type": "ADDED", "object": manifest("c", "11")},
+        {"type": "DELETED", "object": manifest("a", "12")},
+        {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "20"}}},
+    ]
+    store, api = await reflect(("page-2", [manifest("a", "1")]), [manifest("b", "2")], events)
+
+    assert jobs_in(store) == {"b", "c"}
+    assert api.asked == [("list", None), ("list", "page-2"), ("watch", "10"), ("watch", "20")]
+
+
+async def test_an_expired_watch_is_a_new_list_that_replaces_everything() -> None:
+    store, api = await reflect([manifest("a", "1")], ExpiredError(410, "too old"), [manifest("b", "2")])
+
+    assert jobs_in(store) == {"b"}
+    assert [kind for kind, _ in api.asked] == ["list", "watch", "list", "watch"]
+
+
+async def test_an_unwilling_server_is_asked_again() -> None:
+    store, _ = await reflect(ApiError(500, "etcd"), [manifest("a", "1")])
+
+    assert jobs_in(store) == {"a"}
+
+
+async def test_a_job_that_only_has_our_labels_and_another_owner_is_none_of_ours() -> None:
+    store, _ = await reflect([manifest("forged", "1", owner="someone-else")])
+
+    assert jobs_in(store) == set()
+
+
+async def test_an_object_that_cannot_be_read_does_not_hide_the_others() -> None:
+    broken = manifest("broken", "1")
+    broken["metadata"]["creationTimestamp"] = "yesterday"
+    store, _ = await reflect([broken, manifest("a", "1")])
+
+    assert jobs_in(store) == {"a"}

@@ -1,0 +1,55 @@
+from typing import Any
+
+import pytest
+
+from accelbench.api.profiles import Profiles, parse_profiles
+from accelbench_operator.observed import observe_pod
+from accelbench_operator.pending import explain_pending
+from operator_world.builders import make_attempt, make_job, make_plan
+
+PLAN = make_plan()
+ATTEMPT = make_attempt(PLAN)
+JOB = make_job(PLAN, ATTEMPT)
+SELECTING = parse_profiles("a100: {platform: cuda, resource: nvidia.com/gpu, nodeSelector: {gpu: a100}}", "x")
+PROFILE = Profiles(SELECTING).get("a100")
+
+
+def pod(*conditions: dict[str, str], waiting: dict[str, str] | None = None) -> Any:
+    status: dict[str, Any] = {"phase": "Pending", "conditions": list(conditions)}
+    if waiting:
+        status["containerStatuses"] = [{"name": "runner", "state": {"waiting": waiting}}]
+    metadata = {"name": "p", "namespace": "team", "creationTimestamp": "2026-03-01T12:00:00Z"}
+    return observe_pod({"metadata": metadata, "status": status})
+
+
+def unschedulable(message: str) -> Any:
+    return pod({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message})
+
+
+@pytest.mark.parametrize(
+    ("waiting", "expected"),
+    [
+        (unschedulable("0/4 nodes are available: 4 Insufficient nvidia.com/gpu."), "install its device plugin"),
+        (unschedulable("0/4 nodes are available: 4 Insufficient memory."), "asks for 1 cpu and 4Gi"),
+        (unschedulable("0/4 nodes: 4 node(s) didn't match Pod's node affinity/selector."), "selects nodes by gpu=a100"),
+        (unschedulable("0/4 nodes: 4 node(s) had untolerated taint {x: }."), "add a toleration"),
+        (unschedulable("something new"), "No node takes the pod: something new. See kubectl describe pod."),
+        (pod(waiting={"reason": "ImagePullBackOff", "message": "not found"}), "The image cannot be pulled"),
+        (
+            pod(waiting={"reason": "CreateContainerConfigError", "message": 'secret "x" not found'}),
+            'secret "x" not found',
+        ),
+        (pod(waiting={"reason": "ContainerCreating"}), "a first pull takes minutes"),
+        (pod(), "a first pull takes minutes"),
+    ],
+)
+def test_each_reason_comes_with_what_to_do(waiting: Any, expected: str) -> None:
+    assert expected in explain_pending(JOB, waiting, PROFILE)
+
+
+def test_a_job_without_pod_points_to_quotas_and_webhooks() -> None:
+    assert "a quota or an admission webhook" in explain_pending(JOB, None, PROFILE)
+
+
+def test_a_case_without_job_is_about_to_get_one() -> None:
+    assert explain_pending(None, None, PROFILE) == "Its Job is being created."
