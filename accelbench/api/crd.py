@@ -130,7 +130,7 @@ KINDS = (
 def schema_of(kind: Kind) -> Schema:
     """The kind's structural OpenAPI v3 schema, as it stands in its CRD."""
     written = kind.model.model_json_schema(by_alias=True, mode="validation")
-    schema = _structural(written, written.get("$defs", {}), kind.name)
+    schema = structural(written, written.get("$defs", {}), kind.name)
     schema["properties"] |= {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
@@ -174,8 +174,8 @@ def crd(kind: Kind) -> dict[str, Any]:
     }
 
 
-def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: str) -> Schema:
-    """`node` with references inlined and nothing in it but what a structural schema has."""
+def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: str) -> Schema:
+    """`node` with references inlined and nothing but what a structural schema has; raises NotStructuralError."""
     node = _inlined(node, definitions)
     if "anyOf" in node:
         return _joined(node, definitions, where)
@@ -190,15 +190,15 @@ def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: 
         schema["description"] = " ".join(schema["description"].split())
     if isinstance(node.get("properties"), dict):
         schema["properties"] = {
-            name: _with_default(_structural(each, definitions, f"{where}.{name}"), each)
+            name: _with_default(structural(each, definitions, f"{where}.{name}"), each)
             for name, each in node["properties"].items()
         }
     elif isinstance(node.get("additionalProperties"), dict):
-        schema["additionalProperties"] = _structural(node["additionalProperties"], definitions, f"{where}[]")
+        schema["additionalProperties"] = structural(node["additionalProperties"], definitions, f"{where}[]")
     elif node.get("type") == "object":
         raise NotStructuralError(f"{where}: an object needs properties, or one type for its values")
     if "items" in node:
-        schema["items"] = _structural(node["items"], definitions, f"{where}[]")
+        schema["items"] = structural(node["items"], definitions, f"{where}[]")
         schema.setdefault("x-kubernetes-list-type", "atomic")
     return schema
 
@@ -219,7 +219,7 @@ def _joined(node: Schema, definitions: Mapping[str, Any], where: str) -> Schema:
     choices = [each for each in choices if each.get("type") != "null"]
     beside = {key: value for key, value in node.items() if key != "anyOf"}
     if len(choices) == 1:
-        return _structural({**choices[0], **beside}, definitions, where)
+        return structural({**choices[0], **beside}, definitions, where)
     if "anyOf" in choices[0] or {each.get("type") for each in choices} != {"integer", "string"}:
         raise NotStructuralError(f"{where}: of unions, a structural schema has int-or-string alone")
     both: Schema = {}

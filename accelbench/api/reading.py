@@ -1,9 +1,8 @@
 """YAML as kubectl reads it, with the line of every field.
 
-kubectl turns YAML 1.1 into JSON (sigs.k8s.io/yaml over go-yaml 2): numbers, booleans and times are resolved as there.
+kubectl turns YAML 1.1 into JSON (sigs.k8s.io/yaml over go-yaml 2): numbers and booleans are resolved as there.
 """
 
-import datetime as dt
 import json
 import re
 from collections.abc import Iterator
@@ -86,7 +85,7 @@ class _Loader(yaml.SafeLoader):
     """YAML as kubectl reads it: JSON's types; and a key given twice, which kubectl drops silently, is refused."""
 
     yaml_implicit_resolvers = {
-        first: [each for each in resolvers if not each[0].endswith((":int", ":float", ":bool"))]
+        first: [each for each in resolvers if not each[0].endswith((":int", ":float", ":bool", ":timestamp", ":value"))]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
@@ -98,12 +97,6 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.composer.ComposerError(None, None, f'"{key.value}" is given twice', key.start_mark)
             seen.add((key.tag, str(key.value)))
         return node
-
-    def construct_timestamp(self, node: yaml.ScalarNode) -> str:
-        moment = self.construct_yaml_timestamp(node)
-        if not isinstance(moment, dt.datetime):
-            return f"{moment}T00:00:00Z"
-        return moment.isoformat() + ("" if moment.tzinfo else "Z")
 
     def construct_integer(self, node: yaml.ScalarNode) -> int:
         return _integer(node.value)
@@ -127,7 +120,6 @@ for _tag, _pattern, _first in (
     ("float", r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_timestamp)
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_integer)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
 _Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}

@@ -207,7 +207,8 @@ class Condition(Document):
     ] = Field(description="Why, in one word for programs.")
     message: Annotated[str, Field(max_length=32768)] = Field(description="Why and what to do, for people.")
     last_transition_time: Timestamp = Field(description="When the status last changed.")
-    observed_generation: int = Field(default=0, ge=0, description="The metadata.generation that it is about.")
+    # Not 0: `kubectl wait` takes a condition that is older than the object for none.
+    observed_generation: int | None = Field(default=None, ge=0, description="The metadata.generation that it is about.")
 
 
 class CaseCounts(Document):

@@ -1,0 +1,62 @@
+"""Names and labels."""
+
+from api.bad.table import axis, bad, body, unmatched
+from api.manifests import ABSENT
+
+SUBDOMAIN = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+LABEL = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+VARIANT_PATTERN = "^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$"
+
+NAMES = (
+    bad("no name", {"metadata.name": ABSENT}, "metadata.name: Required value: name or generateName is required"),
+    bad("a name in capitals", {"metadata.name": "Matmul"}, f'metadata.name: Invalid value: "Matmul": {SUBDOMAIN}'),
+    bad("a name too long", {"metadata.name": "m" * 64}, "metadata.name: Too long: may not be more than 63 bytes"),
+    bad(
+        "a label with a space", {"metadata.labels": {"team": "a b"}}, f'metadata.labels: Invalid value: "a b": {LABEL}'
+    ),
+    bad(
+        "a workload in capitals",
+        {"spec.workload.name": "Xor"},
+        unmatched("spec.workload.name", "Xor", NAME_PATTERN),
+    ),
+    bad(
+        "an empty workload name",
+        {"spec.workload.name": ""},
+        body("spec.workload.name", '""', "should be at least 1 chars long"),
+    ),
+    bad(
+        "a workload name too long",
+        {"spec.workload.name": "m" * 64},
+        "spec.workload.name: Too long: may not be more than 63 bytes",
+    ),
+    bad("a series with a dot", {"spec.series": "a.b"}, unmatched("spec.series", "a.b", NAME_PATTERN)),
+    bad(
+        "a variant with a space",
+        {"spec.variants[1].use": "jax jit"},
+        unmatched("spec.variants[1].use", "jax jit", VARIANT_PATTERN),
+    ),
+    bad(
+        "a variant's name too long",
+        {"spec.variants[1].name": "v" * 64},
+        "spec.variants[1].name: Too long: may not be more than 63 bytes",
+    ),
+    bad(
+        "an axis in capitals",
+        {"spec.sweep": [axis("Size", 1)]},
+        unmatched("spec.sweep[0].name", "Size", r"^[a-z][a-z0-9_]*$"),
+    ),
+    bad(
+        "a profile with an underscore",
+        {"spec.accelerator.profile": "nvidia_h100"},
+        unmatched("spec.accelerator.profile", "nvidia_h100", NAME_PATTERN),
+    ),
+)

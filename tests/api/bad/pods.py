@@ -1,0 +1,69 @@
+"""What would break the isolation of the runner's pod."""
+
+from api.bad.table import bad, unmatched, unsupported
+from api.manifests import runner
+
+PODS = (
+    bad(
+        "the node's network",
+        {"spec.podTemplate": {"spec": {"hostNetwork": True}}},
+        'unknown field "spec.podTemplate.spec.hostNetwork"',
+    ),
+    bad(
+        "the node's processes",
+        {"spec.podTemplate": {"spec": {"hostPID": True}}},
+        'unknown field "spec.podTemplate.spec.hostPID"',
+    ),
+    bad(
+        "a privileged runner",
+        {"spec.podTemplate": runner(securityContext={"privileged": True})},
+        'unknown field "spec.podTemplate.spec.containers[0].securityContext"',
+    ),
+    bad(
+        "a container before the runner",
+        {"spec.podTemplate": {"spec": {"initContainers": []}}},
+        'unknown field "spec.podTemplate.spec.initContainers"',
+    ),
+    bad(
+        "a service account",
+        {"spec.podTemplate": {"spec": {"serviceAccountName": "a"}}},
+        'unknown field "spec.podTemplate.spec.serviceAccountName"',
+    ),
+    bad(
+        "another command",
+        {"spec.podTemplate": runner(command=["sh"])},
+        'unknown field "spec.podTemplate.spec.containers[0].command"',
+    ),
+    bad(
+        "a container beside the runner",
+        {"spec.podTemplate": {"spec": {"containers": [{"name": "runner"}, {"name": "sidecar"}]}}},
+        "spec.podTemplate.spec.containers: Too many: 2: must have at most 1 item",
+        unsupported("spec.podTemplate.spec.containers[1].name", "sidecar", "runner"),
+    ),
+    bad(
+        "a directory of the node",
+        {"spec.podTemplate": {"spec": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}}},
+        'unknown field "spec.podTemplate.spec.volumes[0].hostPath"',
+    ),
+    bad(
+        "a volume from nowhere",
+        {"spec.podTemplate": {"spec": {"volumes": [{"name": "data"}]}}},
+        "spec.podTemplate.spec.volumes[0]: Invalid value: "
+        "give exactly one of emptyDir, configMap, secret, persistentVolumeClaim",
+    ),
+    bad(
+        "the runner's own variables",
+        {"spec.podTemplate": runner(env=[{"name": "ACCELBENCH_WORK_DIRECTORY", "value": "/"}])},
+        'spec.podTemplate.spec.containers[0].env[0].name: Invalid value: "ACCELBENCH_WORK_DIRECTORY": '
+        "names that start with ACCELBENCH_ are the runner's own",
+    ),
+    bad(
+        "an amount that is none",
+        {"spec.podTemplate": runner(resources={"limits": {"memory": "16 GB"}})},
+        unmatched(
+            "spec.podTemplate.spec.containers[0].resources.limits.memory",
+            "16 GB",
+            r"^[0-9]+(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?$",
+        ),
+    ),
+)

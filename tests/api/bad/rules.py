@@ -1,0 +1,146 @@
+"""What only a rule can say."""
+
+from api.bad.table import axis, bad, below, body, expectation, rounds
+
+NAMES = '["pytorch/eager", "jax/jit"]'
+
+OF_THE_BASELINE = (
+    "spec.expectations: Invalid value: speedup of the baseline is 1 by definition; "
+    "expect it of another variant, or use the metric seconds"
+)
+
+RULES = (
+    bad(
+        "one variant twice",
+        {"spec.variants": [{"use": "jax/jit"}, {"use": "pytorch/eager"}, {"use": "jax/jit"}]},
+        'spec.variants: Invalid value: two variants are called "jax/jit"; give one of them a name of its own',
+    ),
+    bad(
+        "a variant named as another's use",
+        {"spec.variants[0].name": "jax/jit"},
+        'spec.variants: Invalid value: two variants are called "jax/jit"; give one of them a name of its own',
+    ),
+    bad(
+        "a baseline that is no variant",
+        {"spec.baseline": "pytorch/egaer"},
+        f'spec.baseline: Invalid value: no variant is called "pytorch/egaer"; their names are {NAMES}',
+    ),
+    bad(
+        "a baseline by use where the variant has a name",
+        {"spec.variants[0].name": "eager", "spec.baseline": "pytorch/eager"},
+        'spec.baseline: Invalid value: no variant is called "pytorch/eager"; their names are ["eager", "jax/jit"]',
+    ),
+    bad(
+        "more least than most rounds", rounds(21, 20), "spec.measurement.rounds: Invalid value: min 21 is above max 20"
+    ),
+    bad(
+        "more rounds than the default's most",
+        {"spec.measurement.rounds.min": 30},
+        "spec.measurement.rounds: Invalid value: min 30 is above max 20",
+    ),
+    bad(
+        "one value twice",
+        {"spec.sweep": [{"name": "size", "values": [1, 2, 1]}]},
+        "spec.sweep[0].values[2]: Duplicate value: 1",
+    ),
+    bad(
+        "one string twice",
+        {"spec.sweep": [{"name": "size", "values": ["a", "a"]}]},
+        'spec.sweep[0].values[1]: Duplicate value: "a"',
+    ),
+    bad(
+        "one parameter swept twice",
+        {"spec.sweep": [axis("size", 1), axis("length", 1), axis("size", 2)]},
+        'spec.sweep: Invalid value: "size" is swept twice; put its values into one axis',
+    ),
+    bad(
+        "257 cases of two axes",
+        {"spec.sweep": [axis("a", 129), axis("b", 2)]},
+        "spec.sweep: Invalid value: 258 cases, at most 256; split the sweep over several runs",
+    ),
+    bad(
+        "5^4 cases",
+        {"spec.sweep": [axis(name, 5) for name in "abcd"]},
+        "spec.sweep: Invalid value: 625 cases, at most 256; split the sweep over several runs",
+    ),
+    bad(
+        "a parameter both fixed and swept",
+        {"spec.workload.parameters": {"size": 512}, "spec.sweep": [axis("size", 2)]},
+        'spec.sweep: Invalid value: "size" is swept and fixed as well; remove it from workload.parameters',
+    ),
+    bad(
+        "an interval of no width",
+        {"spec.measurement.targetRelativeError": "0%"},
+        'spec.measurement.targetRelativeError: Invalid value: "0%": a percentage above 0% up to 50%, such as "1%"',
+    ),
+    bad(
+        "a target without its sign",
+        {"spec.measurement.targetRelativeError": "1"},
+        'spec.measurement.targetRelativeError: Invalid value: "1": a percentage above 0% up to 50%, such as "1%"',
+    ),
+    bad(
+        "a coin's confidence",
+        {"spec.measurement.confidence": "49.9%"},
+        'spec.measurement.confidence: Invalid value: "49.9%": a percentage from 50% to 99.99%, such as "95%"',
+    ),
+    bad(
+        "certainty",
+        {"spec.measurement.confidence": "100%"},
+        'spec.measurement.confidence: Invalid value: "100%": a percentage from 50% to 99.99%, such as "95%"',
+    ),
+    bad(
+        "a confidence too close to it",
+        {"spec.measurement.confidence": "99.995%"},
+        'spec.measurement.confidence: Invalid value: "99.995%": a percentage from 50% to 99.99%, such as "95%"',
+    ),
+    bad(
+        "an endless percentage",
+        {"spec.measurement.equivalenceMargin": "2.00000000%"},
+        "spec.measurement.equivalenceMargin: Too long: may not be more than 8 bytes",
+    ),
+    bad(
+        "a margin in words",
+        {"spec.measurement.equivalenceMargin": "two"},
+        'spec.measurement.equivalenceMargin: Invalid value: "two": a percentage from 0% to 50%, such as "2%"',
+    ),
+    bad(
+        "an expectation of no variant",
+        expectation(variant="jax/jt", atLeast="2"),
+        f'spec.expectations: Invalid value: no variant is called "jax/jt"; their names are {NAMES}',
+    ),
+    bad(
+        "an expectation of nothing",
+        expectation(),
+        "spec.expectations[0]: Invalid value: give atLeast or atMost, or both",
+    ),
+    bad(
+        "an expectation that nothing can meet",
+        expectation(atLeast="10", atMost="9.5"),
+        "spec.expectations[0]: Invalid value: atLeast is above atMost, so nothing can meet it",
+    ),
+    bad(
+        "a speedup of the baseline",
+        expectation(variant="pytorch/eager", atLeast="1"),
+        OF_THE_BASELINE,
+    ),
+    bad(
+        "a speedup of the chosen baseline",
+        {**expectation(atLeast="1"), "spec.baseline": "jax/jit"},
+        OF_THE_BASELINE,
+    ),
+    bad(
+        "several things at once",
+        {"spec.variants": [], "spec.baseline": "jax/jit", **rounds(9, 8), "spec.measurement.seed": -1},
+        body("spec.variants", "0", "should have at least 1 items"),
+        'spec.baseline: Invalid value: no variant is called "jax/jit"; their names are []',
+        "spec.measurement.rounds: Invalid value: min 9 is above max 8",
+        below("spec.measurement.seed", -1, 0),
+    ),
+    bad(
+        "several things of which one hides the rules",
+        {"spec.baseline": "jax/jt", "spec.measurement.precision": "fp32", "spec.measurement.seed": -1},
+        'spec.measurement.precision: Unsupported value: "fp32": '
+        'supported values: "float64", "float32", "tf32", "bfloat16", "float16"',
+        below("spec.measurement.seed", -1, 0),
+    ),
+)

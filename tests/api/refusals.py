@@ -1,0 +1,32 @@
+"""What `kubectl apply` and `accelbench validate` say, as sets of refusals that can be compared."""
+
+import re
+
+from accelbench.api.manifest import InvalidManifestError, load_manifests
+
+UNCHECKED = "some validation rules were not checked because the object was invalid"
+
+
+def from_kubectl(stderr: str) -> set[str]:
+    """The refusals in kubectl's message; its note that rules are still to come is none."""
+    if "strict decoding error: " in stderr:
+        return set(stderr.strip().partition("strict decoding error: ")[2].split(", "))
+    if found := re.search(r'no matches for kind "[^"]*" in version "[^"]*"', stderr):
+        return {found[0]}
+    said = re.sub(r'^The BenchmarkRun "[^"]*" is invalid: *', "", stderr.strip())
+    lines = said.removeprefix("\n* ").split("\n* ")
+    return {line for line in lines if UNCHECKED not in line}
+
+
+def from_us(text: str) -> set[str]:
+    """The refusals without their lines and, where the API server has none to give, without our advice."""
+    try:
+        load_manifests(text, "bad.yaml")
+    except InvalidManifestError as error:
+        return {without_advice(f"{problem.path}: {problem.message}".removeprefix(": ")) for problem in error.problems}
+    return set()
+
+
+def without_advice(refusal: str) -> str:
+    """What the API server says of it."""
+    return re.sub(r"^((unknown field|no matches for) .*?); .*", r"\1", refusal)

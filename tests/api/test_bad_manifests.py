@@ -1,0 +1,34 @@
+import json
+
+import pytest
+
+from api.bad.bounds import BOUNDS
+from api.bad.fields import FIELDS
+from api.bad.kinds import KINDS
+from api.bad.names import NAMES
+from api.bad.pods import PODS
+from api.bad.rules import RULES
+from api.bad.table import Bad
+from api.refusals import from_kubectl, from_us
+from cluster.cluster import Cluster
+
+BAD = [*FIELDS, *NAMES, *BOUNDS, *RULES, *PODS, *KINDS]
+
+
+def test_the_table_has_no_row_twice() -> None:
+    assert len({row.what for row in BAD}) == len(BAD)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("row", BAD, ids=lambda row: row.what)
+def test_kubectl_apply_refuses_with_the_message_of_the_table(crds: Cluster, row: Bad) -> None:
+    # `apply` asks for the object first, and for one without a name it cannot.
+    verb = "apply" if "name" in row.manifest["metadata"] else "create"
+    done = crds.kubectl(verb, "--filename=-", input=json.dumps(row.manifest), check=False)
+    assert done.returncode != 0
+    assert from_kubectl(done.stderr) == set(row.refusals)
+
+
+@pytest.mark.parametrize("row", BAD, ids=lambda row: row.what)
+def test_validate_refuses_with_the_same_message(row: Bad) -> None:
+    assert from_us(json.dumps(row.manifest)) == set(row.refusals)

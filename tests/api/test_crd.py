@@ -1,0 +1,172 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import yaml
+from pydantic import BaseModel, Field
+
+from accelbench.api import crd
+from accelbench.api.admission import defaulted
+from accelbench.api.crd import KINDS, Kind, NotStructuralError
+from accelbench.api.manifest import RUN
+from accelbench.api.rules import EXTENSION, RULES
+from accelbench.api.run import Accelerator, Measurement, RunPolicy
+from api.manifests import GOOD
+from cluster.cluster import Cluster
+
+NAMES = [kind.name for kind in KINDS]
+SCHEMAS = [pytest.param(crd.schema_of(kind), id=kind.name) for kind in KINDS]
+
+
+def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema in a schema, with its path."""
+    yield path, schema
+    for name, each in schema.get("properties", {}).items():
+        yield from nodes(each, f"{path}.{name}")
+    for name in ("items", "additionalProperties"):
+        if name in schema:
+            yield from nodes(schema[name], f"{path}[]")
+
+
+def test_the_files_are_what_the_models_say() -> None:
+    assert crd.drift(crd.DIRECTORY) == ""
+
+
+def test_a_file_that_has_drifted_is_shown_with_the_command_that_mends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crd, "DIRECTORY", tmp_path)
+    said: list[str] = []
+    assert crd.main([], said.append) == 0
+    assert crd.main(["--check"], said.append) == 0
+    assert said == []
+    file = tmp_path / "benchmarkruns.accelbench.dev.yaml"
+    file.write_text(file.read_text().replace("maxItems: 16", "maxItems: 17"))
+    assert crd.main(["--check"], said.append) == 1
+    assert "-                maxItems: 17\n+                maxItems: 16\n" in said[0]
+    assert "run: python -m accelbench.api.crd" in said[0]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_there_are_no_floats_and_no_references(schema: dict[str, Any]) -> None:
+    assert all(node.get("type") != "number" and "$ref" not in node for _, node in nodes(schema))
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_list_says_how_it_is_merged(schema: dict[str, Any]) -> None:
+    assert all("x-kubernetes-list-type" in node for _, node in nodes(schema) if node.get("type") == "array")
+
+
+def test_everything_that_a_user_writes_is_bounded() -> None:
+    unbounded = [
+        path
+        for path, node in nodes(crd.schema_of(RUN)["properties"]["spec"])
+        if (node.get("type") == "array" and "maxItems" not in node)
+        or ("additionalProperties" in node and "maxProperties" not in node)
+        or (node.get("type") == "integer" and not {"minimum", "maximum"} <= set(node))
+        or (node.get("type") == "string" and not {"maxLength", "enum"} & set(node))
+    ]
+    assert unbounded == []
+
+
+def test_every_field_that_a_user_writes_is_explained_but_for_the_pods() -> None:
+    spec = crd.schema_of(RUN)["properties"]["spec"]
+    bare = [path for path, node in nodes(spec) if "description" not in node and not path.endswith("[]")]
+    assert [path for path in bare if not path.startswith(".podTemplate.")] == []
+
+
+def test_every_rule_of_a_schema_is_one_that_python_checks_too() -> None:
+    schemas = [schema for kind in KINDS for _, schema in nodes(crd.schema_of(kind))]
+    written = [rule["rule"] for schema in schemas for rule in schema.get(EXTENSION, ())]
+    assert set(written) == set(RULES)
+    assert all(("oldSelf" in cel) == (RULES[cel].holds is None) for cel in written)
+
+
+def test_the_schemas_defaults_are_the_models_own() -> None:
+    spec = defaulted(RUN, GOOD)["spec"]
+    for name, model in (("measurement", Measurement), ("accelerator", Accelerator), ("runPolicy", RunPolicy)):
+        assert spec[name] == json.loads(model().to_json())
+
+
+class Fractional(BaseModel):
+    """A model that no CRD can hold."""
+
+    share: float
+
+
+class Shapeless(BaseModel):
+    """Another."""
+
+    anything: dict[str, Any]
+
+
+class Mixed(BaseModel):
+    """Another."""
+
+    value: list[str] | int
+
+
+class Odd(BaseModel):
+    """Another."""
+
+    even: int = Field(multiple_of=2)
+
+
+class Alike(BaseModel):
+    """One that a CRD can hold."""
+
+    kind: Literal["a"]
+    value: int | str
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [(Fractional, "no floats"), (Shapeless, "an object needs"), (Mixed, "int-or-string alone"), (Odd, "multipleOf")],
+)
+def test_what_no_structural_schema_can_say_is_refused(model: type[BaseModel], says: str) -> None:
+    written = model.model_json_schema()
+    with pytest.raises(NotStructuralError, match=says):
+        crd.structural(written, {}, model.__name__)
+
+
+def test_one_of_two_types_is_kubernetes_own_word_for_it() -> None:
+    schema = crd.structural(Alike.model_json_schema(), {}, "Alike")
+    assert schema["properties"] == {
+        "kind": {"type": "string", "enum": ["a"]},
+        "value": {"x-kubernetes-int-or-string": True},
+    }
+
+
+@pytest.mark.cluster
+def test_the_server_serves_both_kinds(crds: Cluster) -> None:
+    for kind in KINDS:
+        conditions = crds.get("crd", f"{kind.plural}.accelbench.dev")["status"]["conditions"]
+        # NonStructuralSchema would be among them.
+        assert {each["type"]: each["status"] for each in conditions} == {"NamesAccepted": "True", "Established": "True"}
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("kind", KINDS, ids=NAMES)
+def test_what_the_server_keeps_is_what_was_generated(crds: Cluster, kind: Kind) -> None:
+    kept = crds.get("crd", f"{kind.plural}.accelbench.dev")["spec"]["versions"][0]
+    generated = yaml.safe_load(crd.render(kind))["spec"]["versions"][0]
+    assert kept["schema"] == generated["schema"]
+
+
+@pytest.mark.cluster
+def test_kubectl_explains_the_spec(crds: Cluster) -> None:
+    said = crds.kubectl("explain", "bmr.spec").stdout
+    assert "What is to be compared, on what, and how surely." in said
+    assert "A variant's name; default: the first variant." in said
+    measurement = crds.kubectl("explain", "bmr.spec.measurement.precision").stdout
+    assert "ENUM: float64 float32 tf32 bfloat16 float16" in " ".join(measurement.split())
+
+
+@pytest.mark.cluster
+def test_short_names_and_the_category_find_the_kinds(server: Cluster) -> None:
+    server.apply(GOOD)
+    assert server.kubectl("get", "bmr", "--output=name").stdout == "benchmarkrun.accelbench.dev/matmul-chain\n"
+    assert server.kubectl("get", "accelbench", "--output=name").stdout == "benchmarkrun.accelbench.dev/matmul-chain\n"
+    assert server.kubectl("get", "bmres", "--output=name").stdout == ""

@@ -1,0 +1,148 @@
+import json
+from typing import Any
+
+import pytest
+
+from accelbench.api.case import Case, CaseOrigin, CaseVariant
+from accelbench.api.result import (
+    BenchmarkResult,
+    Certificate,
+    Check,
+    Comparison,
+    Failure,
+    LaunchSummary,
+    PhaseTime,
+    Quantiles,
+    Result,
+    VariantResult,
+)
+from accelbench.api.run import ObjectMeta
+from cluster.cluster import Cluster
+
+NOW = "2026-11-21T09:00:00Z"
+FASTER = Comparison(
+    variant="jax/jit",
+    baseline="pytorch/eager",
+    rounds=8,
+    confidence="0.95",
+    verdict="faster",
+    speedup="2.0413",
+    lower="2.0124",
+    upper="2.0711",
+    sentence="jax/jit is faster",
+)
+INVALID = Comparison(
+    variant="jax/scan",
+    baseline="pytorch/eager",
+    rounds=8,
+    confidence="0.95",
+    invalid=("throttled",),
+    sentence="invalid",
+)
+QUANTILES = Quantiles(p5_seconds="1", p25_seconds="1", median_seconds="1.1", p75_seconds="1.2", p95_seconds="1.3")
+
+
+def variant(name: str, failure: Failure | None = None) -> VariantResult:
+    return VariantResult(
+        name=name,
+        use=name,
+        failure=failure,
+        seconds=QUANTILES,
+        phases=(PhaseTime(phase="compile", median_seconds="0.1", min_seconds="0.1", max_seconds="0.1"),),
+        launches=(LaunchSummary(round=1, seconds="1.1", blocks=9, steps_per_block=3),),
+        peak_memory_bytes=1 << 34,
+    )
+
+
+def result(*comparisons: Comparison, failure: Failure | None = None, complete: bool = True) -> Result:
+    return Result(
+        case=Case(
+            name="all",
+            origin=CaseOrigin(run="matmul-chain", series="nightly"),
+            workload="matmul-chain",
+            parameters={"size": 512, "kind": "dense"},
+            variants=(
+                CaseVariant(name="pytorch/eager", use="pytorch/eager"),
+                CaseVariant(name="jax/jit", use="jax/jit"),
+            ),
+            baseline="pytorch/eager",
+        ),
+        complete=complete,
+        unit="step",
+        started=NOW,
+        finished=NOW,
+        rounds=8,
+        variants=(variant("pytorch/eager"), variant("jax/jit", failure)),
+        comparisons=comparisons,
+        certificate=Certificate(checks=(Check(name="parity", outcome="passed", reading="1e-7", threshold="1e-5"),)),
+        fingerprint={"jax": "0.10.2"},
+        overhead={"total": "60"},
+    )
+
+
+def stored(of: Result, name: str = "matmul-chain-all") -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(BenchmarkResult.of(of, ObjectMeta(name=name)).to_json())
+    return document | {"metadata": {"name": name}}
+
+
+def test_the_headline_has_every_comparison_in_a_few_words() -> None:
+    assert result(FASTER, INVALID).headline == "jax/jit faster 2.04x (2.01 to 2.07); jax/scan invalid: throttled"
+
+
+def test_the_headline_names_a_variant_that_failed() -> None:
+    failure = Failure(reason="OutOfMemory", message="killed", round=2)
+    assert result(failure=failure).headline == "jax/jit failed: OutOfMemory"
+
+
+def test_a_result_of_one_variant_has_nothing_to_compare() -> None:
+    assert result().headline == "no comparison"
+
+
+@pytest.mark.parametrize(
+    ("found", "valid"),
+    [
+        (result(FASTER), True),
+        (result(FASTER, INVALID), False),
+        (result(FASTER, complete=False), False),
+        (result(FASTER, failure=Failure(reason="Raised", message="no", round=1)), False),
+    ],
+)
+def test_the_summary_says_whether_the_result_stands(found: Result, valid: bool) -> None:
+    assert stored(found)["summary"]["valid"] is valid
+
+
+@pytest.mark.cluster
+def test_a_result_comes_back_as_it_was_stored(server: Cluster) -> None:
+    server.apply(stored(result(FASTER, INVALID)))
+    back = BenchmarkResult.model_validate(server.get("bmres", "matmul-chain-all"))
+    assert back.result == result(FASTER, INVALID)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("field", ["result", "summary"])
+def test_a_result_is_never_changed(server: Cluster, field: str) -> None:
+    before, after = stored(result(FASTER)), stored(result(FASTER, complete=False))
+    server.apply(before)
+    done = server.kubectl("apply", "--filename=-", input=json.dumps({**before, field: after[field]}), check=False)
+    assert done.stderr == (
+        'The BenchmarkResult "matmul-chain-all" is invalid: '
+        f"{field}: Forbidden: a result is never changed; delete it if it should not count\n"
+    )
+
+
+@pytest.mark.cluster
+def test_a_results_labels_may_change(server: Cluster) -> None:
+    server.apply(stored(result(FASTER)))
+    server.kubectl("label", "bmres", "matmul-chain-all", "team=vision")
+    assert server.get("bmres", "matmul-chain-all")["metadata"]["labels"] == {"team": "vision"}
+
+
+@pytest.mark.cluster
+def test_kubectl_get_shows_what_was_found(server: Cluster) -> None:
+    server.apply(stored(result(FASTER, INVALID)))
+    header, row = server.kubectl("get", "bmres").stdout.splitlines()
+    assert header.split() == ["NAME", "WORKLOAD", "CASE", "VALID", "RESULT", "AGE"]
+    expected = (
+        "matmul-chain-all matmul-chain all false jax/jit faster 2.04x (2.01 to 2.07); jax/scan invalid: throttled"
+    )
+    assert " ".join(row.split()).startswith(expected)

@@ -1,0 +1,114 @@
+"""What of an applied run may change: a run is one experiment."""
+
+import json
+from typing import Any
+
+import pytest
+
+from api.manifests import ABSENT, GOOD, changed, runner
+from api.refusals import from_kubectl
+from cluster.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+ONE_EXPERIMENT = "Forbidden: cannot be changed: a run is one experiment; apply it under another name"
+IN_FLIGHT = "Forbidden: cannot be changed: it holds from the first case to the last; apply the run under another name"
+FULL = changed(
+    {
+        "spec.series": "nightly",
+        "spec.baseline": "pytorch/eager",
+        "spec.workload.parameters": {"length": 1},
+        "spec.variants[1].options": {"mode": "a"},
+        "spec.sweep": [{"name": "size", "values": [1, 2]}],
+        "spec.expectations": [{"metric": "speedup", "variant": "jax/jit", "atLeast": "1"}],
+        "spec.podTemplate": runner(env=[{"name": "A", "value": "1"}], resources={"limits": {"cpu": 1}}),
+        "spec.runPolicy.activeDeadlineSeconds": 600,
+    }
+)
+
+ALLOWED: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "suspend": {"spec.runPolicy.suspend": True},
+    "cancel": {"spec.runPolicy.cancel": True},
+    "a first start deadline": {"spec.runPolicy.startDeadlineSeconds": 60},
+    "a longer deadline": {"spec.runPolicy.activeDeadlineSeconds": 1200},
+    "no deadline any more": {"spec.runPolicy.activeDeadlineSeconds": ABSENT},
+    "a time to live": {"spec.runPolicy.ttlSecondsAfterFinished": 0},
+    "labels": {"metadata.labels": {"team": "vision"}},
+    "a default written out": {"spec.measurement": {"seed": 0, "rounds": {"min": 5}}},
+}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "another series": ({"spec.series": "weekly"}, f"spec.series: {ONE_EXPERIMENT}"),
+    "no series any more": ({"spec.series": ABSENT}, f"spec.series: {ONE_EXPERIMENT}"),
+    "another workload": ({"spec.workload.name": "xor"}, f"spec.workload: {ONE_EXPERIMENT}"),
+    "another parameter": ({"spec.workload.parameters.length": 2}, f"spec.workload: {ONE_EXPERIMENT}"),
+    "the same parameter in another type": (
+        {"spec.workload.parameters.length": "1"},
+        f"spec.workload: {ONE_EXPERIMENT}",
+    ),
+    "one more variant": (
+        {"spec.variants": [*FULL["spec"]["variants"], {"use": "a"}]},
+        f"spec.variants: {ONE_EXPERIMENT}",
+    ),
+    "variants in another order": (
+        {"spec.variants": FULL["spec"]["variants"][::-1]},
+        f"spec.variants: {ONE_EXPERIMENT}",
+    ),
+    "another option": ({"spec.variants[1].options.mode": "b"}, f"spec.variants: {ONE_EXPERIMENT}"),
+    "another baseline": ({"spec.baseline": ABSENT}, f"spec.baseline: {ONE_EXPERIMENT}"),
+    "one more value": ({"spec.sweep[0].values": [1, 2, 3]}, f"spec.sweep: {ONE_EXPERIMENT}"),
+    "no sweep": ({"spec.sweep": ABSENT}, f"spec.sweep: {ONE_EXPERIMENT}"),
+    "more rounds": ({"spec.measurement": {"rounds": {"max": 30}}}, f"spec.measurement: {ONE_EXPERIMENT}"),
+    "another profile": ({"spec.accelerator": {"profile": "gpu"}}, f"spec.accelerator: {ONE_EXPERIMENT}"),
+    "another variable": (
+        {"spec.podTemplate.spec.containers[0].env[0].value": "2"},
+        f"spec.podTemplate: {ONE_EXPERIMENT}",
+    ),
+    "another amount": (
+        {"spec.podTemplate.spec.containers[0].resources.limits.cpu": 2},
+        f"spec.podTemplate: {ONE_EXPERIMENT}",
+    ),
+    "another expectation": ({"spec.expectations[0].atLeast": "2"}, f"spec.expectations: {ONE_EXPERIMENT}"),
+    "more parallelism": ({"spec.runPolicy.parallelism": 2}, f"spec.runPolicy.parallelism: {IN_FLIGHT}"),
+    "more retries": ({"spec.runPolicy.infrastructureRetries": 2}, f"spec.runPolicy.infrastructureRetries: {IN_FLIGHT}"),
+}
+
+
+@pytest.fixture(scope="module")
+def applied(crds: Cluster) -> Cluster:
+    crds.apply(changed({"metadata.name": "updates"}, FULL))
+    return crds
+
+
+def update(cluster: Cluster, changes: dict[str, Any], *, name: str = "updates") -> set[str]:
+    manifest = changed({"metadata.name": name, **changes}, FULL)
+    done = cluster.kubectl("apply", "--dry-run=server", "--filename=-", input=json.dumps(manifest), check=False)
+    return from_kubectl(done.stderr) if done.returncode else set()
+
+
+@pytest.mark.parametrize("changes", ALLOWED.values(), ids=ALLOWED)
+def test_how_a_run_is_executed_may_change(applied: Cluster, changes: dict[str, Any]) -> None:
+    assert update(applied, changes) == set()
+
+
+@pytest.mark.parametrize(("changes", "refusal"), REFUSED.values(), ids=REFUSED)
+def test_what_a_run_measures_may_not_change(applied: Cluster, changes: dict[str, Any], refusal: str) -> None:
+    assert update(applied, changes) == {refusal}
+
+
+def test_a_series_cannot_be_given_later(server: Cluster) -> None:
+    server.apply(GOOD)
+    later = changed({"spec.series": "nightly"})
+    done = server.kubectl("apply", "--filename=-", input=json.dumps(later), check=False)
+    assert from_kubectl(done.stderr) == {f"spec.series: {ONE_EXPERIMENT}"}
+
+
+def test_a_cancelled_run_stays_cancelled(server: Cluster) -> None:
+    server.apply(changed({"spec.runPolicy.cancel": True}))
+    server.apply(changed({"spec.runPolicy": {"cancel": True, "suspend": True}}))
+    done = server.kubectl(
+        "apply", "--filename=-", input=json.dumps(changed({"spec.runPolicy.cancel": False})), check=False
+    )
+    assert from_kubectl(done.stderr) == {
+        "spec.runPolicy.cancel: Forbidden: a cancelled run stays cancelled; apply it under another name to run it again"
+    }
