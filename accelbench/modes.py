@@ -7,6 +7,14 @@ from pydantic import Field
 
 from accelbench.workload import VariantKind, WorkloadParameters
 
+PACKAGES: dict[str, str] = {"jax": "jax", "pytorch": "torch"}
+"""The package that each framework is imported as, which is also the extra of accelbench that installs it."""
+
+
+def not_installed(package: str) -> str:
+    """What to say, and what to do, where a framework's package is missing."""
+    return f"{package} is not installed: pip install 'accelbench[{package}]'"
+
 
 class NoOptions(WorkloadParameters):
     """The mode has no options."""

@@ -9,6 +9,7 @@ from accelbench.api.case import Platform
 from accelbench.api.profiles import InvalidProfilesError, UnknownProfileError, load_profiles
 from accelbench.api.run import BenchmarkRun
 from accelbench.cli.manifests import InvalidSpecError
+from accelbench.modes import PACKAGES, not_installed
 from accelbench.problem import Problem
 
 DEVICE_FILES: Mapping[Platform, tuple[str, ...]] = {
@@ -16,9 +17,6 @@ DEVICE_FILES: Mapping[Platform, tuple[str, ...]] = {
     "tpu": ("/dev/accel0", "/dev/vfio/0"),
 }
 """One of these is there where the device's driver is loaded; `dxg` is how WSL shows a GPU."""
-
-MODULES = {"jax": ("jax", "jax"), "pytorch": ("torch", "torch")}
-"""A framework's module, and the extra of accelbench that installs it."""
 
 
 def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> Platform:
@@ -46,10 +44,10 @@ def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> Platform:
 
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
     """Variants whose framework is not installed, each with what to do about it; nothing is imported."""
-    missing = {}
-    for variant in run.spec.variants:
-        framework = variant.use.partition("/")[0]
-        module, extra = MODULES.get(framework, ("", ""))
-        if module and importlib.util.find_spec(module) is None:
-            missing[variant.label] = f"{module} is not installed: pip install 'accelbench[{extra}]'"
-    return missing
+    absent = {package for package in PACKAGES.values() if importlib.util.find_spec(package) is None}
+    return {
+        variant.label: not_installed(package)
+        for variant in run.spec.variants
+        for framework, package in PACKAGES.items()
+        if variant.use.startswith(f"{framework}/") and package in absent
+    }

@@ -25,6 +25,9 @@ from accelbench.report.view import PHASES, title
 
 Clock = Callable[[], float]
 
+BAR_WIDTH = 14
+"""What eighty columns leave beside rounds, time and the longest estimate."""
+
 
 class Display(Protocol):
     """How a run's progress is shown."""
@@ -73,7 +76,7 @@ class Lines:
             outcome = f"failed: {event.failure}" if event.failure else figures.seconds(float(event.seconds or 0))
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s in all)")
         elif isinstance(event, RoundFinished):
-            for comparison in event.comparisons:
+            for comparison in (each for each in event.comparisons if each.speedup or each.invalid):
                 self._print(f"after round {event.round}: {comparison.variant}: {standing(comparison)}")
 
     def tick(self) -> None:
@@ -227,8 +230,9 @@ def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableTy
     if measurement.rounds_max > measurement.rounds_min:
         rounds += f" to {measurement.rounds_max}"
     line = Table.grid(padding=(0, 2, 0, 0))
-    bar = ProgressBar(total=measurement.rounds_max, completed=done, width=20)
-    line.add_row(rounds, bar, figures.duration(now - progress.started), Text(time_left(left), style="dim"))
+    bar = ProgressBar(total=measurement.rounds_max, completed=done, width=BAR_WIDTH)
+    elapsed = figures.duration(now - progress.started)
+    line.add_row(rounds, elapsed, bar, Text(time_left(left), style="dim"))
     return line
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from accelbench.workload import VariantKind, Workload, WorkloadParameters
+    from accelbench.workload import Workload, WorkloadParameters
 
 
 def workloads(
@@ -38,24 +38,18 @@ def workloads(
 
 def describe(workload: "Workload") -> dict[str, Any]:
     """Name, summary, parameters and variants, as JSON has them."""
+    from accelbench.modes import options_model
+
     return {
         "name": workload.name,
         "summary": _summary(workload),
         "unit": workload.measure(workload.Parameters()).unit,
         "parameters": _properties(workload.Parameters),
         "variants": {
-            use: {"summary": kind.summary, "options": _properties(_options(kind))}
+            use: {"summary": kind.summary, "options": _properties(options_model(kind))}
             for use, kind in workload.variants().items()
         },
     }
-
-
-def _options(kind: "VariantKind") -> "type[WorkloadParameters]":
-    from accelbench.modes import MODES, NoOptions
-
-    plain = kind.method == kind.framework
-    modes = next((modes for framework, modes in MODES.items() if framework == kind.framework), {})
-    return modes.get(kind.mode, NoOptions) if plain else NoOptions
 
 
 def _properties(model: "type[WorkloadParameters]") -> dict[str, dict[str, Any]]:

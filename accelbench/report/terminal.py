@@ -70,7 +70,7 @@ def verdict_table(result: Result, *, wide: bool) -> RenderableType:
     table.add_column("speedup", justify="right", no_wrap=True)
     table.add_column("interval", no_wrap=True)
     if wide and drawn:
-        table.add_column(Text("slower │ faster"), no_wrap=True, justify="center")
+        table.add_column(Text("│ equal speed"), no_wrap=True)
     table.add_column("verdict", overflow="fold")
     if wide:
         table.add_column("rate", justify="right", no_wrap=True)

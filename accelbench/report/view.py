@@ -96,7 +96,8 @@ def _variant_row(variant: VariantResult, comparison: Comparison | None, baseline
     if quantiles is not None:
         median = float(quantiles.median_seconds)
         half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
-        times = (figures.seconds(median), f"± {figures.percent(half_range / median)}" if median else "")
+        spread = f"± {figures.percent(half_range / median)}" if median and len(variant.launches) > 1 else ""
+        times = (figures.seconds(median), spread)
     bounds = None
     if comparison is not None and comparison.speedup and comparison.lower and comparison.upper:
         bounds = Bounds(float(comparison.lower), float(comparison.speedup), float(comparison.upper))

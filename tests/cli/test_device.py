@@ -45,7 +45,7 @@ def test_an_unknown_profile_is_refused_with_the_nearest_one(tmp_path: Path) -> N
 def test_a_framework_that_is_not_installed_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(device.MODULES, "jax", ("a_module_that_is_not_there", "jax"))
+    monkeypatch.setitem(device.PACKAGES, "jax", "a_module_that_is_not_there")
     assert device.missing_frameworks(run_on("cpu")) == {
-        "jax/jit": "a_module_that_is_not_there is not installed: pip install 'accelbench[jax]'"
+        "jax/jit": ("a_module_that_is_not_there is not installed: pip install 'accelbench[a_module_that_is_not_there]'")
     }

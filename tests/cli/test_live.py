@@ -36,7 +36,7 @@ def printed(renderable: RenderableType, width: int) -> str:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_picture_shows_variants_phase_round_and_time_left_without_cutting_anything(width: int) -> None:
-    text = printed(picture(under_way(), 22.0, Remaining(48, 95), number=2, of=6), width)
+    text = printed(picture(under_way(), 752.0, Remaining(148, 3595), number=2, of=6), width)
     lines = text.splitlines()
     assert all(len(line) <= width for line in lines)
     assert "…" not in text
@@ -47,8 +47,8 @@ def test_the_picture_shows_variants_phase_round_and_time_left_without_cutting_an
     assert "failed: OutOfMemory" in text
     assert "import > device-init > setup > compile > first-step > warm-up > steady" in text
     assert "round 2 of 5 to 8" in lines[-1]
-    assert "22 s" in lines[-1]
-    assert "48 s to 1 min 35 s left" in lines[-1]
+    assert "12 min 32 s" in lines[-1]
+    assert "2 min 28 s to 59 min 55 s left" in lines[-1]
 
 
 def test_a_comparison_on_the_way_is_told_in_its_own_words() -> None:

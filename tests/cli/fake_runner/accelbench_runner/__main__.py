@@ -69,6 +69,7 @@ def interrupted(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
+say(f"runner {os.getpid()}")
 say("something a framework prints")
 sys.stderr.write("and to standard error\n")
 round_of_launches(1)
