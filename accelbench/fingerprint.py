@@ -19,7 +19,7 @@ from accelbench import cgroup
 MAXIMUM_VALUE_CHARACTERS = 200
 
 ENVIRONMENT_PREFIXES = (
-    "XLA_", "JAX_", "TF_", "TORCH", "PYTORCH_", "TRITON_", "INDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_",
+    "XLA_", "JAX_", "TF_XLA_", "TORCH", "PYTORCH_", "TRITON_", "INDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_",
     "NVIDIA_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_", "LD_PRELOAD", "PYTHONOPTIMIZE", "LIBTPU_",
 )  # fmt: skip
 """Variables that change what frameworks compute or how fast."""

@@ -28,7 +28,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
         work.mkdir(parents=True, exist_ok=True)
         directory.mkdir(exist_ok=True)
         (directory / "case.json").write_text(case if isinstance(case, str) else case.to_json())
-        command = [json.dumps(launch or SCRIPTED_LAUNCH), json.dumps([*SCRIPTED_JUDGE, judge])]
+        judge_command = options.pop("judge_command", [*SCRIPTED_JUDGE, judge])
+        command = [json.dumps(launch or SCRIPTED_LAUNCH), json.dumps(judge_command)]
         options.setdefault("stdout", subprocess.PIPE)
         wrapper = [word.replace("WORK", str(work)) for word in options.pop("wrapper", [])]
         environment = os.environ | options.pop("environment", {})

@@ -1,0 +1,109 @@
+"""What a measurement depends on besides the case, read from files as Linux has them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench import fingerprint
+from accelbench.workloads import matmul_chain
+
+CPUINFO = """processor\t: 0
+model name\t: Some Processor 9000
+flags\t\t: fpu sse2 avx2
+
+processor\t: 1
+model name\t: Some Processor 9000
+flags\t\t: fpu sse2 avx2
+"""
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    return root
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    return write(
+        tmp_path,
+        {
+            "proc/cpuinfo": CPUINFO,
+            "proc/meminfo": "MemTotal:       16384 kB\nMemFree: 1 kB\n",
+            "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
+            "sys/devices/system/node/node0/x": "",
+            "sys/devices/system/node/node1/x": "",
+            "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+        },
+    )
+
+
+def test_the_machine_is_read_from_proc_and_sys(machine: Path) -> None:
+    found = fingerprint.of_host({}, root=machine, threads=2)
+    assert found["cpu"] == "Some Processor 9000"
+    assert found["memoryBytes"] == str(16384 * 1024)
+    assert found["governor"] == "performance"
+    assert found["numaNodes"] == "2"
+    assert found["transparentHugePages"] == "madvise"
+    assert found["cpusUsed"] == "2"
+
+
+def test_flags_count_and_not_their_order(machine: Path) -> None:
+    before = fingerprint.of_host({}, root=machine)["cpuFlags"]
+    write(machine, {"proc/cpuinfo": CPUINFO.replace("fpu sse2 avx2", "avx2 fpu sse2")})
+    assert fingerprint.of_host({}, root=machine)["cpuFlags"] == before
+    write(machine, {"proc/cpuinfo": CPUINFO.replace("avx2", "avx512f")})
+    assert fingerprint.of_host({}, root=machine)["cpuFlags"] != before
+
+
+def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    found = fingerprint.of_host({}, root=tmp_path)
+    assert {"governor", "memoryBytes", "numaNodes", "cpuFlags", "image"}.isdisjoint(found)
+    assert {"cpu", "kernel", "python", "accelbench"} <= found.keys()
+
+
+def test_variables_that_change_results_are_kept_and_no_others(tmp_path: Path) -> None:
+    environment = {
+        "XLA_FLAGS": "--xla_cpu_enable_fast_math=true",
+        "TORCHINDUCTOR_MAX_AUTOTUNE": "1",
+        "OMP_PROC_BIND": "close",
+        "SECRET_TOKEN": "do not tell",
+        "ACCELBENCH_IMAGE": "registry/runner@sha256:abc",
+    }
+    found = fingerprint.of_host(environment, root=tmp_path)
+    assert {name for name in found if name.startswith("env.")} == {
+        "env.OMP_PROC_BIND",
+        "env.TORCHINDUCTOR_MAX_AUTOTUNE",
+        "env.XLA_FLAGS",
+    }
+    assert found["image"] == "registry/runner@sha256:abc"
+    assert "do not tell" not in found.values()
+
+
+def test_values_are_short(tmp_path: Path) -> None:
+    found = fingerprint.of_host({"XLA_FLAGS": "x" * 10_000}, root=tmp_path)
+    assert len(found["env.XLA_FLAGS"]) == fingerprint.MAXIMUM_VALUE_CHARACTERS
+
+
+def test_versions_of_all_launches_stand_side_by_side_where_they_differ() -> None:
+    facts: list[dict[str, Any]] = [
+        {"versions": {"jax": "0.10.2", "numpy": "2.4"}, "device": {"platform": "cpu", "count": 1}},
+        {"versions": {"torch": "2.15", "numpy": "2.3"}},
+        {"versions": "nonsense"},
+        {},
+    ]
+    assert fingerprint.of_launches(facts) == {
+        "device.count": "1",
+        "device.platform": "cpu",
+        "version.jax": "0.10.2",
+        "version.numpy": "2.3 | 2.4",
+        "version.torch": "2.15",
+    }
+
+
+def test_the_workloads_source_has_a_digest() -> None:
+    found = fingerprint.of_source(matmul_chain.MatmulChain)
+    assert len(found["workloadSource"]) == 16
+    assert fingerprint.of_source(int) == {}

@@ -1,0 +1,108 @@
+"""From launches to the result: every number is one that can be worked out by hand."""
+
+from typing import Any
+
+import pytest
+
+from accelbench.api.result import Certificate, Check, Comparison, Failure
+from accelbench_runner.assemble import Course, assemble, quantile
+from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, PhaseRecord
+from runner.supervision import case_of
+
+COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
+
+
+def launch(variant: str, number: int, *seconds: float, **more: Any) -> LaunchRecord:
+    """Blocks of 10 units that took `seconds`."""
+    blocks = tuple(BlockRecord(steps=10, seconds=value) for value in seconds)
+    return LaunchRecord(variant=variant, round=number, position=0, wall_seconds=10, blocks=blocks, **more)
+
+
+def test_a_launch_comes_to_the_median_of_its_blocks_per_unit() -> None:
+    result = assemble(case_of("a", "b"), [launch("a", 1, 1.0, 3.0, 2.0)], None, COURSE)
+    (summary,) = result.variants[0].launches
+    assert (summary.seconds, summary.blocks, summary.steps_per_block) == ("0.2", 3, 10)
+
+
+def test_blocks_of_different_length_are_compared_per_unit() -> None:
+    blocks = (
+        BlockRecord(steps=1, seconds=0.1),
+        BlockRecord(steps=100, seconds=20.0),
+        BlockRecord(steps=10, seconds=3.0),
+    )
+    record = LaunchRecord(variant="a", round=1, position=0, wall_seconds=30, blocks=blocks)
+    assert assemble(case_of("a", "b"), [record], None, COURSE).variants[0].launches[0].seconds == "0.2"
+
+
+def test_a_variants_seconds_are_quantiles_over_its_launches() -> None:
+    launches = [launch("a", number, float(number)) for number in range(1, 6)]
+    seconds = assemble(case_of("a", "b"), launches, None, COURSE).variants[0].seconds
+    assert seconds is not None
+    assert (seconds.p25_seconds, seconds.median_seconds, seconds.p75_seconds) == ("0.2", "0.3", "0.4")
+    assert (seconds.p5_seconds, seconds.p95_seconds) == ("0.12", "0.48")
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(5, 1.2), (25, 2.0), (50, 3.0), (95, 4.8)])
+def test_quantiles_interpolate_between_order_statistics(percent: int, expected: float) -> None:
+    assert quantile([5.0, 1.0, 4.0, 2.0, 3.0], percent) == pytest.approx(expected)
+    assert quantile([7.0], percent) == 7.0
+
+
+def test_phases_are_in_their_order_with_least_and_most() -> None:
+    phases = [
+        (PhaseRecord(phase="steady", seconds=1), PhaseRecord(phase="import", seconds=seconds)) for seconds in (3, 1, 8)
+    ]
+    launches = [launch("a", number, 1.0, phases=each) for number, each in enumerate(phases, start=1)]
+    found = assemble(case_of("a", "b"), launches, None, COURSE).variants[0].phases
+    assert [phase.phase for phase in found] == ["import", "steady"]
+    assert (found[0].min_seconds, found[0].median_seconds, found[0].max_seconds) == ("1", "3", "8")
+
+
+def test_facts_become_rate_memory_unit_and_versions() -> None:
+    facts = [
+        {"unit": "epoch", "flopsPerUnit": 4e9, "peakMemoryBytes": peak, "versions": {"jax": "0.10.2"}}
+        for peak in (10, 30)
+    ]
+    launches = [launch("a", number, 20.0, facts=each) for number, each in enumerate(facts, start=1)]
+    result = assemble(case_of("a", "b"), launches, None, COURSE)
+    assert result.unit == "epoch"
+    assert result.variants[0].flops_per_second == "2000000000"
+    assert result.variants[0].peak_memory_bytes == 30
+    assert result.fingerprint["version.jax"] == "0.10.2"
+
+
+def test_a_failed_variant_keeps_what_it_measured_before() -> None:
+    failure = Failure(reason="Killed", message="SIGKILL ended it", round=2)
+    launches = [launch("a", 1, 1.0), launch("a", 2, failure=failure)]
+    variant = assemble(case_of("a", "b"), launches, None, COURSE).variants[0]
+    assert variant.failure == failure
+    assert [summary.round for summary in variant.launches] == [1]
+
+
+def test_every_second_of_the_case_is_accounted_for() -> None:
+    phases = (PhaseRecord(phase="import", seconds=3), PhaseRecord(phase="steady", seconds=5))
+    kept, lost = launch("a", 1, 2.0, 2.0, phases=phases), launch("b", 1, 1.0, phases=phases)
+    course = Course(
+        started=COURSE.started, finished=COURSE.finished, total_seconds=60, judge_seconds=4, discarded=(lost,)
+    )
+    overhead = {
+        name: float(seconds) for name, seconds in assemble(case_of("a", "b"), [kept], None, course).overhead.items()
+    }
+    assert overhead == {
+        "total": 60, "blocks": 5, "import": 6, "steady": 10, "process": 4, "judge": 4, "supervisor": 36,
+    }  # fmt: skip
+    parts = sum(seconds for name, seconds in overhead.items() if name not in {"total", "blocks"})
+    assert parts == overhead["total"]
+
+
+def test_the_judges_findings_are_passed_on_untouched() -> None:
+    comparison = Comparison(
+        variant="b", baseline="a", rounds=3, confidence="0.95", verdict="faster", speedup="2", lower="1.9", upper="2.1",
+        sentence="b is faster",
+    )  # fmt: skip
+    certificate = Certificate(checks=(Check(name="parity", outcome="passed", reading="0.1"),))
+    assessment = Assessment(certificate=certificate, comparisons=(comparison,), rounds=3)
+    result = assemble(case_of("a", "b"), [launch("a", 1, 1.0)], assessment, COURSE)
+    assert result.comparisons == (comparison,)
+    assert result.certificate == certificate
+    assert result.rounds == 3
