@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,8 @@ import yaml
 
 import accelbench
 from accelbench.api.profiles import PRESETS, Profile, parse_profiles
+from accelbench_operator import settings
+from accelbench_operator.rbac import RULES
 from chart.helm import CHART, helm, render
 
 if TYPE_CHECKING:
@@ -104,6 +108,50 @@ def test_the_operator_is_told_which_image_measures() -> None:
 )
 def test_an_image_is_named_by_registry_repository_and_tag_or_digest(images: dict[str, str], image: str) -> None:
     assert operator({"images": images})["image"] == image
+
+
+def permissions(role: dict[str, Any]) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+NEEDED = {(rule.group, rule.resource, verb) for rule in RULES for verb in rule.verbs}
+
+
+def test_the_operator_may_do_what_it_needs_and_nothing_else() -> None:
+    manifests = render()
+    (role,) = (each for each in manifests if each["kind"] == "ClusterRole" and each["metadata"]["name"] == "accelbench")
+    assert permissions(role) == NEEDED
+    binding = only(manifests, "ClusterRoleBinding")
+    assert binding["roleRef"]["name"] == "accelbench"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "accelbench", "namespace": "system"}]
+    assert operator()["pod"]["serviceAccountName"] == "accelbench"
+
+
+def test_an_operator_of_some_namespaces_may_do_nothing_in_the_others() -> None:
+    manifests = render({"namespaces": ["team-a", "team-b"]})
+    roles = {each["metadata"]["namespace"]: permissions(each) for each in manifests if each["kind"] == "Role"}
+    assert roles == {"team-a": NEEDED, "team-b": NEEDED}
+    bound = {each["metadata"]["namespace"] for each in manifests if each["kind"] == "RoleBinding"}
+    assert bound == {"team-a", "team-b"}
+    assert not [each for each in manifests if each["kind"] == "ClusterRoleBinding"]
+    assert environment({"namespaces": ["team-a", "team-b"]})["ACCELBENCH_NAMESPACES"] == "team-a,team-b"
+
+
+def test_the_operator_reads_every_variable_that_it_is_given(tmp_path: Path) -> None:
+    file = tmp_path / "profiles.yaml"
+    file.write_text(profiles({"profiles": {"nvidia-h100": H100}}))
+    given = environment({"metrics": {"port": 9191}, "health": {"port": 8181}, "namespaces": ["team-a"]})
+    assert given.keys() == set(re.findall(r"`(ACCELBENCH_\w+)`", inspect.getsource(settings)))
+    read = settings.read_settings(given | {"ACCELBENCH_PROFILES": str(file)})
+    assert (read.runner_image, read.namespaces) == (f"accelbench-runner:{accelbench.__version__}", ("team-a",))
+    assert (read.metrics_port, read.health_port) == (9191, 8181)
+    assert "nvidia-h100" in read.profiles.names
 
 
 def test_probes_and_ports_meet() -> None:
