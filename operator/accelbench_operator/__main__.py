@@ -25,8 +25,13 @@ async def run(settings: Settings) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 work = group.create_task(operator.run())
-                await watch_runs(settings, operator.seen, operator.oldest_seconds, operator.lag_seconds)
-                work.cancel()
+                await watch_runs(
+                    settings,
+                    seen=operator.seen,
+                    ending=work.cancel,
+                    oldest=operator.oldest_seconds,
+                    lag=operator.lag_seconds,
+                )
         finally:
             stop_metrics()
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from accelbench.api.case import Case
+from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
 from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue import check_run
@@ -40,8 +41,9 @@ def accept(manifest: Mapping[str, Any], profiles: Profiles) -> Plan | Refused:
     try:
         # The status is the operator's own and read apart: damage to it is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
-        problems = check_run(run)
-        if problems:
+        # The API server prunes what this refuses, where its CRD is of this version.
+        PodTemplate.model_validate(run.spec.pod_template)
+        if problems := check_run(run):
             return Refused(problems)
         profile = profiles.get(run.spec.accelerator.profile)
         return Plan(run, plan_cases(run, profile.platform), profile)

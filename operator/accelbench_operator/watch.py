@@ -21,11 +21,16 @@ LATE_SECONDS = 30.0
 
 
 async def watch_runs(
-    settings: Settings, seen: Callable[[RunKey], None], oldest: Callable[[], float], lag: Callable[[], float]
+    settings: Settings,
+    seen: Callable[[RunKey], None],
+    ending: Callable[[], object],
+    oldest: Callable[[], float],
+    lag: Callable[[], float],
 ) -> None:
     """Tell of every BenchmarkRun that is there, appears, changes or goes; returns when the process is to end.
 
-    `oldest` and `lag`, in seconds, are what the liveness probe judges.
+    `ending` is called before that: kopf waits 5 s for tasks of others that go on. `oldest` and `lag`, in seconds, are
+    what the liveness probe judges.
     """
     # kopf names itself after the user; in a container the passwd database need not know one.
     os.environ.setdefault("LOGNAME", "accelbench")
@@ -39,6 +44,10 @@ async def watch_runs(
     @kopf.on.event(GROUP, VERSION, "benchmarkruns", registry=registry)
     async def changed(namespace: str | None, name: str, uid: str, **_: Any) -> None:
         seen(RunKey(namespace or "", name, uid))
+
+    @kopf.on.cleanup(registry=registry)
+    async def cleanup(**_: Any) -> None:
+        ending()
 
     @kopf.on.probe(id="oldest-key-seconds", registry=registry)
     async def oldest_key(**_: Any) -> float:

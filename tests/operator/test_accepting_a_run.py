@@ -26,6 +26,7 @@ def test_an_accepted_run_is_planned_for_the_profiles_platform() -> None:
             'spec.accelerator.profile: unknown profile "nvidai"; did you mean nvidia?',
         ),
         ({"variants": []}, "spec.variants"),
+        ({"podTemplate": {"spec": {"hostNetwork": True}}}, "hostNetwork: Extra inputs are not permitted"),
         ({"measurement": {"rounds": {"min": "many"}}}, "spec.measurement.rounds.min"),
         (
             {

@@ -55,8 +55,11 @@ def test_a_result_whose_digest_is_not_the_headlines_is_not_believed() -> None:
     assert all(comparison.verdict is None for comparison in found.comparisons)
 
 
-def test_a_result_of_another_case_is_not_believed() -> None:
-    other = make_result(CASE.model_copy(update={"name": "other"}))
+@pytest.mark.parametrize("foreign", ["name", "uid", "attempt"])
+def test_a_result_of_another_case_or_attempt_is_not_believed(foreign: str) -> None:
+    origin = {"uid": {"uid": "another"}, "attempt": {"attempt": 2}}.get(foreign, {})
+    update = {"origin": CASE.origin.model_copy(update=origin)} | ({"name": "other"} if foreign == "name" else {})
+    other = make_result(CASE.model_copy(update=update))
     pod = replace(FINISHED, message="")
 
     assert loss_of(collect(pod, make_log(other))).reason == "ResultLost"

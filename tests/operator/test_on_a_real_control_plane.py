@@ -192,12 +192,14 @@ def test_a_suspended_run_discards_its_job_and_starts_the_case_again_when_resumed
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster)
-    kubelet.start(next_pod(kubelet, cluster))
+    discarded = next_pod(kubelet, cluster)
+    kubelet.start(discarded)
     wait_for(cluster, operator, "Finished", "Running")
     patch(cluster, suspend=True)
     wait_for(cluster, operator, "Finished", "Suspended")
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
-    wait_until(lambda: not kubelet.pods(cluster.namespace), what="the pod to be deleted")
+    wait_until(lambda: kubelet.is_being_deleted(discarded), what="the pod to be deleted")
+    kubelet.remove(discarded)
     patch(cluster, suspend=False)
     succeed(kubelet, next_pod(kubelet, cluster))
     wait_for(cluster, operator, "Finished", "Succeeded")

@@ -90,6 +90,17 @@ class FakeKubelet:
         state = {"exitCode": exit_code, "reason": reason, "message": message, "startedAt": _now(), "finishedAt": _now()}
         self._report(pod, "Failed" if exit_code else "Succeeded", {"terminated": state})
 
+    def is_being_deleted(self, pod: Any) -> bool:
+        """Whether the pod was told to go."""
+        return any(
+            found.metadata.uid == pod.metadata.uid and found.metadata.deletion_timestamp is not None
+            for found in self.pods(pod.metadata.namespace)
+        )
+
+    def remove(self, pod: Any) -> None:
+        """Let the pod go, as a kubelet does once its container has ended."""
+        self._api.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
+
     def _report(self, pod: Any, phase: str, state: dict[str, Any]) -> None:
         container = {
             "name": "runner",
