@@ -1,7 +1,7 @@
 """Keeps one kind of object in the store equal to the cluster's: list, then watch, and list again now and then.
 
-The informer of the kubernetes client (37.0.2) was measured and left: it holds whole model objects, 75 KiB for a runner's
-pod where 0.4 KiB are wanted; it needs a thread and a connection pool for each kind; and its list comes in one piece.
+The informer of the kubernetes client (37.0.2) was measured and left: it holds whole model objects, 75 KiB for a
+runner's pod where 0.4 KiB are wanted; it needs a thread and a connection pool for each kind; its list is in one piece.
 """
 
 import asyncio
