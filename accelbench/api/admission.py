@@ -2,6 +2,7 @@
 
 It walks the very schema that the CRD carries and follows the server's own order: unknown fields end it; else nulls are
 dropped, defaults filled in, every bound is checked, and then the rules, unless something is missing or of a wrong type.
+The one difference: integers beyond 64 bits, which the server takes for fractions, are called too large here.
 Wording: k8s.io/kube-openapi `pkg/validation/errors`, k8s.io/apimachinery `pkg/util/validation/field` (1.37).
 """
 

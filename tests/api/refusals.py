@@ -1,21 +1,28 @@
 """What `kubectl apply` and `accelbench validate` say, as sets of refusals that can be compared."""
 
 import re
+from collections.abc import Iterable
 
 from accelbench.api.manifest import InvalidManifestError, load_manifests
 
-UNCHECKED = "some validation rules were not checked because the object was invalid"
+NO_REFUSALS = (
+    # Rules are checked once the rest is right.
+    "some validation rules were not checked because the object was invalid",
+    # A fraction where an integer belongs is refused once more, without its field.
+    "Checked value must be of type integer",
+)
+"""What the server says beside its refusals."""
 
 
 def from_kubectl(stderr: str) -> set[str]:
-    """The refusals in kubectl's message; its note that rules are still to come is none."""
+    """The refusals in kubectl's message."""
     if "strict decoding error: " in stderr:
         return set(stderr.strip().partition("strict decoding error: ")[2].split(", "))
     if found := re.search(r'no matches for kind "[^"]*" in version "[^"]*"', stderr):
         return {found[0]}
     said = re.sub(r'^The BenchmarkRun "[^"]*" is invalid: *', "", stderr.strip())
     lines = said.removeprefix("\n* ").split("\n* ")
-    return {line for line in lines if UNCHECKED not in line}
+    return without_notes(lines)
 
 
 def from_us(text: str) -> set[str]:
@@ -30,3 +37,7 @@ def from_us(text: str) -> set[str]:
 def without_advice(refusal: str) -> str:
     """What the API server says of it."""
     return re.sub(r"^((unknown field|no matches for) .*?); .*", r"\1", refusal)
+
+
+def without_notes(lines: Iterable[str]) -> set[str]:
+    return {line for line in lines if not any(note in line for note in NO_REFUSALS)}

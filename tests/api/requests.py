@@ -1,22 +1,60 @@
-"""Requests to the API server without kubectl, for tests that need many of them or no help from it."""
+"""Requests to the API server without kubectl, for tests that need many of them."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from kubernetes.client import CustomObjectsApi
+from kubernetes.client import ApiException, CustomObjectsApi
 
 from accelbench.api.run import GROUP, VERSION
+from api.refusals import without_notes
 from cluster.cluster import Cluster
 
+AS_KUBECTL_ASKS = {"dry_run": "All", "field_validation": "Strict"}
 
-def dry_run(cluster: Cluster, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Create a run all but for the storing, as strictly as kubectl asks for; return it as it would be stored."""
+
+class Runs:
+    """The BenchmarkRuns of a namespace. Nothing is stored: a dry run goes the whole way but for that."""
+
+    def __init__(self, api: CustomObjectsApi, namespace: str) -> None:
+        self._api = api
+        self._where = (GROUP, VERSION, namespace, "benchmarkruns")
+
+    def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """The run as it would be stored."""
+        return dict(self._api.create_namespaced_custom_object(*self._where, manifest, **AS_KUBECTL_ASKS))
+
+    def refusals_to_create(self, manifest: Mapping[str, Any]) -> set[str]:
+        with _caught() as refusals:
+            self.create(manifest)
+        return refusals
+
+    def refusals_to_update(self, manifest: Mapping[str, Any]) -> set[str]:
+        name = manifest["metadata"]["name"]
+        stored = self._api.get_namespaced_custom_object(*self._where, name)
+        metadata = {**manifest["metadata"], "resourceVersion": stored["metadata"]["resourceVersion"]}
+        with _caught() as refusals:
+            self._api.replace_namespaced_custom_object(
+                *self._where, name, {**manifest, "metadata": metadata}, **AS_KUBECTL_ASKS
+            )
+        return refusals
+
+
+@contextmanager
+def runs_of(cluster: Cluster) -> Iterator[Runs]:
     with cluster.client() as client:
-        return dry_run_with(CustomObjectsApi(client), cluster.namespace, manifest)
+        yield Runs(CustomObjectsApi(client), cluster.namespace)
 
 
-def dry_run_with(api: CustomObjectsApi, namespace: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    created = api.create_namespaced_custom_object(
-        GROUP, VERSION, namespace, "benchmarkruns", manifest, dry_run="All", field_validation="Strict"
-    )
-    return dict(created)
+@contextmanager
+def _caught() -> Iterator[set[str]]:
+    refusals: set[str] = set()
+    try:
+        yield refusals
+    except ApiException as error:
+        status = json.loads(error.body)
+        if status["reason"] == "BadRequest":
+            refusals |= set(status["message"].partition("strict decoding error: ")[2].split(", "))
+        else:
+            refusals |= without_notes(f"{cause['field']}: {cause['message']}" for cause in status["details"]["causes"])

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from accelbench.api.manifest import load_manifests
 from accelbench.api.run import BenchmarkRun
 from api.good import GOOD_CHANGES
 from api.manifests import GOOD, changed
-from api.requests import dry_run
+from api.requests import Runs, runs_of
 from cluster.cluster import Cluster
 
 DEFAULTS = {
@@ -25,6 +26,12 @@ DEFAULTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def runs(crds: Cluster) -> Iterator[Runs]:
+    with runs_of(crds) as found:
+        yield found
+
+
 def loaded(changes: dict[str, Any]) -> BenchmarkRun:
     (run,) = load_manifests(json.dumps(changed(changes)), "good.yaml")
     return run
@@ -37,9 +44,8 @@ def test_validate_accepts(changes: dict[str, Any]) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("changes", GOOD_CHANGES.values(), ids=GOOD_CHANGES)
-def test_what_the_server_stores_is_the_run_that_validate_reads(crds: Cluster, changes: dict[str, Any]) -> None:
-    stored = dry_run(crds, changed(changes))
-    assert BenchmarkRun.model_validate(stored).spec == loaded(changes).spec
+def test_what_the_server_stores_is_the_run_that_validate_reads(runs: Runs, changes: dict[str, Any]) -> None:
+    assert BenchmarkRun.model_validate(runs.create(changed(changes))).spec == loaded(changes).spec
 
 
 @pytest.mark.cluster

@@ -1,19 +1,17 @@
 """The law behind the tables: whatever a manifest holds, the API server and we refuse the same of it."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kubernetes.client import ApiException, CustomObjectsApi
 
 from accelbench.api.admission import refusals
 from accelbench.api.manifest import RUN
 from api.manifests import changed, runner
-from api.refusals import UNCHECKED, without_advice
-from api.requests import dry_run_with
+from api.refusals import without_advice
+from api.requests import Runs, runs_of
 from cluster.cluster import Cluster
 
 FULL = changed(
@@ -91,21 +89,9 @@ UNLIKELY = st.dictionaries(st.sampled_from(PATHS), ANYTHING, min_size=1, max_siz
 
 
 @pytest.fixture(scope="module")
-def api(crds: Cluster) -> Iterator[CustomObjectsApi]:
-    with crds.client() as client:
-        yield CustomObjectsApi(client)
-
-
-def from_the_server(api: CustomObjectsApi, manifest: dict[str, Any]) -> set[str]:
-    try:
-        dry_run_with(api, "default", manifest)
-    except ApiException as error:
-        status = json.loads(error.body)
-        if status["reason"] == "BadRequest":
-            return set(status["message"].partition("strict decoding error: ")[2].split(", "))
-        causes = {f"{cause['field']}: {cause['message']}" for cause in status["details"]["causes"]}
-        return {cause for cause in causes if UNCHECKED not in cause}
-    return set()
+def runs(crds: Cluster) -> Iterator[Runs]:
+    with runs_of(crds) as found:
+        yield found
 
 
 def from_us(manifest: dict[str, Any]) -> set[str]:
@@ -115,11 +101,9 @@ def from_us(manifest: dict[str, Any]) -> set[str]:
 @pytest.mark.cluster
 @settings(max_examples=300, deadline=None)
 @given(changes=LIKELY | LIKELY | UNLIKELY)
-def test_whatever_a_manifest_holds_the_server_and_validate_refuse_the_same(
-    api: CustomObjectsApi, changes: dict[str, Any]
-) -> None:
+def test_whatever_a_manifest_holds_the_server_and_validate_refuse_the_same(runs: Runs, changes: dict[str, Any]) -> None:
     manifest = FULL
     # Longer paths first: they need what a shorter one may replace.
     for path in sorted(changes, key=len, reverse=True):
         manifest = changed({path: changes[path]}, manifest)
-    assert from_us(manifest) == from_the_server(api, manifest)
+    assert from_us(manifest) == runs.refusals_to_create(manifest)

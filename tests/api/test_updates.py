@@ -1,12 +1,14 @@
 """What of an applied run may change: a run is one experiment."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from api.manifests import ABSENT, GOOD, changed, runner
 from api.refusals import from_kubectl
+from api.requests import Runs, runs_of
 from cluster.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
@@ -15,6 +17,7 @@ ONE_EXPERIMENT = "Forbidden: cannot be changed: a run is one experiment; apply i
 IN_FLIGHT = "Forbidden: cannot be changed: it holds from the first case to the last; apply the run under another name"
 FULL = changed(
     {
+        "metadata.name": "updates",
         "spec.series": "nightly",
         "spec.baseline": "pytorch/eager",
         "spec.workload.parameters": {"length": 1},
@@ -75,25 +78,21 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.fixture(scope="module")
-def applied(crds: Cluster) -> Cluster:
-    crds.apply(changed({"metadata.name": "updates"}, FULL))
-    return crds
-
-
-def update(cluster: Cluster, changes: dict[str, Any], *, name: str = "updates") -> set[str]:
-    manifest = changed({"metadata.name": name, **changes}, FULL)
-    done = cluster.kubectl("apply", "--dry-run=server", "--filename=-", input=json.dumps(manifest), check=False)
-    return from_kubectl(done.stderr) if done.returncode else set()
+def runs(crds: Cluster) -> Iterator[Runs]:
+    crds.apply(FULL)
+    with runs_of(crds) as found:
+        yield found
+    crds.kubectl("delete", "bmr", "updates")
 
 
 @pytest.mark.parametrize("changes", ALLOWED.values(), ids=ALLOWED)
-def test_how_a_run_is_executed_may_change(applied: Cluster, changes: dict[str, Any]) -> None:
-    assert update(applied, changes) == set()
+def test_how_a_run_is_executed_may_change(runs: Runs, changes: dict[str, Any]) -> None:
+    assert runs.refusals_to_update(changed(changes, FULL)) == set()
 
 
 @pytest.mark.parametrize(("changes", "refusal"), REFUSED.values(), ids=REFUSED)
-def test_what_a_run_measures_may_not_change(applied: Cluster, changes: dict[str, Any], refusal: str) -> None:
-    assert update(applied, changes) == {refusal}
+def test_what_a_run_measures_may_not_change(runs: Runs, changes: dict[str, Any], refusal: str) -> None:
+    assert runs.refusals_to_update(changed(changes, FULL)) == {refusal}
 
 
 def test_a_series_cannot_be_given_later(server: Cluster) -> None:
