@@ -39,7 +39,7 @@ def result_of_killed(
                 for variant in before.variants
             ),
             "comparisons": tuple(
-                _without_finding(comparison, blamed, failure)
+                without_finding(comparison, blamed, failure)
                 if blamed in {comparison.variant, comparison.baseline}
                 else comparison
                 for comparison in before.comparisons
@@ -64,7 +64,8 @@ def _nothing_yet(case: Case, now: str) -> Result:
     )
 
 
-def _without_finding(comparison: Comparison, blamed: str, failure: Failure) -> Comparison:
+def without_finding(comparison: Comparison, blamed: str, failure: Failure) -> Comparison:
+    """The comparison as it is once `blamed`, one of its sides, has failed."""
     return Comparison(
         variant=comparison.variant,
         baseline=comparison.baseline,

@@ -17,12 +17,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
 from accelbench.delivery import Headline
 from accelbench_runner import processors
+from accelbench_runner.case_file import InvalidCaseError, read_case
 from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.judging import Judge, JudgeError
@@ -37,10 +36,6 @@ STANDARD_OUTPUT = 1
 
 LAUNCH = (sys.executable, "-m", "accelbench_runner.launch")
 JUDGE = (sys.executable, "-m", "accelbench_runner.judge")
-
-
-class InvalidCaseError(ValueError):
-    """The case document cannot be run."""
 
 
 def main(
@@ -63,20 +58,20 @@ def main(
         log.notice(f"error: {error}")
         termination.write(Headline(case="", attempt=0, state="failed", message=str(error)))
         return EXIT_INVALID_CASE
-    with _work_directory() as directory:
-        supervisor = _supervisor(case, directory, log, termination, interruption, launch_command, judge_command)
-        try:
+    try:
+        with _work_directory() as directory:
+            supervisor = _supervisor(case, directory, log, termination, interruption, launch_command, judge_command)
             return _run(supervisor, log)
-        except BrokenPipeError:
-            supervisor.headline("failed", message="nobody reads the log any more")
-            return EXIT_INTERNAL
+    except OSError as error:  # no directory to work in, or nobody who reads the log any more
+        message = f"internal error: {error}"
+        termination.write(Headline(case=case.name, attempt=case.origin.attempt, state="failed", message=message))
+        sys.stderr.write(f"accelbench: {message}\n")
+        return EXIT_INTERNAL
 
 
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
     try:
-        supervisor.run()
-    except BrokenPipeError:
-        raise
+        result = supervisor.run()
     except (JudgeError, UnkillableError) as error:
         supervisor.give_up(f"internal error: {error}")
         return EXIT_INTERNAL
@@ -84,27 +79,8 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
         log.notice(traceback.format_exc())
         supervisor.give_up(f"internal error: {type(error).__name__}: {error}")
         return EXIT_INTERNAL
-    interrupted = supervisor.interruption.signal
-    return EXIT_DELIVERED if interrupted is None else EXIT_SIGNAL + interrupted
-
-
-def read_case(path: Path) -> Case:
-    """The case document; raises InvalidCaseError."""
-    try:
-        case = Case.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise InvalidCaseError(f"{path}: the case document cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        details = "; ".join(
-            f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors(include_url=False)
-        )
-        raise InvalidCaseError(f"{path}: this is no case document: {details}") from error
-    names = [variant.name for variant in case.variants]
-    if len(set(names)) != len(names):
-        raise InvalidCaseError(f"{path}: two variants have the same name: {', '.join(sorted(names))}")
-    if case.baseline not in names:
-        raise InvalidCaseError(f'{path}: the baseline "{case.baseline}" is none of the variants: {", ".join(names)}')
-    return case
+    signal = supervisor.interruption.signal
+    return EXIT_SIGNAL + signal if signal and result.stopped == "interrupted" else EXIT_DELIVERED
 
 
 def _supervisor(
@@ -116,9 +92,8 @@ def _supervisor(
     launch_command: Sequence[str],
     judge_command: Sequence[str],
 ) -> Supervisor:
-    resource.setrlimit(
-        resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
-    )  # a crash must not fill a disk
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
     adopt_orphans()
     threads = len(processors.settle())
     environment = {**os.environ, **processors.thread_environment(threads)}
@@ -140,15 +115,8 @@ def _supervisor(
         termination=termination,
         interruption=interruption,
         directory=directory,
-        host={**fingerprint.of_host(threads=threads), **_source(case)},
+        host={**fingerprint.of_host(threads=threads), **fingerprint.of_source(type(catalogue.find(case.workload)))},
     )
-
-
-def _source(case: Case) -> dict[str, str]:
-    try:
-        return fingerprint.of_source(type(catalogue.find(case.workload)))
-    except catalogue.UnknownWorkloadError:
-        return {}
 
 
 def _termination_log() -> Path | None:
@@ -162,8 +130,7 @@ def _termination_log() -> Path | None:
 @contextmanager
 def _work_directory() -> Iterator[Path]:
     """A fresh directory inside the one that was given, or a temporary one; removed at the end."""
-    given = os.environ.get("ACCELBENCH_WORK_DIRECTORY")
-    directory = Path(tempfile.mkdtemp(prefix="ab-", dir=given))
+    directory = Path(tempfile.mkdtemp(prefix="ab-", dir=os.environ.get("ACCELBENCH_WORK_DIRECTORY")))
     try:
         yield directory
     finally:

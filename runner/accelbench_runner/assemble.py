@@ -9,6 +9,7 @@ from accelbench import fingerprint
 from accelbench.api.case import Case, CaseVariant
 from accelbench.api.result import (
     Certificate,
+    Comparison,
     LaunchSummary,
     Phase,
     PhaseTime,
@@ -18,6 +19,7 @@ from accelbench.api.result import (
     VariantResult,
 )
 from accelbench.document import decimal_string
+from accelbench.lost import without_finding
 from accelbench_runner.fit import fit
 from accelbench_runner.records import Assessment, LaunchRecord
 
@@ -57,13 +59,24 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
                 _variant_result(variant, [launch for launch in launches if launch.variant == variant.name])
                 for variant in case.variants
             ),
-            comparisons=assessment.comparisons if assessment else (),
+            comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
             certificate=assessment.certificate if assessment else Certificate(),
             fingerprint={**course.host, **fingerprint.of_launches([launch.facts for launch in launches])},
             overhead=_overhead([*launches, *course.discarded], course),
             notes=notes,
         )
     )
+
+
+def _comparisons(launches: Iterable[LaunchRecord], judged: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """What was judged, less what has failed since: a case may be interrupted before the judge hears of a failure."""
+    failures = {launch.variant: launch.failure for launch in launches if launch.failure}
+    comparisons = list(judged)
+    for index, comparison in enumerate(judged):
+        for side in (comparison.variant, comparison.baseline):
+            if comparison.verdict and side in failures:
+                comparisons[index] = without_finding(comparison, side, failures[side])
+    return tuple(comparisons)
 
 
 def seconds_per_unit(launch: LaunchRecord) -> list[float]:

@@ -4,6 +4,7 @@ Small and dumb on purpose. While a launch measures, this process sleeps; it impo
 everything it computes is between launches.
 """
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -87,15 +88,17 @@ class Supervisor:
             if not self._round(number) and self.interruption.signal is None:
                 stopped = "time-limit"
                 break
-        message = f"interrupted by {self.interruption.signal.name}" if self.interruption.signal else ""
         result = self._deliver("result", complete=stopped != "interrupted", stopped=stopped)
+        signal = self.interruption.signal
+        message = f"interrupted by {signal.name}" if signal and stopped == "interrupted" else ""
         self.headline("finished", message=message)
         return result
 
     def give_up(self, why: str) -> None:
         """After an error of our own: what was measured, as a checkpoint, and a headline that says why."""
         self.log.notice(why)
-        self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {why}",))
+        with contextlib.suppress(ValueError):  # it may be the result itself that cannot be made
+            self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {why}",))
         self.headline("failed", message=why)
 
     def _why_stop(self, rounds: int) -> StopReason | None:

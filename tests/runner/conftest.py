@@ -32,15 +32,16 @@ def start(tmp_path: Path) -> Iterator[Start]:
         command = [json.dumps(launch or SCRIPTED_LAUNCH), json.dumps(judge_command)]
         options.setdefault("stdout", subprocess.PIPE)
         wrapper = [word.replace("WORK", str(work)) for word in options.pop("wrapper", [])]
-        environment = os.environ | options.pop("environment", {})
+        environment = {
+            **os.environ,
+            "ACCELBENCH_WORK_DIRECTORY": str(work),
+            "ACCELBENCH_TERMINATION_LOG": str(directory / "termination-log"),
+            **options.pop("environment", {}),
+        }
         process = subprocess.Popen(
             [*wrapper, *SUPERVISE, path or str(directory / "case.json"), *command],
             stderr=subprocess.PIPE,
-            env=environment
-            | {
-                "ACCELBENCH_WORK_DIRECTORY": str(work),
-                "ACCELBENCH_TERMINATION_LOG": str(directory / "termination-log"),
-            },
+            env=environment,
             start_new_session=True,
             **options,
         )

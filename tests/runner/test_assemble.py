@@ -106,3 +106,26 @@ def test_the_judges_findings_are_passed_on_untouched() -> None:
     assert result.comparisons == (comparison,)
     assert result.certificate == certificate
     assert result.rounds == 3
+
+
+def test_a_comparison_whose_side_failed_after_it_was_judged_has_no_verdict() -> None:
+    failure = Failure(reason="Killed", message="SIGKILL ended it", round=2)
+    comparisons = tuple(
+        Comparison(
+            variant=variant,
+            baseline="a",
+            rounds=1,
+            confidence="0.95",
+            verdict="faster",
+            speedup="2",
+            lower="1.9",
+            upper="2.1",
+            sentence=f"{variant} is faster",
+        )
+        for variant in ("b", "c")
+    )
+    certificate = Certificate(checks=(Check(name="parity", outcome="passed", reading="0.1"),))
+    assessment = Assessment(certificate=certificate, comparisons=comparisons, rounds=1)
+    result = assemble(case_of("a", "b", "c"), [launch("b", 2, failure=failure)], assessment, COURSE)
+    assert [comparison.verdict for comparison in result.comparisons] == [None, "faster"]
+    assert result.comparisons[0].sentence == "b failed in round 2 (Killed): nothing to compare."

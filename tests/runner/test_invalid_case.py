@@ -1,6 +1,7 @@
 """A case that cannot be run is refused before anything starts: exit status 2 and a headline that says why."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -8,11 +9,15 @@ from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
 
+FINE = case_of("fine", "fine_2")
 CASES = {
     "not json": "Invalid JSON",
     "{}": "origin: Field required",
     case_of("fine", "fine").to_json(): "two variants have the same name",
-    case_of("fine", "fine_2").model_copy(update={"baseline": "fnie"}).to_json(): "is none of the variants",
+    FINE.model_copy(update={"baseline": "fin"}).to_json(): 'unknown variant "fin"; did you mean fine?',
+    FINE.model_copy(update={"workload": "matmul-chian"}).to_json(): "did you mean matmul-chain?",
+    FINE.model_copy(update={"parameters": {"size": 0}}).to_json(): "parameters: size: ",
+    FINE.to_json().replace("jax/jit", "jax/jitt"): 'unknown variant "jax/jitt"; did you mean jax/jit?',
 }
 
 
@@ -30,3 +35,10 @@ def test_a_case_document_that_is_not_there_is_named(run: Run) -> None:
     ended = run(case_of("fine", "fine_2"), path="/nonexistent/case.json")
     assert ended.status == 2
     assert "/nonexistent/case.json" in ended.headline.message
+
+
+def test_a_work_directory_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    ended = run(FINE, environment={"ACCELBENCH_WORK_DIRECTORY": str(missing)})
+    assert ended.status == 3
+    assert str(missing) in ended.headline.message

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from accelbench_runner.processors import allowed_threads, choose
@@ -106,3 +107,12 @@ def test_the_supervisor_imports_no_numpy_and_no_framework() -> None:
     modules = json.loads(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout)
     heavy = {"numpy", "scipy", "torch", "jax", "jaxlib", "psutil", "typer", "rich", "kubernetes", "asyncio"}
     assert heavy.isdisjoint(modules)
+
+
+def test_the_supervisor_stays_small_while_a_launch_measures(start: Callable[..., Supervised]) -> None:
+    supervised = start(case_of("waits-in-round-2", "fine"))
+    assert supervised.process.stdout is not None
+    for line in iter(supervised.process.stdout.readline, b""):
+        if b'"phase":"warm-up"' in line:
+            break
+    assert psutil.Process(supervised.process.pid).memory_info().rss < 60_000_000

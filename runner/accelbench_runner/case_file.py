@@ -1,0 +1,55 @@
+"""The case document: read, and refused with everything that is wrong before anything is started."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from accelbench import catalogue
+from accelbench.api.case import Case
+from accelbench.problem import unknown
+
+
+class InvalidCaseError(ValueError):
+    """The case document cannot be run; the message says why, whole."""
+
+
+def read_case(path: Path) -> Case:
+    """The case document at `path`; raises InvalidCaseError."""
+    try:
+        case = Case.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InvalidCaseError(f"{path}: the case document cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise InvalidCaseError(f"{path}: this is no case document: {_details(error)}") from error
+    if problems := list(_problems(case)):
+        raise InvalidCaseError(f"{path}: {'; '.join(problems)}")
+    return case
+
+
+def _problems(case: Case) -> Iterator[str]:
+    names = [variant.name for variant in case.variants]
+    if len(set(names)) != len(names):
+        yield f"two variants have the same name: {', '.join(sorted(names))}"
+    if case.baseline not in names:
+        yield f"baseline: {unknown('variant', case.baseline, names)}"
+    try:
+        workload = catalogue.find(case.workload)
+    except catalogue.UnknownWorkloadError as error:
+        yield str(error)
+        return
+    try:
+        catalogue.parse_parameters(workload, case.parameters)
+    except ValidationError as error:
+        yield f"parameters: {_details(error)}"
+    offered = workload.variants()
+    for variant in case.variants:
+        if variant.use not in offered:
+            yield f"{variant.name}: {unknown('variant', variant.use, offered)}"
+
+
+def _details(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" if detail["loc"] else detail["msg"]
+        for detail in error.errors(include_url=False)
+    )
