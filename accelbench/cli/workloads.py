@@ -86,7 +86,7 @@ def _one(workload: "Workload") -> "RenderableType":
         variants.add_row(use, ", ".join(variant["options"]), variant["summary"])
     return Group(
         Text(workload.name, style="bold"),
-        Text(inspect.getdoc(type(workload)) or ""),
+        Text("\n\n".join(" ".join(part.split()) for part in (inspect.getdoc(type(workload)) or "").split("\n\n"))),
         Padding(parameters, (1, 0)),
         variants,
     )
@@ -95,12 +95,19 @@ def _one(workload: "Workload") -> "RenderableType":
 def _allowed(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f"{low} to {high}"
-    if low is not None:
-        return f"at least {low}"
-    return f"at most {high}" if high is not None else str(schema.get("type", ""))
+    bounds = [
+        f"{words} {schema[keyword]}"
+        for keyword, words in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "at most"),
+            ("exclusiveMaximum", "below"),
+        )
+        if keyword in schema
+    ]
+    if "minimum" in schema and "maximum" in schema:
+        return f"{schema['minimum']} to {schema['maximum']}"
+    return ", ".join(bounds) or str(schema.get("type", ""))
 
 
 def _table(*columns: str) -> "Table":

@@ -12,8 +12,10 @@ from accelbench.expectations import ExpectationOutcome
 from accelbench.report import interval_plot, machine, view
 
 PLOT_WIDTH = 19
-WIDE = 118
-"""From this width on there is room for the intervals drawn, the rate and the memory."""
+DRAWN_FROM = 104
+"""From this width on there is room for the intervals, drawn."""
+COSTS_FROM = 128
+"""From this width on there is room for the rate and the memory as well."""
 
 VERDICT_STYLES = {
     "faster": "bold green",
@@ -43,7 +45,7 @@ class Report:
         yield Text()
         for sentence in view.sentences(result):
             yield Text(sentence)
-        yield verdict_table(result, wide=options.max_width >= WIDE)
+        yield verdict_table(result, width=options.max_width)
         yield Text(view.basis(result), style="dim")
         if result.comparisons or result.variants:
             yield from _phases(result)
@@ -59,29 +61,30 @@ def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> R
     return Report(result, expectations)
 
 
-def verdict_table(result: Result, *, wide: bool) -> RenderableType:
+def verdict_table(result: Result, *, width: int) -> RenderableType:
     """Variant, time, speedup and verdict; with room for it also the interval drawn, the rate and the memory."""
     rows = view.variant_rows(result)
-    drawn = [row.bounds for row in rows if row.bounds]
+    drawn = [row.bounds for row in rows if row.bounds and width >= DRAWN_FROM]
+    costs = width >= COSTS_FROM
     table = _table()
     table.add_column("variant", overflow="fold")
     table.add_column(f"time per {result.unit}", justify="right", min_width=8)
     table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("speedup", justify="right", no_wrap=True)
     table.add_column("interval", no_wrap=True)
-    if wide and drawn:
+    if drawn:
         table.add_column(Text("│ equal speed"), no_wrap=True)
     table.add_column("verdict", overflow="fold")
-    if wide:
+    if costs:
         table.add_column("rate", justify="right", no_wrap=True)
         table.add_column("memory", justify="right", no_wrap=True)
     for row in rows:
         cells: list[RenderableType] = [row.name, row.seconds, Text(row.spread, style="dim"), row.speedup, row.interval]
-        if wide and drawn:
+        if drawn:
             plot = interval_plot.draw(row.bounds, interval_plot.axis(drawn, PLOT_WIDTH)) if row.bounds else ""
             cells.append(Text(plot, style=VERDICT_STYLES.get(row.verdict, "")))
         cells.append(Text(row.verdict, style=VERDICT_STYLES.get(row.verdict, BAD)))
-        if wide:
+        if costs:
             cells += [row.flops, row.memory]
         table.add_row(*cells)
     return Padding(table, (1, 0))

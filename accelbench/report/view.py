@@ -12,6 +12,8 @@ from accelbench.report import figures
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 SENTENCES = 3
+NOTHING_SECONDS = 0.001
+"""Phases shorter than this are not told apart from nothing."""
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,15 @@ def phase_rows(result: Result) -> tuple[PhaseRow, ...]:
     shown = phases_shown(result)
     rows = []
     for variant in sorted(result.variants, key=lambda variant: variant.name != result.case.baseline):
-        times = {time.phase: figures.seconds(float(time.median_seconds)) for time in variant.phases}
+        times = {time.phase: _phase_seconds(float(time.median_seconds)) for time in variant.phases}
         if times:
             rows.append(PhaseRow(variant.name, tuple(times.get(phase, "") for phase in shown)))
     return tuple(rows)
+
+
+def _phase_seconds(seconds: float) -> str:
+    # An eager variant's compile phase is two readings of the clock; to give them digits would be to claim something.
+    return figures.seconds(seconds) if seconds >= NOTHING_SECONDS else "< 1 ms"
 
 
 def failed_checks(result: Result) -> tuple[Check, ...]:

@@ -16,7 +16,7 @@ def printed(renderable: RenderableType, width: int, *, colour: bool = False) -> 
     return out.getvalue()
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [80, 104, 120, 140])
 def test_a_verdict_fits_the_terminal_and_no_number_is_cut(width: int) -> None:
     text = printed(terminal.report(sample.result()), width)
     assert all(len(line) <= width for line in text.splitlines())
@@ -29,10 +29,12 @@ def test_a_verdict_fits_the_terminal_and_no_number_is_cut(width: int) -> None:
 
 
 def test_a_wide_terminal_also_shows_the_interval_drawn_the_rate_and_the_memory() -> None:
-    wide, narrow = (printed(terminal.report(sample.result()), width) for width in (120, 80))
-    for extra in ("●", "230 GFLOP/s", "312 MB"):
-        assert extra in wide
-        assert extra not in narrow
+    narrow, wide, widest = (printed(terminal.report(sample.result()), width) for width in (80, 120, 140))
+    assert [("●" in text, "230 GFLOP/s" in text, "312 MB" in text) for text in (narrow, wide, widest)] == [
+        (False, False, False),
+        (True, False, False),
+        (True, True, True),
+    ]
 
 
 def test_seven_phases_and_a_name_fit_into_eighty_columns() -> None:

@@ -1,4 +1,4 @@
-from accelbench.api.result import Certificate, Check
+from accelbench.api.result import Certificate, Check, PhaseTime
 from accelbench.report import view
 from report import sample
 
@@ -84,6 +84,14 @@ def test_phases_stand_in_the_order_of_a_launch() -> None:
     row = view.phase_rows(sample.result())[0]
     assert row.name == "pytorch/eager"
     assert row.seconds == ("612 ms", "84.1 ms", "31.2 ms", "63.4 ms", "118 ms", "1.02 s", "3.41 s")
+
+
+def test_a_phase_of_microseconds_is_not_given_digits() -> None:
+    eager = sample.variant("pytorch/eager", "0.001").model_copy(
+        update={"phases": (PhaseTime(phase="compile", median_seconds="0.000002", min_seconds="0", max_seconds="1"),)}
+    )
+    [row] = view.phase_rows(sample.result(variants=(eager,), comparisons=()))
+    assert row.seconds == ("< 1 ms",)
 
 
 def test_the_basis_names_rounds_reason_confidence_and_time() -> None:

@@ -1,0 +1,90 @@
+"""The whole laptop path on real arrays, as small as it gets: two frameworks, three rounds of tiny products."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from accelbench.api.result import Result
+from accelbench.cli.exits import Exit
+from cli.command import MANIFEST, accelbench, started
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    directory = tmp_path_factory.mktemp("real")
+    return directory, accelbench("run", "-", "--out", "out", cwd=directory, manifest=MANIFEST)
+
+
+def test_two_frameworks_are_measured_compared_and_judged(
+    ran: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    directory, done = ran
+    result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
+    assert result.complete, done.stderr
+    [comparison] = result.comparisons
+    assert result.rounds == 3 or comparison.invalid  # a busy machine may end it early, as it should
+    assert (comparison.variant, comparison.baseline) == ("jax/jit", "pytorch/eager")
+    assert comparison.verdict is not None or comparison.invalid
+    assert done.returncode == (Exit.INVALID_MEASUREMENT if comparison.invalid else Exit.SUCCESS)
+    assert all(variant.seconds is not None for variant in result.variants)
+    parity = [check for check in result.certificate.checks if check.name == "parity"]
+    assert {check.outcome for check in parity} == {"passed"}
+
+
+def test_the_terminal_shows_every_phase_and_the_fingerprint(
+    ran: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    _, done = ran
+    for column in ("import", "compile", "steady", "time per product", "speedup", "interval", "verdict"):
+        assert column in done.stdout
+    assert re.search(r"JAX \d+\.\d+", done.stdout)
+    assert re.search(r"PyTorch\s+\d+\.\d+", done.stdout)
+
+
+def test_every_launch_is_kept_with_its_blocks_in_full(ran: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    directory, _ = ran
+    result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
+    launches = [json.loads(line) for line in (directory / "out" / "all.launches.jsonl").read_text().splitlines()]
+    assert sorted((launch["round"], launch["variant"]) for launch in launches) == [
+        (number, variant) for number in range(1, result.rounds + 1) for variant in ("jax/jit", "pytorch/eager")
+    ]
+    assert all(block["seconds"] > 0 and block["steps"] > 0 for launch in launches for block in launch["blocks"])
+
+
+def test_a_framework_that_is_missing_is_that_variants_failure_and_says_how_to_install_it(tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "torch"
+    missing.mkdir(parents=True)
+    (missing / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')")
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, manifest=MANIFEST, PYTHONPATH=str(tmp_path / "missing"))
+    assert done.returncode == Exit.VARIANT_FAILED
+    assert "torch is not installed: pip install 'accelbench[torch]'" in " ".join(done.stdout.split())
+    result = Result.model_validate_json((tmp_path / "out" / "all.result.json").read_text())
+    failures = {variant.name: variant.failure.reason for variant in result.variants if variant.failure}
+    assert failures == {"pytorch/eager": "Unsupported"}
+
+
+def test_ctrl_c_ends_every_launch_within_two_seconds_and_keeps_a_partial_result(tmp_path: Path) -> None:
+    (tmp_path / "chain.yaml").write_text(MANIFEST)
+    log = tmp_path / "out" / "all.log"
+    with started("run", "chain.yaml", "--out", "out", cwd=tmp_path) as process:
+        deadline = time.monotonic() + 60
+        while not (log.exists() and '"phase":"compile"' in log.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        runner = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout
+        [launch] = subprocess.run(
+            ["pgrep", "-P", runner.strip()], capture_output=True, text=True, check=True
+        ).stdout.split()
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        while Path("/proc", launch).exists() and time.monotonic() < sent + 2:
+            time.sleep(0.01)
+        assert not Path("/proc", launch).exists()
+        shown, _ = process.communicate(timeout=60)
+    assert process.returncode == Exit.INTERRUPTED
+    assert "partial: interrupted" in shown
+    assert json.loads((tmp_path / "out" / "all.result.json").read_text())["complete"] is False
