@@ -138,3 +138,11 @@ def test_many_unreadable_lines_are_reported_as_a_number() -> None:
     assert len(delivered.problems) == 21
     assert delivered.problems[0] == "line 1: altered: marked as ours, and cannot be read"
     assert delivered.problems[-1] == "980 more lines that are marked as ours cannot be read"
+
+
+def test_another_documents_payload_under_a_documents_digest_is_reported() -> None:
+    (line,), (other,) = (list(encode_document("result", "1", text)) for text in ("the truth", "something else"))
+    forged = f"{line.rsplit(' ', 1)[0]} {other.rsplit(' ', 1)[1]}"
+    delivered = read_log([forged])
+    assert delivered.documents == ()
+    assert delivered.problems == ("result 1: altered: its lines do not have the digest that they name",)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.case import Case
-from runner.supervision import SCRIPTED_JUDGE, SCRIPTED_LAUNCH, SUPERVISE, Ended, Supervised
+from runner.supervision import SCRIPTED_JUDGE, SCRIPTED_LAUNCH, SUPERVISE, Ended, Supervised, processes_below
 
 Start = Callable[..., Supervised]
 
@@ -53,6 +53,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
         if supervised.process.poll() is None:
             supervised.process.kill()
         supervised.process.communicate()
+        for process in processes_below(supervised.directory / "work"):
+            process.kill()
 
 
 @pytest.fixture
