@@ -1,4 +1,5 @@
 # ruff: noqa: S311 - samples, no secrets
+import math
 import random
 import subprocess
 import sys
@@ -51,6 +52,13 @@ def test_noise_above_the_target_asks_for_another_round() -> None:
     assert assess(rounds_of(times)).stop is None
 
 
+def test_looking_early_is_paid_for_before_the_target_is_met() -> None:
+    # Half-width of six rounds at a plain alpha of 0.05: 0.91 %; at the alpha that every look is taken with: 1.08 %.
+    times = {BASELINE: [0.02] * 6, VARIANT: [0.01 * math.exp(sign * 0.0079) for sign in (1, -1) * 3]}
+    assert assess(rounds_of(times), a_case(rounds_min=5)).stop is None
+    assert assess(rounds_of(times), a_case(rounds_min=6, rounds_max=6)).stop == "target-met"
+
+
 def test_the_last_round_ends_it_whatever_the_width() -> None:
     times = {BASELINE: noisy(0.02, 6, sigma=0.03), VARIANT: noisy(0.01, 6, sigma=0.03)}
     assert assess(rounds_of(times), a_case(rounds_max=6)).stop == "rounds-max"
@@ -99,6 +107,12 @@ def test_a_round_in_which_a_variant_was_not_launched_is_not_complete() -> None:
     launches = rounds_of({BASELINE: noisy(0.02, 6), VARIANT: noisy(0.01, 5)})
     found = assess(launches)
     assert (found.rounds, comparison_of(found).rounds) == (5, 5)
+
+
+def test_a_round_cut_short_counts_for_no_comparison() -> None:
+    times = {BASELINE: noisy(0.02, 6), VARIANT: noisy(0.01, 6), OTHER: noisy(0.015, 5)}
+    found = assess(rounds_of(times), a_case(BASELINE, VARIANT, OTHER))
+    assert [comparison.rounds for comparison in found.comparisons] == [5, 5]
 
 
 def test_a_round_without_a_variant_that_failed_before_is_complete() -> None:

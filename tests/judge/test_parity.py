@@ -176,6 +176,27 @@ def test_a_computation_that_amplifies_widens_its_own_tolerance() -> None:
     assert np.median(wild.tolerance("x")) > 100 * np.median(calm.tolerance("x"))
 
 
+def test_what_is_rounded_at_every_step_may_be_off_by_more_than_what_is_rounded_once() -> None:
+    def growth(data: Arrays, units: int, after_each: Callable[[Array], Array] = lambda array: array) -> NamedArrays:
+        x = data.state["x"]
+        for _ in range(units):
+            x = after_each(1.01 * x)
+        return {"x": x, "steps": data.state["steps"]}
+
+    start = Arrays(state={name: rounded(array, "bfloat16") for name, array in arrays().state.items()})
+    outputs = growth(start, 100, lambda array: rounded(array, "bfloat16"))
+    right = a_reference("bfloat16", units=100, run=growth)
+    assert compare(outputs, right, 100).worst_ratio <= 1
+    assert compare(growth(start, 60), right, 100).worst_ratio > 1
+
+
+def test_a_number_that_moves_by_chance_less_than_its_neighbours_is_allowed_what_they_are() -> None:
+    right = Reference(
+        values={"x": np.ones(2)}, spreads={"x": np.array([0.0, 1e-6])}, precision="float32", non_finite=False
+    )
+    assert right.tolerance("x")[0] > right.tolerance("x")[1] / 2
+
+
 def test_a_tolerance_as_large_as_the_result_is_no_comparison() -> None:
     def explosive(data: Arrays, units: int) -> NamedArrays:
         return {"x": np.sin(1e9 * data.state["x"])}

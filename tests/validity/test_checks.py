@@ -96,6 +96,19 @@ def test_one_bad_round_spoils_its_variant_and_says_which() -> None:
     assert check.reading.endswith("(and in 1 more)")
 
 
+@pytest.mark.parametrize("failed_first", [True, False])
+def test_a_failure_outranks_what_could_not_be_tested(failed_first: bool) -> None:
+    held_back = with_facts(2, throttling={"periods": 9, "seconds": 0.1})
+    launches = (held_back, without("throttling"))
+    check = only("throttled", *(launches if failed_first else launches[::-1]))
+    assert check.outcome == "failed"
+
+
+@pytest.mark.parametrize(("seconds", "outcome"), [(0.0019, "passed"), (0.0021, "failed")])
+def test_being_held_back_for_a_hundredth_of_the_timed_seconds_is_the_limit(seconds: float, outcome: str) -> None:
+    assert only("throttled", with_facts(throttling={"periods": 1, "seconds": seconds})).outcome == outcome
+
+
 def test_the_other_variant_stays_clean() -> None:
     bad, good = checks_of("recompiled", a_launch(BASELINE), with_facts(recompilations=1))[::-1]
     assert (good.variant, good.outcome) == (BASELINE, "passed")
