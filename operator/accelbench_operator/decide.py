@@ -88,8 +88,8 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
         for attempt in status.attempts
         if _in_flight(attempt) and attempt.case not in observed.results
     }
-    running = any(place.place is Place.RUNNING and place.loss is None for place in places.values())
-    status = _clock(status, running, now)
+    running = {case for case, place in places.items() if place.place is Place.RUNNING and place.loss is None}
+    status = _clock(status, bool(running), now)
     active_until = _active_until(plan, status)
     stop = _stop(plan, status, now) or _start_stop(status.attempts)
     attempts = {
@@ -101,12 +101,14 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
         attempts |= _start(plan, attempts, observed, now)
     moved = tuple(attempts[case.name] for case in plan.cases if case.name in attempts)
     pending = next((place.pending for place in places.values() if place.pending), "")
-    progress = Progress(moved, observed.results, now, stop, running, pending)
-    new = progress_status(plan, status, progress)
+    # What was running may have been discarded just now.
+    active = any(_in_flight(attempt) and attempt.case in running for attempt in moved)
+    progress = Progress(moved, observed.results, now, stop, active, pending)
+    new = progress_status(plan, _clock(status, active, now), progress)
     return Decision(
         new,
         (*_actions(plan, moved, observed, places, stop), *_superfluous(moved, observed)),
-        _earliest(active_until if running else None, *(place.until for place in places.values())),
+        _earliest(active_until if active else None, *(place.until for place in places.values())),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from accelbench.api import labels
 from accelbench_operator.apply import LOG_PATIENCE, Applier, ForeignObjectError
 from accelbench_operator.attempts import Observed
 from accelbench_operator.decide import Collect, CreateJob, DeleteJob
@@ -79,12 +80,24 @@ def test_a_job_that_exists_already_is_ours_where_its_owner_is_the_run(world: Wor
     assert world.cluster.created == [ATTEMPT.job]
 
 
-def test_a_job_of_the_same_name_and_another_owner_is_not_taken_for_ours(world: World) -> None:
+@pytest.mark.parametrize("label", [UID, "another"])
+def test_a_job_of_the_same_name_and_another_owner_is_not_taken_for_ours(world: World, label: str) -> None:
     world.do(CREATE)
-    world.cluster.jobs[ATTEMPT.job]["metadata"]["ownerReferences"][0]["uid"] = "another"
+    metadata = world.cluster.jobs[ATTEMPT.job]["metadata"]
+    metadata["ownerReferences"][0]["uid"] = "another"
+    metadata["labels"][labels.RUN_UID] = label
 
     with pytest.raises(ForeignObjectError, match="is not this run's"):
         world.do(CREATE)
+
+
+def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_the_pod_is_gone(world: World) -> None:
+    with_a_stored_result(world)
+    world.store.replace("BenchmarkResult", None, [], world.store.now)
+    world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
+
+    assert world.losses() == []
+    assert set(world.store.observed(UID, {}).results) == {CASE}
 
 
 def test_a_job_that_the_api_server_never_takes_ends_the_case_with_its_words(world: World) -> None:

@@ -328,6 +328,7 @@ def test_a_cancelled_run_finishes_at_once_and_discards_what_is_in_flight() -> No
     decision = next_for(plan, observed, attempts=attempts)
 
     assert finished(decision) == ("True", "Cancelled")
+    assert decision.status.active_since is None
     assert decision.status.cases.model_dump() == {"total": 3, "active": 0, "succeeded": 1, "failed": 1}
     assert decision.actions == (DeleteJob(job.key.name, job.key.uid),)
 
