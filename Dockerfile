@@ -13,7 +13,7 @@ ENV LANG=C.UTF-8 PATH=/opt/accelbench/bin:${PATH}
 RUN groupadd --gid 10001 accelbench \
     && useradd --uid 10001 --gid accelbench --create-home --shell /usr/sbin/nologin accelbench
 
-# uv at its pinned hash, for the stages that build; no final image carries it.
+# uv at its pinned hash, for the stages that build.
 FROM ${BASE} AS uv
 COPY constraints.txt /build/
 RUN awk '/^[^ #]/ {uv = /^uv==/} uv' /build/constraints.txt > /build/uv.txt \
@@ -33,20 +33,6 @@ RUN compile() { \
     && compile operator.txt --extra operator \
     && compile runner.txt --extra jax --extra torch
 
-FROM uv AS operator-packages
-COPY --from=requirements /build/operator.txt /opt/accelbench/requirements.txt
-RUN /uv/bin/uv venv --quiet --allow-existing /opt/accelbench \
-    && /uv/bin/uv pip install --quiet --no-cache --python /opt/accelbench --require-hashes --compile-bytecode \
-        --requirement /opt/accelbench/requirements.txt \
-    && rm /opt/accelbench/.lock
-
-FROM uv AS runner-packages
-COPY --from=requirements /build/runner.txt /opt/accelbench/requirements.txt
-RUN /uv/bin/uv venv --quiet --allow-existing /opt/accelbench \
-    && /uv/bin/uv pip install --quiet --no-cache --python /opt/accelbench --require-hashes --compile-bytecode \
-        --requirement /opt/accelbench/requirements.txt \
-    && rm /opt/accelbench/.lock
-
 FROM uv AS code
 COPY pyproject.toml README.md LICENSE /build/
 COPY accelbench /build/accelbench
@@ -58,12 +44,21 @@ RUN /uv/bin/uv build --quiet --wheel --build-constraint constraints.txt --requir
     && /uv/bin/uv pip install --quiet --python /opt/accelbench --prefix /code --no-deps --compile-bytecode dist/*.whl
 
 
+# uv comes and goes within the layer that it fills: a stage to copy from would take as much disk again, and builders
+# copy the frameworks' 6 GB more slowly than uv installs them.
 FROM base AS operator
-COPY --from=operator-packages /opt/accelbench /opt/accelbench
-COPY --from=code /code /opt/accelbench
+COPY --from=requirements /build/uv.txt /opt/accelbench/
+COPY --from=requirements /build/operator.txt /opt/accelbench/requirements.txt
+RUN python3 -m venv /uv \
+    && /uv/bin/pip install --quiet --no-cache-dir --require-hashes --requirement /opt/accelbench/uv.txt \
+    && /uv/bin/uv venv --quiet --allow-existing /opt/accelbench \
+    && /uv/bin/uv pip install --quiet --no-cache --python /opt/accelbench --require-hashes --compile-bytecode \
+        --requirement /opt/accelbench/requirements.txt \
+    && rm -r /uv /opt/accelbench/.lock
 USER 10001:10001
 WORKDIR /home/accelbench
 ENTRYPOINT ["python", "-m", "accelbench_operator"]
+COPY --from=code /code /opt/accelbench
 ARG VERSION=unknown
 ARG REVISION=unknown
 ARG SOURCE=unknown
@@ -80,13 +75,20 @@ FROM base AS runner
 RUN apt-get update --quiet=2 \
     && apt-get install --quiet=2 --yes --no-install-recommends g++ > /dev/null \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log
-COPY --from=runner-packages /opt/accelbench /opt/accelbench
-COPY --from=code /code /opt/accelbench
+COPY --from=requirements /build/uv.txt /opt/accelbench/
+COPY --from=requirements /build/runner.txt /opt/accelbench/requirements.txt
+RUN python3 -m venv /uv \
+    && /uv/bin/pip install --quiet --no-cache-dir --require-hashes --requirement /opt/accelbench/uv.txt \
+    && /uv/bin/uv venv --quiet --allow-existing /opt/accelbench \
+    && /uv/bin/uv pip install --quiet --no-cache --python /opt/accelbench --require-hashes --compile-bytecode \
+        --requirement /opt/accelbench/requirements.txt \
+    && rm -r /uv /opt/accelbench/.lock
 # Where NVIDIA's container runtime and GKE's driver installer put the driver, and which parts of it are asked for.
 ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility LD_LIBRARY_PATH=/usr/local/nvidia/lib:/usr/local/nvidia/lib64
 USER 10001:10001
 WORKDIR /home/accelbench
 ENTRYPOINT ["python", "-m", "accelbench_runner"]
+COPY --from=code /code /opt/accelbench
 ARG VERSION=unknown
 ARG REVISION=unknown
 ARG SOURCE=unknown

@@ -7,19 +7,24 @@ committed under the base's own name, so that the Dockerfile stays what it is. La
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tarfile
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from cluster.build import cache, locked
 from cluster.errors import BuildError, ToolMissingError
 
-__all__ = ["BASE", "Target", "build_image", "image_name"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["BASE", "Target", "base_layers", "build_image", "image_name"]
 
 Target = Literal["operator", "runner"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +33,7 @@ DEBIAN = "bookworm"
 # What the real base has beyond Debian's minimum. The headers are those that torch.compile includes.
 DEBIAN_PACKAGES = "python3,python3-venv,python3-dev,ca-certificates"
 MIRROR = "http://deb.debian.org/debian"
-PULL_SECONDS = 30
+PULL_SECONDS = 120
 # A machine behind a proxy or with an index of its own says so in these; the images are built as it would install.
 MACHINE_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -44,7 +49,7 @@ def build_image(target: Target) -> Path:
 
     Raises `ToolMissingError` without buildah or debootstrap, `BuildError` with the build's last words.
     """
-    directory = cache().parent / "images"
+    directory = _directory()
     with locked(directory / "build.lock"):
         _ensure_base(directory)
         identity = directory / f"{target}.id"
@@ -65,10 +70,39 @@ def build_image(target: Target) -> Path:
         if not archive.exists():
             for older in directory.glob(f"{target}-*.tar*"):
                 older.unlink()
-            unfinished = archive.with_suffix(".tar.part")
-            _buildah(directory, "push", "--quiet", image_name(target), f"oci-archive:{unfinished}:{image_name(target)}")
-            unfinished.rename(archive)
+            # Compressing 6 GB takes a minute; what the layout has from before is left as it is.
+            layout = directory / f"{target}.layout"
+            _buildah(directory, "push", "--quiet", image_name(target), f"oci:{layout}:{image_name(target)}")
+            _write_archive(layout, archive.with_suffix(".tar.part")).rename(archive)
         return archive
+
+
+def _write_archive(layout: Path, archive: Path) -> Path:
+    index = json.loads((layout / "index.json").read_text())
+    manifest = _blob(layout, index["manifests"][0]["digest"])
+    content = json.loads(manifest.read_text())
+    blobs = {manifest, *(_blob(layout, each["digest"]) for each in (content["config"], *content["layers"]))}
+    for older in set(manifest.parent.iterdir()) - blobs:
+        older.unlink()
+    with tarfile.open(archive, "w") as tar:
+        for path in (layout / "oci-layout", layout / "index.json", *sorted(blobs)):
+            tar.add(path, path.relative_to(layout))
+    return archive
+
+
+def _blob(layout: Path, digest: str) -> Path:
+    return layout / "blobs" / digest.replace(":", "/")
+
+
+def _directory() -> Path:
+    return cache().parent / "images"
+
+
+def base_layers() -> list[str]:
+    """Return the digests of the base's layers, uncompressed; the base is there once an image has been built."""
+    return json.loads(
+        _buildah(_directory(), "inspect", "--type=image", "--format={{json .OCIv1.RootFS.DiffIDs}}", BASE)
+    )
 
 
 def _labels() -> dict[str, str]:
@@ -84,8 +118,11 @@ def _labels() -> dict[str, str]:
 def _ensure_base(directory: Path) -> None:
     if _buildah(directory, "images", "--quiet", BASE, check=False):
         return
+    with contextlib.suppress(BuildError, subprocess.TimeoutExpired):
+        _buildah(directory, "pull", "--quiet", BASE, seconds=PULL_SECONDS)
+        return
     if shutil.which("debootstrap") is None:
-        raise ToolMissingError(f"{BASE} is not here, and its stand-in needs debootstrap (Debian: debootstrap)")
+        raise ToolMissingError(f"{BASE} cannot be pulled, and its stand-in needs debootstrap (Debian: debootstrap)")
     files = directory / DEBIAN
     if not (files / "complete").exists():
         shutil.rmtree(files, ignore_errors=True)
@@ -101,14 +138,14 @@ def _ensure_base(directory: Path) -> None:
     shutil.rmtree(files)
 
 
-def _buildah(directory: Path, *arguments: str | Path, check: bool = True) -> str:
+def _buildah(directory: Path, *arguments: str | Path, check: bool = True, seconds: float | None = None) -> str:
     if shutil.which("buildah") is None:
         raise ToolMissingError("images are built with buildah (Debian: buildah)")
     storage = (f"--root={directory / 'storage'}", f"--runroot={directory / 'run'}", "--storage-driver=overlay")
-    return _run(["buildah", *storage, *arguments], check=check)
+    return _run(["buildah", *storage, *arguments], check=check, seconds=seconds)
 
 
-def _run(command: Sequence[str | Path], *, check: bool = True) -> str:
+def _run(command: Sequence[str | Path], *, check: bool = True, seconds: float | None = None) -> str:
     done = subprocess.run(
         command,
         # chroot: this machine may forbid the namespaces that a container would get.
@@ -116,6 +153,7 @@ def _run(command: Sequence[str | Path], *, check: bool = True) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=seconds,
     )
     if check and done.returncode:
         raise BuildError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-4000:]}")
@@ -125,4 +163,4 @@ def _run(command: Sequence[str | Path], *, check: bool = True) -> str:
 if __name__ == "__main__":
     for name in get_args(Target):
         if name in sys.argv[1:]:
-            print(build_image(name))
+            sys.stdout.write(f"{build_image(name)}\n")

@@ -1,0 +1,59 @@
+"""Reads an OCI archive: what an image says of itself, and the files of its layers. Nothing is unpacked."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+__all__ = ["Image", "read_archive"]
+
+
+@dataclass
+class Image:
+    """An image's configuration, and what it has beyond the layers of its base."""
+
+    configuration: dict[str, Any]
+    """Source: the OCI image specification's `config` object: User, Env, Entrypoint, Labels."""
+    size_bytes: int = 0
+    """Of all files beyond the base."""
+    files: set[str] = field(default_factory=set)
+    """Their paths, without the first slash."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """The content of those that were asked for."""
+
+
+def read_archive(archive: Path, base: Collection[str], *, texts: Collection[str] = ()) -> Image:
+    """Read an image; `base` has the uncompressed digests of its base's layers, `texts` the files to be read."""
+    with tarfile.open(archive) as outer:
+
+        def blob(digest: str) -> IO[bytes]:
+            content = outer.extractfile(f"blobs/{digest.replace(':', '/')}")
+            if content is None:
+                raise ValueError(f"{archive.name} has no blob {digest}")
+            return content
+
+        index = json.load(outer.extractfile("index.json") or blob("index.json"))
+        manifest = json.load(blob(index["manifests"][0]["digest"]))
+        described = json.load(blob(manifest["config"]["digest"]))
+        image = Image(described["config"])
+        for layer, difference in zip(manifest["layers"], described["rootfs"]["diff_ids"], strict=True):
+            if difference not in base:
+                with tarfile.open(fileobj=blob(layer["digest"]), mode="r|*") as inner:
+                    _add_layer(image, inner, texts)
+        return image
+
+
+def _add_layer(image: Image, layer: tarfile.TarFile, texts: Collection[str]) -> None:
+    for member in layer:
+        path = member.name.removeprefix("./")
+        image.files.add(path)
+        image.size_bytes += member.size
+        content = layer.extractfile(member) if path in texts else None
+        if content is not None:
+            image.texts[path] = content.read().decode()
