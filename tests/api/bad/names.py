@@ -29,6 +29,11 @@ NAMES = (
         unmatched("spec.workload.name", "Xor", NAME_PATTERN),
     ),
     bad(
+        "a workload with the end of its line",
+        {"spec.workload.name": "xor\n"},
+        unmatched("spec.workload.name", r"xor\n", NAME_PATTERN),
+    ),
+    bad(
         "an empty workload name",
         {"spec.workload.name": ""},
         body("spec.workload.name", '""', "should be at least 1 chars long"),
