@@ -186,6 +186,15 @@ def test_what_the_infrastructure_did_not_cause_is_not_tried_again() -> None:
     assert decision.actions == (CreateJob(plan.cases[1].name, 1),)
 
 
+def test_a_run_that_stops_makes_no_new_attempt() -> None:
+    plan = make_plan(runPolicy={"cancel": True})
+    attempt = make_attempt(plan, job_uid="x")
+    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+
+    assert decision.actions == ()
+    assert finished(decision) == ("True", "Cancelled")
+
+
 def test_a_pod_that_outlives_its_deadline_is_given_up_with_its_job() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 0})
     attempt = make_attempt(plan, job_uid="x")
