@@ -34,14 +34,19 @@ MAXIMUM_LABEL = 63
 NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 LABEL_KEY = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 LABEL_VALUE = rf"({LABEL_KEY})?"
+_KEY_WORDS = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{LABEL_KEY}')"
+)
 
 
 def metadata_refusals(metadata: Any) -> Iterator[Problem]:
-    """Why the API server would refuse this metadata; `metadata` may be anything that YAML can hold."""
-    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
-        yield Problem("metadata.name", "Required value: name or generateName is required")
+    """Why the API server would refuse this metadata; whether it is a map at all is the schema's to say."""
+    metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict):
         return
+    if not metadata.get("name") and not metadata.get("generateName"):
+        yield Problem("metadata.name", "Required value: name or generateName is required")
     if name := metadata.get("name"):
         yield from _invalid("metadata.name", name, _subdomain(str(name)))
     labels = metadata.get("labels", {})
@@ -63,7 +68,7 @@ def _invalid(path: str, value: str, details: Iterator[str]) -> Iterator[Problem]
 
 def _subdomain(text: str) -> Iterator[str]:
     if len(text) > MAXIMUM_NAME:
-        yield f"must be no more than {MAXIMUM_NAME} bytes"
+        yield f"must be no more than {MAXIMUM_NAME} characters"
     if not re.fullmatch(NAME, text):
         yield (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
@@ -72,21 +77,23 @@ def _subdomain(text: str) -> Iterator[str]:
 
 
 def _label_key(key: str) -> Iterator[str]:
-    prefix, slash, name = key.rpartition("/")
-    if slash and not prefix:
+    prefix, slash, name = key.partition("/")
+    if "/" in name:
+        with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        yield f"a valid label key {_KEY_WORDS} {with_prefix}"
+        return
+    if not slash:
+        name = key
+    elif not prefix:
         yield "prefix part must be non-empty"
-    elif slash:
+    else:
         yield from (f"prefix part {detail}" for detail in _subdomain(prefix))
     if not name:
         yield "name part must be non-empty"
     elif len(name) > MAXIMUM_LABEL:
         yield f"name part must be no more than {MAXIMUM_LABEL} bytes"
     if not re.fullmatch(LABEL_KEY, name):
-        yield (
-            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-            "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-            f"'{LABEL_KEY}')"
-        )
+        yield f"name part {_KEY_WORDS}"
 
 
 def _label_value(value: str) -> Iterator[str]:

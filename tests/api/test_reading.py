@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from accelbench.api.manifest import InvalidManifestError, load_manifests
+from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run
 from accelbench.api.reading import read_documents
-from api.manifests import GOOD
+from api.manifests import GOOD, changed
 from cluster.cluster import Cluster
 
 TEXT = """\
@@ -139,6 +139,30 @@ def test_a_misspelt_kind_is_told_the_right_one() -> None:
         'line 2: no matches for kind "BenchmarkRuns" in version "accelbench.dev/v1alpha1"; '
         "did you mean BenchmarkRun in accelbench.dev/v1alpha1?"
     )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "refusal"),
+    [
+        ("{}", "metadata.name: Required value: name or generateName is required"),
+        (
+            "[]",
+            'metadata: Invalid value: "array": metadata in body must be of type object: "array"',
+        ),
+        ("{name: a, labels: [b]}", "metadata.labels: Invalid value: a map of strings is expected"),
+        ("{name: a, labels: {b: 5}}", "metadata.labels: Invalid value: 5: a string is expected; quote it"),
+        ("{name: a, annotations: {b: 5}}", "metadata.annotations.b: Input should be a valid string"),
+    ],
+)
+def test_metadata_that_no_object_has_is_refused(metadata: str, refusal: str) -> None:
+    (problem,) = problems(TEXT.replace("{name: matmul-chain}", metadata, 1))
+    assert problem.removeprefix("line 3: ") == refusal
+
+
+def test_a_manifests_content_is_checked_like_its_text() -> None:
+    assert parse_run(GOOD, "good").metadata.name == "matmul-chain"
+    with pytest.raises(InvalidManifestError, match=r"^set: spec\.baseline: Invalid value: no variant"):
+        parse_run(changed({"spec.baseline": "jax/jt"}), "set")
 
 
 def test_json_is_yaml() -> None:

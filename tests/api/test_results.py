@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from accelbench.api.case import Case, CaseOrigin, CaseVariant
 from accelbench.api.result import (
@@ -109,6 +110,28 @@ def test_a_result_of_one_variant_has_nothing_to_compare() -> None:
 )
 def test_the_summary_says_whether_the_result_stands(found: Result, valid: bool) -> None:
     assert stored(found)["summary"]["valid"] is valid
+
+
+def test_a_verdict_needs_an_interval() -> None:
+    with pytest.raises(ValidationError, match="a verdict needs an interval and no failed check"):
+        Comparison(**{**FASTER.model_dump(), "lower": None})
+
+
+def test_an_invalid_comparison_shows_no_speedup() -> None:
+    with pytest.raises(ValidationError, match="an invalid comparison shows no speedup"):
+        Comparison(**{**FASTER.model_dump(), "verdict": None, "invalid": ("parity",)})
+
+
+@pytest.mark.parametrize("variant", ["jax/jit", "pytorch/eager", None])
+def test_no_verdict_stands_beside_a_failed_check(variant: str | None) -> None:
+    failed = Check(name="throttled", outcome="failed", reading="1.2 GHz", variant=variant)
+    with pytest.raises(ValidationError, match=r"no verdict can stand beside failed checks \(throttled\)"):
+        Result(**{**dict(result(FASTER)), "certificate": Certificate(checks=(failed,))})
+
+
+def test_no_verdict_stands_without_a_certificate() -> None:
+    with pytest.raises(ValidationError, match="no certificate"):
+        Result(**{**dict(result(FASTER)), "certificate": Certificate()})
 
 
 @pytest.mark.cluster

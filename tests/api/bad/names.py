@@ -13,6 +13,11 @@ LABEL = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
+LABEL_KEY = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
 NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 VARIANT_PATTERN = "^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$"
 
@@ -22,6 +27,49 @@ NAMES = (
     bad("a name too long", {"metadata.name": "m" * 64}, "metadata.name: Too long: may not be more than 63 bytes"),
     bad(
         "a label with a space", {"metadata.labels": {"team": "a b"}}, f'metadata.labels: Invalid value: "a b": {LABEL}'
+    ),
+    bad(
+        "a label too long",
+        {"metadata.labels": {"team": "a" * 64}},
+        f'metadata.labels: Invalid value: "{"a" * 64}": must be no more than 63 bytes',
+    ),
+    bad(
+        "a label's name with a space",
+        {"metadata.labels": {"the team": "a"}},
+        f'metadata.labels: Invalid value: "the team": name part {LABEL_KEY}',
+    ),
+    bad(
+        "a label without a name",
+        {"metadata.labels": {"example.com/": "a"}},
+        'metadata.labels: Invalid value: "example.com/": name part must be non-empty',
+        f'metadata.labels: Invalid value: "example.com/": name part {LABEL_KEY}',
+    ),
+    bad(
+        "a label's name too long",
+        {"metadata.labels": {"a" * 64: ""}},
+        f'metadata.labels: Invalid value: "{"a" * 64}": name part must be no more than 63 bytes',
+    ),
+    bad(
+        "a label with an empty prefix",
+        {"metadata.labels": {"/team": "a"}},
+        'metadata.labels: Invalid value: "/team": prefix part must be non-empty',
+    ),
+    bad(
+        "a label with a prefix in capitals",
+        {"metadata.labels": {"Example.com/team": "a"}},
+        f'metadata.labels: Invalid value: "Example.com/team": prefix part {SUBDOMAIN}',
+    ),
+    bad(
+        "a label with two slashes",
+        {"metadata.labels": {"a/b/c": "d"}},
+        'metadata.labels: Invalid value: "a/b/c": a valid label key '
+        f"{LABEL_KEY} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+    ),
+    bad(
+        "a name longer than any may be",
+        {"metadata.name": "m" * 254},
+        f'metadata.name: Invalid value: "{"m" * 254}": must be no more than 253 characters',
+        "metadata.name: Too long: may not be more than 63 bytes",
     ),
     bad(
         "a workload in capitals",
