@@ -2,17 +2,16 @@
 
 The reference starts from the bits that the variants start from: the workload's arrays, rounded to the policy's type.
 How far a correct result may lie from it depends on the computation, so the computation is asked: the reference runs
-again with every number of its inputs moved by one unit in the last place of the policy's type, up or down at random,
-and, where it can be stopped and resumed, with its state moved again on the way, as often as a variant would have
-rounded it. How far the outputs move is their spread; `FACTORS` says how many spreads an output may be off. A
-computation that amplifies, a long training say, widens its tolerance by itself; integers are exact unless the
+again with every number of its inputs moved up or down at random by one unit in the last place of the policy's type.
+What a unit of work hands to the next is rounded once in each: n roundings add up like a random walk, so the state is
+moved by sqrt(n) ulp for n units. How far the outputs move is their spread; `FACTORS` says how many spreads an output
+may be off. A computation that amplifies, a long training say, widens its tolerance by itself; integers are exact unless the
 reference's own integers move.
 
 Parker, "Monte Carlo Arithmetic" (1997), for rounding as a random perturbation; Higham, "Accuracy and Stability of
 Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,15 +47,15 @@ SMALLEST: Mapping[Precision, float] = {
 FACTORS: Mapping[Precision, float] = {"float64": 64, "float32": 64, "tf32": 16, "bfloat16": 4, "float16": 16}
 """Error allowed, in spreads; what was measured of correct programs stands in docs/results/parity.md.
 
-float64 and float32 round at every addition: the worst of a million sums is 24 spreads off (matmul-chain, size 64 to
-2048), 10,000 epochs of xor are 7 off. In the narrow types products are summed in float32 and results alone are rounded:
-1 at most for products, but updates below half an ulp are lost, all in the same direction: up to 4 in bfloat16 and 11 in
-float16 over 100 epochs of xor. What is wrong is off by the size of the output: by 20,000 spreads or more in float32, by
-2,000 where TF32 took its place, and by 8 after 100 products in bfloat16, which leaves no room for more than 4.
+float64 and float32 round at every addition: the worst of 260,000 sums of 512 terms is 25 spreads off (matmul-chain in
+JAX; 20 for sums of 2048), 10,000 epochs of xor are 10 off. In the narrow types products are summed in float32 and only
+results are rounded: 0.7 for products, but updates below half an ulp are lost, all in the same direction: 3 in bfloat16
+and 5 in float16 over 100 epochs of xor. What is wrong is off by the size of the output: by 100,000 spreads or more in
+float32, by 2,000 where TF32 took its place, and by 8 after 100 products in bfloat16, which leaves no room for more than
+4.
 """
 
 PERTURBATIONS = 4
-MAXIMUM_STAGES = 8
 
 
 @dataclass(frozen=True)
@@ -119,41 +118,19 @@ def compute(
     """Values of the reference `run` and their spreads: 1 + `PERTURBATIONS` runs, in float64."""
     start = _mapped(arrays, lambda array: rounded(array, precision))
     rng = np.random.default_rng(0)
+    ulp = EPSILON[precision]
+
+    def moved() -> Arrays:
+        return Arrays(
+            state={name: _moved(array, ulp * math.sqrt(units), rng) for name, array in start.state.items()},
+            batches=tuple({name: _moved(array, ulp, rng) for name, array in batch.items()} for batch in start.batches),
+        )
+
     with np.errstate(all="ignore"):
         values = {name: np.asarray(value) for name, value in run(start, units).items()}
-        stages = MAXIMUM_STAGES if _continues(start.state, values) else 1
-        moved = [_perturbed_run(run, start, units, stages, EPSILON[precision], rng) for _ in range(PERTURBATIONS)]
-        spreads = {name: _spread(value, [np.asarray(each[name]) for each in moved]) for name, value in values.items()}
+        runs = [run(moved(), units) for _ in range(PERTURBATIONS)]
+        spreads = {name: _spread(value, [np.asarray(each[name]) for each in runs]) for name, value in values.items()}
     return values, spreads
-
-
-def _continues(state: NamedArrays, values: NamedArrays) -> bool:
-    """Whether what the reference returns holds a state that it could go on from."""
-    return all(name in values and values[name].shape == np.shape(array) for name, array in state.items())
-
-
-def _perturbed_run(
-    run: Callable[[Arrays, int], NamedArrays],
-    start: Arrays,
-    units: int,
-    stages: int,
-    epsilon: float,
-    rng: np.random.Generator,
-) -> NamedArrays:
-    """`run` in at most `stages` stages, the state moved before each by one ulp for every unit, as a random walk."""
-    bounds = [units * stage // min(stages, units) for stage in range(min(stages, units) + 1)]
-    batches = _mapped(start, lambda array: _moved(array, epsilon, rng)).batches
-    state: NamedArrays = start.state
-    values: NamedArrays = {}
-    for begin, end in itertools.pairwise(bounds):
-        step = epsilon * math.sqrt(end - begin)
-        turn = begin % len(batches)
-        now = Arrays(
-            state={name: _moved(np.asarray(state[name]), step, rng) for name in start.state},
-            batches=(*batches[turn:], *batches[:turn]),
-        )
-        values = state = run(now, end - begin)
-    return values
 
 
 def _moved(array: Array, step: float, rng: np.random.Generator) -> Array:
