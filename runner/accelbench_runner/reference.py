@@ -5,8 +5,8 @@ How far a correct result may lie from it depends on the computation, so the comp
 again with every number of its inputs moved up or down at random by one unit in the last place of the policy's type.
 What a unit of work hands to the next is rounded once in each: n roundings add up like a random walk, so the state is
 moved by sqrt(n) ulp for n units. How far the outputs move is their spread; `FACTORS` says how many spreads an output
-may be off. A computation that amplifies, a long training say, widens its tolerance by itself; integers are exact unless the
-reference's own integers move.
+may be off. A computation that amplifies, a long training say, widens its tolerance by itself; integers are exact unless
+the reference's own integers move.
 
 Parker, "Monte Carlo Arithmetic" (1997), for rounding as a random perturbation; Higham, "Accuracy and Stability of
 Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
@@ -51,7 +51,7 @@ float64 and float32 round at every addition: the worst of 260,000 sums of 512 te
 JAX; 20 for sums of 2048), 10,000 epochs of xor are 10 off. In the narrow types products are summed in float32 and only
 results are rounded: 0.7 for products, but updates below half an ulp are lost, all in the same direction: 3 in bfloat16
 and 5 in float16 over 100 epochs of xor. What is wrong is off by the size of the output: by 100,000 spreads or more in
-float32, by 2,000 where TF32 took its place, and by 8 after 100 products in bfloat16, which leaves no room for more than
+float32, by 5,000 where arithmetic of TF32's ten bits took its place, and by 8 after 100 products in bfloat16, which leaves no room for more than
 4.
 """
 
