@@ -50,9 +50,9 @@ FACTORS: Mapping[Precision, float] = {"float64": 64, "float32": 64, "tf32": 16, 
 float64 and float32 round at every addition: the worst of 260,000 sums of 512 terms is 25 spreads off (matmul-chain in
 JAX; 20 for sums of 2048), 10,000 epochs of xor are 10 off. In the narrow types products are summed in float32 and only
 results are rounded: 0.7 for products, but updates below half an ulp are lost, all in the same direction: 3 in bfloat16
-and 5 in float16 over 100 epochs of xor. What is wrong is off by the size of the output: by 100,000 spreads or more in
-float32, by 5,000 where arithmetic of TF32's ten bits took its place, and by 8 after 100 products in bfloat16, which leaves no room for more than
-4.
+and 5 in float16 over 100 epochs of xor. What is wrong is off by the size of the output: by 20,000 spreads or more in
+float32, by 5,000 where arithmetic of TF32's ten bits took its place, and by 8 after 100 products in bfloat16, which
+leaves no room for more than 4.
 """
 
 PERTURBATIONS = 4
