@@ -72,6 +72,8 @@ def build_image(target: Target) -> Path:
                 older.unlink()
             # Compressing 6 GB takes a minute; what the layout has from before is left as it is.
             layout = directory / f"{target}.layout"
+            # Its index would name the image from before as well, and that one's own layers go.
+            (layout / "index.json").unlink(missing_ok=True)
             _buildah(directory, "push", "--quiet", image_name(target), f"oci:{layout}:{image_name(target)}")
             _write_archive(layout, archive.with_suffix(".tar.part")).rename(archive)
         return archive
@@ -100,9 +102,9 @@ def _directory() -> Path:
 
 def base_layers() -> list[str]:
     """Return the digests of the base's layers, uncompressed; the base is there once an image has been built."""
-    return json.loads(
-        _buildah(_directory(), "inspect", "--type=image", "--format={{json .OCIv1.RootFS.DiffIDs}}", BASE)
-    )
+    image = json.loads(_buildah(_directory(), "inspect", "--type=image", BASE))
+    digests: list[str] = image["OCIv1"]["rootfs"]["diff_ids"]
+    return digests
 
 
 def _labels() -> dict[str, str]:
