@@ -9,6 +9,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, get_args
@@ -18,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from accelbench import workloads
 from accelbench.api.case import ParameterValue
-from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Variant
+from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.modes import MODES, options_model
 from accelbench.plan.cases import count_cases, plan_cases
 from accelbench.problem import Problem, unknown
@@ -83,21 +84,26 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
         workload = find(reference.name)
     except UnknownWorkloadError as error:
         return (Problem("spec.workload.name", str(error)),)
-    problems = list(_check_values("spec.workload.parameters", "parameter", workload.Parameters, reference.parameters))
+    parameters = Fields("parameter", workload.name, workload.Parameters)
+    problems = list(parameters.check("spec.workload.parameters", reference.parameters))
     for index, variant in enumerate(run.spec.variants):
         problems += _check_variant(f"spec.variants[{index}]", workload, variant)
     for index, axis in enumerate(run.spec.sweep):
-        path = f"spec.sweep[{index}]"
-        if axis.name not in workload.Parameters.model_fields:
-            problems.append(Problem(f"{path}.name", unknown("parameter", axis.name, workload.Parameters.model_fields)))
-            continue
-        for place, value in enumerate(axis.values):
-            values = {axis.name: value}
-            found = _check_values(f"{path}.values[{place}]", "parameter", workload.Parameters, values, whole=False)
-            problems += [Problem(f"{path}.values[{place}]", problem.message) for problem in found]
+        problems += _check_axis(f"spec.sweep[{index}]", parameters, axis)
     if not problems and count_cases(run) <= MAXIMUM_CASES:
         problems += _check_cases(run, workload)
     return tuple(problems)
+
+
+def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:
+    if axis.name not in parameters.model.model_fields:
+        yield Problem(f"{path}.name", parameters.unknown(axis.name))
+        return
+    for place, value in enumerate(axis.values):
+        for problem in parameters.check(f"{path}.values[{place}]", {axis.name: value}):
+            # A rule about several fields is left to the cases, which have them all.
+            if problem.path.endswith(f".{axis.name}"):
+                yield Problem(f"{path}.values[{place}]", problem.message)
 
 
 def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[Problem]:
@@ -105,7 +111,7 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
     if kind is None:
         yield Problem(f"{path}.use", _refusal(workload, variant.use))
     else:
-        yield from _check_values(f"{path}.options", "option", options_model(kind), variant.options)
+        yield from Fields("option", variant.use, options_model(kind)).check(f"{path}.options", variant.options)
 
 
 def _refusal(workload: Workload, use: str) -> str:
@@ -137,26 +143,6 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
             return
 
 
-def _check_values(
-    path: str,
-    what: str,
-    model: type[WorkloadParameters],
-    values: Mapping[str, ParameterValue],
-    *,
-    whole: bool = True,
-) -> Iterator[Problem]:
-    """Field by field; with `whole` False a model's own rule about several fields is left to whoever has them all."""
-    try:
-        model.model_validate(dict(values))
-    except ValidationError as error:
-        for detail in error.errors():
-            if detail["loc"]:
-                name = str(detail["loc"][0])
-                yield Problem(f"{path}.{name}", _sentence(what, name, model, detail))
-            elif whole:
-                yield Problem(path, detail["msg"])
-
-
 BOUNDS = {
     "greater_than_equal": "is too small: at least {ge}",
     "greater_than": "is too small: more than {gt}",
@@ -166,16 +152,39 @@ BOUNDS = {
 """By pydantic's type of error."""
 
 
-def _sentence(what: str, name: str, model: type[WorkloadParameters], detail: ErrorDetails) -> str:
-    value, kind = detail["input"], detail["type"]
-    if kind == "extra_forbidden":
-        return unknown(what, name, model.model_fields) if model.model_fields else f"there are no {what}s here"
-    if kind == "literal_error":
-        return unknown("value", str(value), map(str, _choices(model, name)))
-    if kind in BOUNDS:
-        return f"{value} {BOUNDS[kind].format(**detail['ctx'])}"
-    return f'"{value}": {detail["msg"][:1].lower()}{detail["msg"][1:]}'
+@dataclass(frozen=True)
+class Fields:
+    """The parameters or options of something, and how to say what is wrong with values for them."""
 
+    what: str
+    """`parameter` or `option`."""
+    owner: str
+    model: type[WorkloadParameters]
 
-def _choices(model: type[WorkloadParameters], name: str) -> tuple[Any, ...]:
-    return get_args(model.model_fields[name].annotation)
+    def check(self, path: str, values: Mapping[str, ParameterValue]) -> Iterator[Problem]:
+        """Every field that is wrong, at `path.FIELD`; a rule about several fields at `path` itself."""
+        try:
+            self.model.model_validate(dict(values))
+        except ValidationError as error:
+            for detail in error.errors():
+                if detail["loc"]:
+                    name = str(detail["loc"][0])
+                    yield Problem(f"{path}.{name}", self._sentence(name, detail))
+                else:
+                    yield Problem(path, detail["msg"])
+
+    def unknown(self, name: str) -> str:
+        """That there is no such field, and the nearest that there is."""
+        if not self.model.model_fields:
+            return f"{self.owner} takes no {self.what}s"
+        return unknown(self.what, name, self.model.model_fields)
+
+    def _sentence(self, name: str, detail: ErrorDetails) -> str:
+        value, kind = detail["input"], detail["type"]
+        if kind == "extra_forbidden":
+            return self.unknown(name)
+        if kind == "literal_error":
+            return unknown("value", str(value), map(str, get_args(self.model.model_fields[name].annotation)))
+        if kind in BOUNDS:
+            return f"{value} {BOUNDS[kind].format(**detail['ctx'])}"
+        return f'"{value}": {detail["msg"][:1].lower()}{detail["msg"][1:]}'

@@ -27,9 +27,9 @@ blocks."""
 MINIMUM_BLOCKS = 10
 MAXIMUM_BLOCKS = 200
 LONG_BUDGET_SECONDS = 3.0
-"""Where ten blocks would take longer than this, fewer are enough..."""
+"""No block begins after this many seconds of blocks, whether a call takes long or what was planned goes slower..."""
 MINIMUM_LONG_BLOCKS = 3
-"""...but not fewer than these: a median of two is a mean."""
+"""...unless there are fewer blocks than these: a median of two is a mean."""
 
 
 @dataclass(frozen=True)
@@ -118,16 +118,18 @@ def plan(seconds_per_call: float, overhead: float) -> Plan:
     calls = max(1, math.ceil(length / seconds_per_call))
     block = calls * seconds_per_call
     blocks = min(MAXIMUM_BLOCKS, max(MINIMUM_BLOCKS, round(BUDGET_SECONDS / block)))
-    if blocks * block > LONG_BUDGET_SECONDS:
-        blocks = max(MINIMUM_LONG_BLOCKS, int(LONG_BUDGET_SECONDS / block))
     return Plan(calls=calls, blocks=blocks)
 
 
 def measure(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[Timed]:
-    """The planned blocks, one after another; garbage is collected between them and not inside."""
-    for _ in range(planned.blocks):
+    """The planned blocks within the long budget; garbage is collected between them and not inside."""
+    elapsed = 0.0
+    for number in range(planned.blocks):
+        if number >= MINIMUM_LONG_BLOCKS and elapsed >= LONG_BUDGET_SECONDS:
+            return
         gc.collect()
         seconds = time_calls(work, planned.calls, clock, inspect)
+        elapsed += seconds
         yield Timed(units=planned.calls * work.units, seconds=seconds)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from accelbench import catalogue, inputs
 from accelbench.api.result import FailureReason, Phase
+from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks
 from accelbench_runner.clock import Clock, MonotonicClock, resolution
@@ -130,7 +131,12 @@ class Launch:
         )
         module, name = ADAPTERS[self._kind.framework]
         with self._reporter.phase("import"):
-            adapter: Adapter = getattr(import_module(module), name)(settings)
+            try:
+                adapter: Adapter = getattr(import_module(module), name)(settings)
+            except ModuleNotFoundError as error:
+                if error.name and error.name in PACKAGES.values():
+                    raise UnsupportedError(not_installed(error.name)) from None
+                raise
         began = self._clock.seconds()
         if adapter.import_compiler():
             self._compiler_import_seconds = self._clock.seconds() - began
@@ -235,17 +241,17 @@ def _versions(adapter: Adapter) -> dict[str, str]:
 
 def failure(error: Exception, adapter: Adapter | None) -> Failed:
     """The exception as a message: its reason, one line for people, and the trace with our own frames left out."""
-    reason: FailureReason = "Raised"
     if isinstance(error, UnsupportedError):
-        reason = "Unsupported"
-    elif isinstance(error, MemoryError) or (adapter is not None and adapter.out_of_memory(error)):
+        return Failed(reason="Unsupported", message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
+    reason: FailureReason = "Raised"
+    if isinstance(error, MemoryError) or (adapter is not None and adapter.out_of_memory(error)):
         reason = "OutOfMemory"
     frames = traceback.extract_tb(error.__traceback__)
     theirs = next((index for index, frame in enumerate(frames) if "accelbench_runner" not in frame.filename), 0)
     kept = traceback.StackSummary.from_list(frames[theirs:])
     text = "".join([*kept.format(), *traceback.format_exception_only(error)])
-    message = str(error) if reason == "Unsupported" else f"{type(error).__name__}: {error}"
-    return Failed(reason=reason, message=message[:MAXIMUM_MESSAGE_CHARACTERS], trace=text[-MAXIMUM_TRACE_CHARACTERS:])
+    message = f"{type(error).__name__}: {error}"[:MAXIMUM_MESSAGE_CHARACTERS]
+    return Failed(reason=reason, message=message, trace=text[-MAXIMUM_TRACE_CHARACTERS:])
 
 
 if __name__ == "__main__":

@@ -3,12 +3,24 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
-from accelbench_runner.protocol import Block, Facts, LaunchRequest, Message, PhaseEnded, parse_message
+from accelbench_runner.protocol import Block, Facts, Failed, LaunchRequest, Message, PhaseEnded, parse_message
+from launch import odd_workloads
+
+PROGRAM = """
+import sys
+from accelbench_runner.launch import main
+status = main()
+print("imported:", *sorted({"jax", "torch"} & sys.modules.keys()))
+sys.exit(status)
+"""
+"""What `python -m accelbench_runner.launch` does, and then says which frameworks that took."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +33,8 @@ class Told:
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {
-            name: value
-            for message in self.messages
-            if isinstance(message, Facts)
-            for name, value in message.values.items()
-        }
+        facts = (message.values for message in self.messages if isinstance(message, Facts))
+        return {name: value for values in facts for name, value in values.items()}
 
     @property
     def phases(self) -> dict[str, PhaseEnded]:
@@ -35,6 +43,10 @@ class Told:
     @property
     def blocks(self) -> list[Block]:
         return [message for message in self.messages if isinstance(message, Block)]
+
+    @property
+    def failure(self) -> Failed | None:
+        return next((message for message in self.messages if isinstance(message, Failed)), None)
 
 
 def case(workload: str, use: str, parameters: dict[str, Any] | None = None, **choices: Any) -> Case:
@@ -45,37 +57,52 @@ def case(workload: str, use: str, parameters: dict[str, Any] | None = None, **ch
         parameters=parameters or {},
         variants=(CaseVariant(name=use, use=use, options=choices.get("options", {})),),
         baseline=use,
-        measurement=CaseMeasurement(precision=choices.get("precision", "float32")),
+        measurement=CaseMeasurement(precision=choices.get("precision", "float32"), seed=choices.get("seed", 0)),
         accelerator=CaseAccelerator(platform=choices.get("platform", "cpu")),
     )
 
 
-def launch(directory: Path, asked: Case, *, threads: int = 2, before: str = "") -> Told:
-    """Runs a launch to its end; `before` is Python that the process runs first, to put a workload in its way."""
+@contextmanager
+def started(
+    directory: Path, asked: Case, threads: int = 1
+) -> Iterator[tuple[subprocess.Popen[str], Iterator[Message]]]:
+    """A launch under way, and its messages as they come; `odd_workloads` can be found by their names."""
+    install_odd_workloads(directory)
     reading, writing = os.pipe()
     request = LaunchRequest(
         case=asked, variant=asked.baseline, round=1, directory=str(directory), descriptor=writing, threads=threads
     )
-    caches = {"TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor"}
-    for name in caches.values():
-        (directory / name).mkdir(exist_ok=True)
-    program = f"{before}\nimport sys\nfrom accelbench_runner.launch import main\nsys.exit(main())"
+    tests = str(Path(__file__).parents[1])
     process = subprocess.Popen(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=[writing],
-        env={**os.environ, **{name: str(directory / folder) for name, folder in caches.items()}},
+        env={**os.environ, "TMPDIR": str(directory), "PYTHONPATH": os.pathsep.join([str(directory), tests])},
         text=True,
     )
     os.close(writing)
-    assert process.stdin is not None
-    process.stdin.write(request.to_json())
-    process.stdin.close()
-    with os.fdopen(reading, "rb") as pipe:
-        messages = tuple(parse_message(line) for line in pipe)
-    assert process.stdout is not None
-    output = process.stdout.read()
-    process.stdout.close()
-    return Told(messages=messages, output=output, status=process.wait())
+    with process, os.fdopen(reading, "rb") as pipe:
+        assert process.stdin is not None
+        process.stdin.write(request.to_json())
+        process.stdin.close()
+        yield process, (parse_message(line) for line in pipe)
+
+
+def launch(directory: Path, asked: Case, threads: int = 1) -> Told:
+    """Runs a launch to its end."""
+    with started(directory, asked, threads) as (process, messages):
+        told = tuple(messages)
+        assert process.stdout is not None
+        output = process.stdout.read()
+        return Told(messages=told, output=output, status=process.wait())
+
+
+def install_odd_workloads(directory: Path) -> None:
+    """A distribution that declares them as entry points, as a third party's would."""
+    about = directory / "odd_workloads-1.dist-info"
+    about.mkdir(exist_ok=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-workloads\nVersion: 1\n")
+    points = [f"{kind.name} = {odd_workloads.__name__}:{kind.__name__}" for kind in odd_workloads.ALL]
+    (about / "entry_points.txt").write_text("\n".join(["[accelbench.workloads]", *points]))

@@ -1,9 +1,9 @@
 """What an adapter does for a launch: it knows one framework, and the launch knows none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from accelbench.api.case import Platform, Precision
 from accelbench.workload import Array, Program, WorkloadParameters
@@ -37,6 +37,28 @@ class Compilations:
     """By part (trace, lower, backend; dynamo, backend); the parts never overlap."""
     causes: list[str] = field(default_factory=list)
     """One for each compilation."""
+
+
+class Span(NamedTuple):
+    """From when to when a part of compiling ran, in seconds from any origin."""
+
+    began: float
+    ended: float
+    part: str
+
+
+def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
+    """Seconds of each part, every moment counted once, for the innermost of the spans around it."""
+    seconds: dict[str, float] = {}
+    around: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
+        while around and around[-1].ended <= span.began:
+            around.pop()
+        seconds[span.part] = seconds.get(span.part, 0.0) + span.ended - span.began
+        if around:
+            seconds[around[-1].part] -= span.ended - span.began
+        around.append(span)
+    return seconds
 
 
 class Adapter(Protocol):

@@ -1,6 +1,5 @@
 """JAX: jit, op-by-op and scan, on CPU, GPU or TPU."""
 
-import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +12,14 @@ import numpy as np
 from accelbench.workload import Array, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cpu
-from accelbench_runner.frameworks.adapter import Compilations, Settings, UnsupportedError, step_loop
+from accelbench_runner.frameworks.adapter import (
+    Compilations,
+    Settings,
+    Span,
+    UnsupportedError,
+    seconds_by_part,
+    step_loop,
+)
 
 DTYPES = {
     "float64": jnp.float64,
@@ -38,7 +44,7 @@ class Jax:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
-        self._spans: list[tuple[float, float, str, str]] = []
+        self._heard: list[tuple[Span, str]] = []
         self._listed = self._scanned = False
         self.float_bytes = jnp.dtype(self._dtype).itemsize
 
@@ -62,11 +68,12 @@ class Jax:
         jax.config.update("jax_platforms", PLATFORMS[platform])
         jax.config.update("jax_enable_x64", self._settings.precision == "float64")
         jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION.get(self._settings.precision, "highest"))
-        jax.monitoring.register_event_time_span_listener(self._heard)
+        jax.monitoring.register_event_time_span_listener(self._listen)
         try:
             jax.devices()
-        except RuntimeError as error:
-            raise UnsupportedError(f"no {platform.upper()} device is visible to JAX: {error}") from error
+        except (RuntimeError, AssertionError) as error:  # the latter where JAX has no plugin for it at all
+            why = f": {error}" if str(error) else ""
+            raise UnsupportedError(f"no {platform.upper()} device is visible to JAX{why}") from error
         self.put(np.zeros(1)).block_until_ready()
 
     def put(self, arrays: Any) -> Any:
@@ -125,20 +132,16 @@ class Jax:
         if hasattr(work.call, "trace"):
             self.executable = work.call.trace(work.fresh(), work.batches).lower().compile()
 
-    def _heard(self, event: str, began: float, ended: float, **about: Any) -> None:
+    def _listen(self, event: str, began: float, ended: float, **about: Any) -> None:
         if event in PARTS:
-            self._spans.append((began, ended, PARTS[event], str(about.get("fun_name", "a function"))))
+            self._heard.append((Span(began, ended, PARTS[event]), str(about.get("fun_name", "a function"))))
 
     def compilations(self) -> Compilations:
-        """Spans nest (a trace inside a trace, a constant compiled inside one): each moment counts once, innermost."""
-        total = Compilations(causes=[f"{name} was compiled" for *_, part, name in self._spans if part == "backend"])
-        moments = sorted({moment for began, ended, *_ in self._spans for moment in (began, ended)})
-        for began, ended in itertools.pairwise(moments):
-            around = [span for span in self._spans if span[0] <= began and ended <= span[1]]
-            if around:
-                part = min(around, key=lambda span: span[1] - span[0])[2]
-                total.seconds[part] = total.seconds.get(part, 0.0) + ended - began
-        return total
+        """Spans nest: a trace inside a trace, a constant compiled inside one."""
+        return Compilations(
+            seconds=seconds_by_part(span for span, _ in self._heard),
+            causes=[f"{name} was compiled" for span, name in self._heard if span.part == "backend"],
+        )
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:

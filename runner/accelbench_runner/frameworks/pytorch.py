@@ -33,6 +33,9 @@ FP32_BACKENDS = {
 }
 """Every place that has a say of its own: cuda.matmul alone would leave cuDNN's convolutions at TF32."""
 NO_RECOMPILE = "Detected recompile"
+"""How the exception begins that the stance `fail_on_recompile` makes Dynamo raise."""
+PAST_LIMIT = "Dynamo recompile limit exceeded"
+"""How the reason begins that Dynamo counts once a function has been compiled too often."""
 
 
 class PyTorch:
@@ -129,10 +132,13 @@ class PyTorch:
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
-        """Also notices a function past its recompile limit, which runs eagerly from then on without a sign."""
+        """Past its recompile limit a function runs eagerly, and no stance tells: that it got there is told instead."""
         if not self._compiles:
             yield
             return
+        refused = import_module("torch._dynamo.utils").counters["unimplemented"]
+        if any(reason.startswith(PAST_LIMIT) for reason in refused):
+            raise RecompiledError("a function is past its recompile limit: what no compiled version fits runs eagerly")
         torch.compiler.set_stance("fail_on_recompile")
         try:
             yield

@@ -1,0 +1,146 @@
+"""Workloads that misbehave, each in one way; launches find them by entry points, as third parties' are."""
+
+# ruff: noqa: ARG002 - the interface's signatures
+
+import sys
+from typing import Any
+
+from accelbench.workload import Arrays, Cost, NamedArrays, Program, Tools, Workload, variant
+
+
+class Odd(Workload):
+    """x <- x + 1."""
+
+    modes = {}
+
+    def arrays(self, parameters: Any, rng: Any) -> Arrays:
+        import numpy as np
+
+        return Arrays(state={"x": np.zeros(8)})
+
+    def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
+        return {"x": arrays.state["x"] + units}
+
+    def cost(self, parameters: Any, float_bytes: int) -> Cost:
+        return Cost(flops=8, bytes=0)
+
+
+def program(arrays: Arrays, tools: Tools, step: Any) -> Program:
+    return Program(state=tools.put(arrays.state), step=step, placed=True)
+
+
+class Raising(Odd):
+    name = "raising"
+
+    @variant("jax/raising")
+    def raising(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        def step(state: Any, batch: Any) -> Any:
+            raise RuntimeError("the user's own mistake")
+
+        return program(arrays, tools, step)
+
+
+class Loud(Odd):
+    """Prints what looks like the protocol."""
+
+    name = "loud"
+
+    @variant("pytorch/loud")
+    def loud(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        sys.stdout.write('{"type":"done"}\n' * 1000)
+        return program(arrays, tools, lambda state, _: ({"x": state["x"] + 1}, None))
+
+
+class Recompiling(Odd):
+    """Compiles anew in every hundredth call."""
+
+    name = "recompiling"
+
+    @variant("jax/now-and-then")
+    def jax_now_and_then(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import jax
+
+        functions: list[Any] = []
+        calls = 0
+
+        def step(state: Any, _batch: Any) -> Any:
+            nonlocal calls
+            if calls % 100 == 0:
+                functions.append(jax.jit(lambda x: x + 1))
+            calls += 1
+            return {"x": functions[-1](state["x"])}, None
+
+        return program(arrays, tools, step)
+
+    @variant("pytorch/compile")
+    def torch_compile(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import torch
+
+        add = torch.compile(lambda x: x + 1, dynamic=False, backend="eager")
+        calls, again = 0, 4**5
+
+        def step(state: Any, _batch: Any) -> Any:
+            nonlocal calls, again
+            calls += 1
+            if calls == again:  # however long warming up is, blocks are four times as long: one falls into them
+                again *= 4
+                add(state["x"].new_zeros(again))
+            return {"x": add(state["x"])}, None
+
+        return program(arrays, tools, step)
+
+
+class PastLimit(Odd):
+    """Has been compiled so often that it is not compiled any more."""
+
+    name = "past-limit"
+
+    @variant("pytorch/compile")
+    def torch_compile(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import torch
+
+        add = torch.compile(lambda x: x + 1, dynamic=False, backend="eager")
+        for size in range(10, 20):
+            add(torch.zeros(size))
+        return program(arrays, tools, lambda state, _: ({"x": add(state["x"])}, None))
+
+
+class Greedy(Odd):
+    """Asks for more memory than any machine has."""
+
+    name = "greedy"
+
+    @variant("pytorch/greedy")
+    def in_pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return program(arrays, tools, lambda state, _: ({"x": state["x"].new_zeros(2**48)}, None))
+
+    @variant("jax/greedy")
+    def in_jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import jax.numpy as jnp
+
+        return program(arrays, tools, lambda state, _: ({"x": jnp.zeros(2**48) + state["x"][0]}, None))
+
+    @variant("jax/greedy-numpy")
+    def in_numpy(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import numpy as np
+
+        return program({"x": np.ones(2**48)}, tools, None)  # type: ignore[arg-type]
+
+
+class Donating(Odd):
+    """Hands its state's memory over with every call."""
+
+    name = "donating"
+    modes = {"jax": ("jit", "scan")}
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return Program(
+            state=tools.put(arrays.state),
+            step=lambda state, _: ({"x": state["x"] + 1}, state["x"].sum()),
+            inner=3,
+            donate=True,
+            export=lambda state, out: {"x": state["x"], "sum": out},
+        )
+
+
+ALL = [Raising, Loud, Recompiling, PastLimit, Greedy, Donating]

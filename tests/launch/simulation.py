@@ -1,0 +1,47 @@
+"""A clock and a machine whose truth is known: what calls, synchronising and reading the clock take."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench_runner.blocks import Work
+
+
+@dataclass
+class Simulated:
+    """Time passes only by what is done; `call_seconds` may change from call to call."""
+
+    call_seconds: list[float]
+    """Of each call in turn; the last one stays."""
+    synchronise_seconds: float = 0.0
+    read_seconds: float = 0.0
+    units: int = 1
+    now: float = 100.0
+    calls: int = 0
+    pending: float = 0.0
+    """Asynchronous work that only a synchronisation waits for."""
+    events: list[str] = field(default_factory=list)
+
+    def seconds(self) -> float:
+        self.now += self.read_seconds
+        return self.now
+
+    def work(self) -> Work:
+        return Work(
+            fresh=self._fresh, call=self._call, batches="batches", synchronise=self._synchronise, units=self.units
+        )
+
+    def _fresh(self) -> int:
+        self.events.append("fresh")
+        self.now += 1.0  # must never be seen in a block
+        return 0
+
+    def _call(self, state: int, batches: Any) -> tuple[int, None]:
+        assert batches == "batches"
+        self.pending += self.call_seconds[min(self.calls, len(self.call_seconds) - 1)]
+        self.calls += 1
+        return state + 1, None
+
+    def _synchronise(self, _value: Any) -> None:
+        self.now += self.synchronise_seconds + self.pending
+        self.pending = 0.0
+        self.events.append("synchronise")

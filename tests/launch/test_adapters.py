@@ -1,0 +1,201 @@
+"""What the adapters make of a program, looked at from inside a process of the framework's own."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench_runner.frameworks.adapter import Span, seconds_by_part
+
+PREPARE = """
+import json
+from accelbench import catalogue, inputs
+from accelbench_runner.frameworks.adapter import Settings, UnsupportedError
+from accelbench_runner.frameworks.{framework} import {adapter} as Adapter
+
+def prepare(workload, use, parameters, precision="float32", threads=1):
+    workload = catalogue.find(workload)
+    kind = workload.variants()[use]
+    adapter = Adapter(Settings(kind.mode, catalogue.parse_options(kind, {{}}), "cpu", precision, threads))
+    adapter.import_compiler()
+    adapter.initialise()
+    parsed = catalogue.parse_parameters(workload, parameters)
+    arrays = inputs.generate(workload, parsed, 0)
+    program = getattr(workload, kind.method)(parsed, arrays, adapter)
+    return adapter, program, adapter.prepare(program)
+"""
+
+
+def inside(framework: str, code: str) -> Any:
+    """What `code` prints, as JSON; it runs in a new process, after `prepare` has been defined."""
+    adapter = {"jax": "Jax", "pytorch": "PyTorch"}[framework]
+    program = PREPARE.format(framework=framework, adapter=adapter) + code
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def chain_in_jax() -> dict[str, Any]:
+    """matmul-chain of 100 products in the three modes: optimised program, compilations ahead, at and after the call."""
+    found: dict[str, Any] = inside(
+        "jax",
+        """
+found = {}
+for mode in ("jit", "scan", "op-by-op"):
+    adapter, program, work = prepare("matmul-chain", f"jax/{mode}", {"size": 32, "length": 100})
+    start = len(adapter.compilations().causes)
+    adapter.compile_ahead(work)
+    ahead = adapter.compilations().causes[start:]
+    work.synchronise(work.call(work.fresh(), work.batches))
+    first = adapter.compilations().causes[start + len(ahead):]
+    work.synchronise(work.call(work.fresh(), work.batches))
+    again = adapter.compilations().causes[start + len(ahead) + len(first):]
+    text = adapter.executable.as_text() if ahead else ""
+    counts = {"dots": text.count(" dot("), "loops": text.count(" while(")}
+    found[mode] = {"ahead": ahead, "first": first, "again": again, **counts}
+print(json.dumps(found))
+""",
+    )
+    return found
+
+
+def test_jit_unrolls_every_product_into_one_program(chain_in_jax: dict[str, Any]) -> None:
+    assert chain_in_jax["jit"]["dots"] == 100
+    assert chain_in_jax["jit"]["loops"] == 0
+
+
+def test_scan_keeps_one_product_in_a_loop(chain_in_jax: dict[str, Any]) -> None:
+    assert chain_in_jax["scan"]["dots"] == 1
+    assert chain_in_jax["scan"]["loops"] == 1
+
+
+@pytest.mark.parametrize("mode", ["jit", "scan"])
+def test_what_was_compiled_ahead_is_not_compiled_again_by_the_call(chain_in_jax: dict[str, Any], mode: str) -> None:
+    assert len(chain_in_jax[mode]["ahead"]) == 1
+    assert chain_in_jax[mode]["first"] == chain_in_jax[mode]["again"] == []
+
+
+def test_op_by_op_compiles_operations_and_no_whole(chain_in_jax: dict[str, Any]) -> None:
+    assert chain_in_jax["op-by-op"]["ahead"] == []
+    assert chain_in_jax["op-by-op"]["first"] == ["jit(matmul) was compiled"]
+    assert chain_in_jax["op-by-op"]["again"] == []
+
+
+def test_a_fused_sum_is_one_pass_over_memory() -> None:
+    fusions = inside(
+        "jax",
+        """
+adapter, program, work = prepare("elementwise-fusion", "jax/jit", {"size": 4096})
+adapter.compile_ahead(work)
+entry = adapter.executable.as_text().split("ENTRY")[1]
+print(json.dumps(entry.count(" fusion(") + entry.count(" call(")))
+""",
+    )
+    assert fusions == 1
+
+
+def test_pytorch_takes_precision_and_threads_as_asked_and_can_be_asked_back() -> None:
+    read = inside(
+        "pytorch",
+        """
+adapter, program, work = prepare("matmul-chain", "pytorch/eager", {"size": 8, "length": 2}, "bfloat16", 2)
+print(json.dumps([adapter.precision(), adapter.threads(), str(program.state.dtype)]))
+""",
+    )
+    precision, threads, dtype = read
+    assert precision["dtype"] == "bfloat16"
+    assert dtype == "torch.bfloat16"
+    assert set(precision["matmul"].values()) == {"ieee"}
+    assert precision["flush_denormal"] is True
+    assert threads == 2
+
+
+def test_a_state_that_is_written_in_place_is_fresh_in_every_block() -> None:
+    first, second, after = inside(
+        "pytorch",
+        """
+adapter, program, work = prepare("xor", "pytorch/nn", {})
+def weights(state): return state[0][0].weight.flatten().tolist()
+one = work.fresh(); before = weights(one)
+work.call(one, work.batches)
+print(json.dumps([before, weights(work.fresh()), weights(one)]))
+""",
+    )
+    assert first == second
+    assert first != after
+
+
+def test_a_launch_on_a_cpu_leaves_cuda_alone() -> None:
+    assert not inside(
+        "pytorch",
+        """
+import torch
+adapter, program, work = prepare("matmul-chain", "pytorch/eager", {"size": 8, "length": 2})
+work.synchronise(work.call(work.fresh(), work.batches))
+print(json.dumps(torch.cuda.is_initialized()))
+""",
+    )
+
+
+def test_batches_of_different_shapes_cannot_be_scanned() -> None:
+    message = inside(
+        "jax",
+        """
+from dataclasses import replace
+import jax.numpy as jnp
+adapter, program, work = prepare("matmul-chain", "jax/scan", {"size": 8, "length": 2})
+try:
+    adapter.prepare(replace(program, batches=({"w": jnp.ones((8, 8))}, {"w": jnp.ones((8, 4))})))
+except UnsupportedError as error:
+    print(json.dumps(str(error)))
+""",
+    )
+    assert "one shape" in message
+
+
+def test_steps_of_a_call_take_the_batches_in_turn() -> None:
+    outs = inside(
+        "jax",
+        """
+from accelbench.workload import Program
+import jax.numpy as jnp
+found = []
+for mode in ("jit", "scan", "op-by-op"):
+    adapter, _, _ = prepare("matmul-chain", f"jax/{mode}", {"size": 8, "length": 2})
+    program = Program(
+        state=jnp.zeros(()), step=lambda s, b: (10 * s + b["digit"], s), inner=5,
+        batches=({"digit": jnp.float32(1)}, {"digit": jnp.float32(2)}, {"digit": jnp.float32(3)}),
+    )
+    work = adapter.prepare(program)
+    state, out = work.call(work.fresh(), work.batches)
+    found.append([float(state), float(adapter.last(out)), work.units])
+print(json.dumps(found))
+""",
+    )
+    assert outs == [[12312.0, 1231.0, 5]] * 3
+
+
+def test_nested_spans_count_each_moment_once_for_the_innermost() -> None:
+    spans = [
+        Span(0.0, 10.0, "trace"),
+        Span(2.0, 5.0, "trace"),
+        Span(3.0, 4.0, "backend"),
+        Span(10.0, 12.0, "lower"),
+        Span(20.0, 21.0, "backend"),
+    ]
+    assert seconds_by_part(reversed(spans)) == pytest.approx({"trace": 9.0, "backend": 2.0, "lower": 2.0})
+
+
+def test_a_framework_is_imported_by_its_adapter_alone() -> None:
+    package = Path(seconds_by_part.__code__.co_filename).parents[1]
+    importing = {
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        if re.search(r"^ *(import|from) (jax|torch)\b", file.read_text(), re.MULTILINE)
+    }
+    assert importing == {"frameworks/jax.py", "frameworks/pytorch.py"}

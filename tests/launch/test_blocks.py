@@ -1,0 +1,126 @@
+"""Blocks against a machine whose truth is known: what goes in must come out."""
+
+import gc
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accelbench_runner import blocks
+from accelbench_runner.clock import MonotonicClock, resolution
+from launch.simulation import Simulated
+
+CALL_SECONDS = st.floats(min_value=1e-4, max_value=100.0)
+few = settings(max_examples=25, deadline=None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _as_in_a_launch() -> Iterator[None]:
+    with blocks.garbage_kept():
+        yield
+
+
+def test_a_call_takes_what_it_takes_and_the_fresh_state_is_not_counted() -> None:
+    machine = Simulated([0.25])
+    assert blocks.time_calls(machine.work(), 3, machine) == pytest.approx(0.75, rel=1e-9)
+
+
+def test_work_still_under_way_is_waited_for_before_the_clock_starts_and_before_it_stops() -> None:
+    machine = Simulated([0.25])
+    blocks.time_calls(machine.work(), 3, machine)
+    assert machine.events == ["fresh", "synchronise", "synchronise"]
+
+
+def test_each_call_is_given_what_the_one_before_returned() -> None:
+    seen: list[Any] = []
+    machine = Simulated([0.1])
+    blocks.time_calls(machine.work(), 5, machine, seen.append)
+    assert seen == [(5, None)]
+
+
+@few
+@given(CALL_SECONDS, st.integers(min_value=1, max_value=10_000))
+def test_blocks_give_the_true_seconds_per_unit(call_seconds: float, units: int) -> None:
+    machine = Simulated([call_seconds], units=units, now=0.0)
+    work = machine.work()
+    planned = blocks.plan(blocks.warm_up(work, machine), blocks.overhead_seconds(work, machine))
+    for block in blocks.measure(work, planned, machine):
+        assert block.seconds / block.units == pytest.approx(call_seconds / units, rel=1e-3)
+
+
+@given(st.floats(min_value=1e-7, max_value=100.0), st.floats(min_value=0, max_value=1e-3))
+def test_a_block_is_long_against_clock_and_overhead(call_seconds: float, overhead: float) -> None:
+    planned = blocks.plan(call_seconds, overhead)
+    length = planned.calls * call_seconds
+    assert length >= blocks.BLOCK_SECONDS * (1 - 1e-9)
+    assert overhead <= blocks.OVERHEAD_SHARE * length * (1 + 1e-9)
+    assert (planned.calls - 2) * call_seconds < max(blocks.BLOCK_SECONDS, overhead / blocks.OVERHEAD_SHARE)
+
+
+@few
+@given(CALL_SECONDS)
+def test_the_number_of_blocks_follows_the_budget_within_its_limits(call_seconds: float) -> None:
+    machine = Simulated([call_seconds], now=0.0)
+    measured = list(blocks.measure(machine.work(), blocks.plan(call_seconds, 0.0), machine))
+    total = sum(block.seconds for block in measured)
+    assert blocks.MINIMUM_LONG_BLOCKS <= len(measured) <= blocks.MAXIMUM_BLOCKS
+    assert len(measured) >= blocks.MINIMUM_BLOCKS or total >= blocks.LONG_BUDGET_SECONDS
+    if len(measured) > blocks.MINIMUM_LONG_BLOCKS:
+        assert total - measured[-1].seconds < blocks.LONG_BUDGET_SECONDS
+
+
+@few
+@given(CALL_SECONDS, CALL_SECONDS)
+def test_warming_up_lasts_as_long_as_said_and_then_ends(first: float, later: float) -> None:
+    machine = Simulated([first, later], now=0.0)
+    fastest = blocks.warm_up(machine.work(), machine)
+    spent = first + (machine.calls - 1) * later
+    assert machine.calls >= blocks.WARM_UP_CALLS
+    assert spent >= blocks.WARM_UP_SECONDS * (1 - 1e-6)
+    assert min(first, later) * (1 - 1e-6) <= fastest <= max(first, later) * (1 + 1e-6)
+
+
+def test_a_slow_first_call_is_left_to_the_warm_up() -> None:
+    machine = Simulated([10.0, 0.001])
+    work = machine.work()
+    planned = blocks.plan(blocks.warm_up(work, machine), 0.0)
+    assert {round(block.seconds / block.units, 9) for block in blocks.measure(work, planned, machine)} == {0.001}
+
+
+def test_a_step_that_turns_slow_ends_the_launch_early() -> None:
+    machine = Simulated([0.001] * 1000 + [5.0])
+    measured = list(blocks.measure(machine.work(), blocks.Plan(calls=10, blocks=200), machine))
+    assert len(measured) == 101
+    assert sum(block.seconds for block in measured) == pytest.approx(51.0)
+
+
+def test_what_timing_costs_is_measured() -> None:
+    machine = Simulated([1.0], synchronise_seconds=0.002, read_seconds=0.0005)
+    assert blocks.overhead_seconds(machine.work(), machine) == pytest.approx(0.003, rel=0.02)
+
+
+def test_garbage_is_collected_between_blocks_and_never_inside() -> None:
+    collected: list[str] = []
+    machine = Simulated([0.01])
+    machine.events = collected
+
+    def note(phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            collected.append("garbage")
+
+    gc.callbacks.append(note)
+    try:
+        list(blocks.measure(machine.work(), blocks.Plan(calls=5, blocks=3), machine))
+    finally:
+        gc.callbacks.remove(note)
+    assert collected == ["garbage", "fresh", "synchronise", "synchronise"] * 3
+    assert not gc.isenabled()
+
+
+def test_the_clock_resolves_far_less_than_a_block() -> None:
+    finest = resolution(MonotonicClock())
+    assert 0 < finest < blocks.BLOCK_SECONDS / 1000
+    assert math.isfinite(finest)

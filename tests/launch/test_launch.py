@@ -1,0 +1,180 @@
+"""What a launch says of itself, in real processes with the real frameworks."""
+
+import os
+import signal
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from accelbench import catalogue, inputs
+from accelbench.api.result import Phase
+from accelbench_runner import blocks
+from accelbench_runner.protocol import Done, PhaseStarted
+from launch.launching import Told, case, launch, started
+
+SMALL = {"size": 32, "length": 10}
+FACTS = {
+    "versions",
+    "device",
+    "threads",
+    "precision",
+    "inputsDigest",
+    "parityUnits",
+    "recompilations",
+    "recompilationCauses",
+    "clock",
+    "unitsPerCall",
+    "peakMemoryBytes",
+    "flopsPerUnit",
+    "bytesPerUnit",
+    "unit",
+    "throttling",
+}
+
+
+@pytest.fixture(scope="module")
+def in_jax(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, Path]:
+    directory = tmp_path_factory.mktemp("jax")
+    return launch(directory, case("matmul-chain", "jax/jit", SMALL)), directory
+
+
+@pytest.fixture(scope="module")
+def in_pytorch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, Path]:
+    directory = tmp_path_factory.mktemp("pytorch")
+    return launch(directory, case("matmul-chain", "pytorch/eager", SMALL)), directory
+
+
+@pytest.fixture(params=["in_jax", "in_pytorch"])
+def told(request: pytest.FixtureRequest) -> tuple[Told, Path]:
+    found: tuple[Told, Path] = request.getfixturevalue(request.param)
+    return found
+
+
+def test_a_launch_that_measured_ends_with_done(told: tuple[Told, Path]) -> None:
+    assert isinstance(told[0].messages[-1], Done)
+    assert told[0].status == 0
+
+
+def test_a_launch_imports_exactly_one_framework(in_jax: tuple[Told, Path], in_pytorch: tuple[Told, Path]) -> None:
+    assert in_jax[0].output.splitlines()[-1] == "imported: jax"
+    assert in_pytorch[0].output.splitlines()[-1] == "imported: torch"
+
+
+def test_every_phase_is_reached_and_ended_once_and_in_order(told: tuple[Told, Path]) -> None:
+    expected = list(get_args(Phase))
+    assert [message.phase for message in told[0].messages if isinstance(message, PhaseStarted)] == expected
+    assert list(told[0].phases) == expected
+
+
+def test_blocks_are_long_and_many_enough(told: tuple[Told, Path]) -> None:
+    lengths = [block.seconds for block in told[0].blocks]
+    assert len(lengths) >= blocks.MINIMUM_BLOCKS
+    assert np.median(lengths) >= blocks.BLOCK_SECONDS / 2
+    assert all(block.steps % SMALL["length"] == 0 for block in told[0].blocks)
+
+
+def test_every_fact_is_reported(told: tuple[Told, Path]) -> None:
+    assert told[0].facts.keys() >= FACTS
+
+
+def test_facts_say_what_was_asked_for(told: tuple[Told, Path]) -> None:
+    facts = told[0].facts
+    assert facts["device"]["platform"] == "cpu"
+    assert facts["device"]["count"] == 1
+    assert facts["threads"]["requested"] == 1
+    assert facts["threads"]["framework"] in {1, None}
+    assert facts["precision"]["policy"] == "float32"
+    assert facts["precision"]["dtype"] == "float32"
+    assert facts["precision"]["flush_denormal"] is True
+    assert facts["recompilations"] == 0
+    assert facts["unitsPerCall"] == facts["parityUnits"] == SMALL["length"]
+    assert facts["unit"] == "product"
+    assert facts["flopsPerUnit"] == 2 * 32**3
+
+
+def test_both_frameworks_name_the_same_device(in_jax: tuple[Told, Path], in_pytorch: tuple[Told, Path]) -> None:
+    assert in_jax[0].facts["device"] == in_pytorch[0].facts["device"]
+
+
+def test_every_launch_starts_from_the_same_bits(in_jax: tuple[Told, Path], in_pytorch: tuple[Told, Path]) -> None:
+    workload = catalogue.find("matmul-chain")
+    arrays = inputs.generate(workload, catalogue.parse_parameters(workload, SMALL), seed=0)
+    assert in_jax[0].facts["inputsDigest"] == in_pytorch[0].facts["inputsDigest"] == inputs.digest(arrays)
+
+
+def test_outputs_are_written_in_float64(told: tuple[Told, Path]) -> None:
+    with np.load(told[1] / "outputs.npz") as outputs:
+        assert set(outputs) == {"x"}
+        assert outputs["x"].shape == (32, 32)
+        assert outputs["x"].dtype == np.float64
+
+
+@pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager"])
+def test_a_launch_that_cannot_have_its_device_says_so(use: str, tmp_path: Path) -> None:
+    told = launch(tmp_path, case("matmul-chain", use, SMALL, platform="cuda"))
+    assert told.failure is not None
+    assert told.failure.reason == "Unsupported"
+    assert "no CUDA device is visible" in told.failure.message
+    assert told.status == 1
+
+
+@pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager"])
+def test_tf32_is_refused_on_a_cpu(use: str, tmp_path: Path) -> None:
+    told = launch(tmp_path, case("matmul-chain", use, SMALL, precision="tf32"))
+    assert told.failure is not None
+    assert (told.failure.reason, "tf32" in told.failure.message) == ("Unsupported", True)
+
+
+def test_what_a_variant_raises_is_told_with_its_own_line(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("raising", "jax/raising"))
+    assert told.failure is not None
+    assert told.failure.reason == "Raised"
+    assert told.failure.message == "RuntimeError: the user's own mistake"
+    assert 'raise RuntimeError("the user\'s own mistake")' in told.failure.trace
+    assert "accelbench_runner" not in told.failure.trace
+
+
+@pytest.mark.parametrize("use", ["pytorch/greedy", "jax/greedy", "jax/greedy-numpy"])
+def test_running_out_of_memory_is_recognised(use: str, tmp_path: Path) -> None:
+    told = launch(tmp_path, case("greedy", use))
+    assert told.failure is not None
+    assert told.failure.reason == "OutOfMemory", told.failure.message
+
+
+def test_what_a_variant_prints_is_no_message(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("loud", "pytorch/loud"))
+    assert sum(isinstance(message, Done) for message in told.messages) == 1
+    assert told.output.count('{"type":"done"}') == 1000
+
+
+@pytest.mark.parametrize("use", ["jax/now-and-then", "pytorch/compile"])
+def test_compiling_in_the_middle_is_told_with_its_cause(use: str, tmp_path: Path) -> None:
+    told = launch(tmp_path, case("recompiling", use))
+    assert told.failure is None
+    assert told.facts["recompilations"] >= 1
+    assert all(told.facts["recompilationCauses"])
+    assert told.blocks
+
+
+def test_a_function_past_its_recompile_limit_is_told(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("past-limit", "pytorch/compile"))
+    assert told.facts["recompilations"] == 1
+    assert "recompile limit" in told.facts["recompilationCauses"][0]
+
+
+def test_a_donated_state_is_fresh_in_every_block(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("donating", "jax/jit"))
+    assert told.failure is None
+    assert told.facts["recompilations"] == 0
+    with np.load(tmp_path / "outputs.npz") as outputs:
+        assert outputs["x"].tolist() == [3.0] * 8
+        assert outputs["sum"] == 16.0
+
+
+def test_a_launch_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
+    with started(tmp_path, case("matmul-chain", "jax/jit", {"size": 1024})) as (process, messages):
+        assert any(isinstance(message, PhaseStarted) and message.phase == "warm-up" for message in messages)
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(timeout=2) == -signal.SIGTERM

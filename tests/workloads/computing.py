@@ -1,0 +1,86 @@
+"""Computes what variants export, without timing: a process for each framework, many variants in it."""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from accelbench import catalogue, inputs
+from accelbench.api.case import Precision
+from accelbench.workload import NamedArrays, Workload
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One variant of one workload, small. `workload` is a name of the catalogue, or `MODULE:CLASS`."""
+
+    workload: str
+    use: str
+    precision: Precision
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def file(self) -> str:
+        return "_".join(map(str, asdict(self).values())).translate({ord(each): "-" for each in "/:'(), []"}) + ".npz"
+
+    def __str__(self) -> str:
+        parameters = ",".join(f"{name}={value}" for name, value in self.parameters)
+        return f"{self.workload.partition(':')[2] or self.workload}({parameters}) {self.use} {self.precision}"
+
+
+@cache
+def find(name: str) -> Workload:
+    module, _, kind = name.partition(":")
+    if not kind:
+        return catalogue.find(name)
+    found: Workload = getattr(import_module(module), kind)()
+    return found
+
+
+def compute(asked: Asked) -> tuple[NamedArrays, int]:
+    """What the variant exports, and after how many units."""
+    from accelbench_runner.frameworks.adapter import Adapter, Settings
+
+    workload = find(asked.workload)
+    kind = workload.variants()[asked.use]
+    module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
+    settings = Settings(
+        mode=kind.mode,
+        options=catalogue.parse_options(kind, {}),
+        platform="cpu",
+        precision=asked.precision,
+        threads=1,
+    )
+    adapter: Adapter = getattr(import_module(f"accelbench_runner.frameworks.{module}"), name)(settings)
+    adapter.import_compiler()
+    adapter.initialise()
+    parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
+    program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)
+    work = adapter.prepare(program)
+    state, units = work.fresh(), 0
+    while units < max(1, workload.measure(parameters).parity_units):
+        state, out = work.call(state, work.batches)
+        units += work.units
+    return adapter.to_numpy(program.export(state, adapter.last(out))), units
+
+
+def main() -> None:
+    """Reads a list of what is asked from standard input, writes `FILE` for each into the directory named."""
+    import numpy as np
+
+    directory = Path(sys.argv[1])
+    for each in json.load(sys.stdin):
+        asked = Asked(**{**each, "parameters": tuple(map(tuple, each["parameters"]))})
+        try:
+            outputs, units = compute(asked)
+        except Exception as error:  # noqa: BLE001 - the test that asked for this one will tell
+            (directory / asked.file).with_suffix(".error").write_text(f"{type(error).__name__}: {error}")
+            continue
+        np.savez(directory / asked.file, allow_pickle=False, units=np.array(units), **outputs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Every variant computes what the float64 reference says, in every precision a CPU has; what is wrong is caught."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from accelbench import catalogue, inputs
+from accelbench.api.case import Precision
+from accelbench.workload import Framework
+from accelbench_runner.parity import compare
+from accelbench_runner.records import ParityReading
+from accelbench_runner.reference import Reference
+from accelbench_runner.reference import compute as compute_reference
+from workloads.computing import Asked, find
+
+PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
+SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
+    "matmul-chain": [(("size", 24), ("length", 5)), (("size", 8), ("length", 12), ("scaling", "none"))],
+    "elementwise-fusion": [(("size", 1000), ("form", "sum")), (("size", 1000), ("form", "chain"))],
+    "xor": [(("epochs", 20),)],
+}
+ALL = [
+    Asked(workload=workload, use=use, precision=precision, parameters=parameters)
+    for workload in catalogue.names()
+    for parameters in SMALL[workload]
+    for use in catalogue.find(workload).variants()
+    for precision in PRECISIONS
+]
+WRONG = {
+    "WrongAxis": ("jax/jit", SMALL["matmul-chain"][0]),
+    "WrongOrder": ("jax/jit", SMALL["matmul-chain"][0]),
+    "WrongWeights": ("jax/jit-step", SMALL["xor"][0]),
+    "WrongReduction": ("jax/jit-step", SMALL["xor"][0]),
+    "WrongSamples": ("jax/jit-step", SMALL["xor"][0]),
+    "WrongFunction": ("jax/jit", SMALL["elementwise-fusion"][0]),
+}
+MUTANTS = [
+    Asked(workload=f"workloads.mutants:{mutant}", use=use, precision=precision, parameters=parameters)
+    for mutant, (use, parameters) in WRONG.items()
+    for precision in PRECISIONS
+]
+
+
+@pytest.fixture(scope="session")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Framework], Path]:
+    """Where one framework's outputs lie: computed when first asked for, in one process that imports no other."""
+    directories: dict[Framework, Path] = {}
+
+    def compute(framework: Framework) -> Path:
+        if framework not in directories:
+            directory = directories[framework] = tmp_path_factory.mktemp(framework)
+            asked = [asdict(each) for each in ALL + MUTANTS if each.use.startswith(framework)]
+            subprocess.run(
+                [sys.executable, "-m", "workloads.computing", str(directory)],
+                input=json.dumps(asked),
+                text=True,
+                check=True,
+                cwd=Path(__file__).parents[1],
+            )
+        return directories[framework]
+
+    return compute
+
+
+def read(asked: Asked, computed: Callable[[Framework], Path]) -> ParityReading:
+    framework = next(each for each in get_args(Framework) if asked.use.startswith(each))
+    file = computed(framework) / asked.file
+    assert not file.with_suffix(".error").exists(), file.with_suffix(".error").read_text()
+    with np.load(file) as archive:
+        outputs = {name: archive[name] for name in archive.files}
+    units = int(outputs.pop("units"))
+    workload = find(asked.workload)
+    parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
+    arrays = inputs.generate(workload, parameters, seed=1)
+    values, spreads = compute_reference(partial(workload.reference, parameters), arrays, units, asked.precision)
+    declared = workload.measure(parameters).non_finite is not None
+    return compare(outputs, Reference(values, spreads, asked.precision, declared), units)
+
+
+@pytest.mark.parametrize("asked", ALL, ids=str)
+def test_a_variant_agrees_with_the_reference(asked: Asked, computed: Callable[[Framework], Path]) -> None:
+    reading = read(asked, computed)
+    assert reading.finite, reading.detail
+    assert reading.worst_ratio <= 1, reading.detail
+
+
+@pytest.mark.parametrize("asked", MUTANTS, ids=str)
+def test_a_wrong_computation_is_caught(asked: Asked, computed: Callable[[Framework], Path]) -> None:
+    reading = read(asked, computed)
+    assert reading.worst_ratio > 1, reading.detail
