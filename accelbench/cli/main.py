@@ -20,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
+    add_completion=False,
     epilog=help_text(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
