@@ -136,7 +136,7 @@ class RunPolicy(Document):
         default=None,
         ge=1,
         le=MAXIMUM_SECONDS,
-        description="A case's pod must start within this; may change; default: no limit.",
+        description="A case's pod must start within this; may change; default: 24 hours.",
     )
     active_deadline_seconds: int | None = Field(
         default=None,

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-import yaml
 
-from accelbench.api.manifest import InvalidManifestError, load_manifests
+from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue import check_run
 from accelbench.cli.overrides import InvalidOverrideError, override
@@ -35,29 +34,22 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
     source = "standard input" if file == STANDARD_INPUT else file
     text = _text(file)
     try:
-        runs = load_manifests(_overridden(text, assignments), source)
+        runs = _overridden(text, source, assignments) if assignments else load_manifests(text, source)
     except InvalidManifestError as error:
-        # A line of the overridden text is no line of the user's file.
-        told = [Problem(problem.path, problem.message) if assignments else problem for problem in error.problems]
-        raise InvalidSpecError(source, told) from error
+        raise InvalidSpecError(source, error.problems) from error
     problems = [problem for run in runs for problem in check_run(run)]
     if problems:
         raise InvalidSpecError(source, problems)
     return runs
 
 
-def _overridden(text: str, assignments: Sequence[str]) -> str:
-    if not assignments:
-        return text
+def _overridden(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
     try:
-        manifests = [manifest for manifest in yaml.safe_load_all(text) if manifest is not None]
-    except yaml.YAMLError:
-        return text  # the loader says where
-    try:
-        changed = [override(manifest, assignments) for manifest in manifests]
+        manifests = [override(document.content, assignments) for document in read_documents(text, source)]
     except InvalidOverrideError as error:
         raise typer.BadParameter(str(error), param_hint="--set") from error
-    return yaml.safe_dump_all(changed, sort_keys=False)
+    # Of a file without a run it is the loader that says so.
+    return tuple(parse_run(manifest, source) for manifest in manifests) or load_manifests(text, source)
 
 
 def _text(file: str) -> str:

@@ -78,8 +78,9 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = 330
     settings.watching.connect_timeout = 30
     settings.process.ultimate_exiting_timeout = 20
-    # It would log each event of each run.
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    # They would log each event of each run, and each probe.
+    for name in ("kopf.objects", "kopf.activities.probe", "aiohttp.access"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     return settings
 
 
