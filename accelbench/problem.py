@@ -19,7 +19,11 @@ class Problem:
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """`unknown WHAT "NAME"`, with the nearest known name, or all of them where none is near."""
+    return f'unknown {what} "{name}"; {nearest(name, known)}'
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`did you mean NAME?`, or all known names where none is near."""
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
-    advice = f"did you mean {near[0]}?" if near else f"one of: {', '.join(choices)}"
-    return f'unknown {what} "{name}"; {advice}'
+    return f"did you mean {near[0]}?" if near else f"one of: {', '.join(choices)}"
