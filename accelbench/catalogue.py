@@ -133,12 +133,12 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
         except ValidationError as error:
             path = "spec.sweep" if case.swept else "spec.workload.parameters"
             where = ", ".join(f"{name} = {value}" for name, value in case.parameters.items())
-            yield from (Problem(path, f"{where}: {detail['msg']}") for detail in error.errors())
+            yield from (Problem(path, f"{where}: {_reason(detail)}") for detail in error.errors())
             continue
         protocol = workload.measure(parameters).protocol
         if protocol not in MEASURED:
             yield Problem(
-                "spec.workload.name", f"{workload.name} is measured by the protocol {protocol}, not built yet"
+                "spec.workload.name", f"{workload.name} is measured by the protocol {protocol}, which is not built yet"
             )
             return
 
@@ -171,7 +171,7 @@ class Fields:
                     name = str(detail["loc"][0])
                     yield Problem(f"{path}.{name}", self._sentence(name, detail))
                 else:
-                    yield Problem(path, detail["msg"])
+                    yield Problem(path, _reason(detail))
 
     def unknown(self, name: str) -> str:
         """That there is no such field, and the nearest that there is."""
@@ -187,4 +187,10 @@ class Fields:
             return unknown("value", str(value), map(str, get_args(self.model.model_fields[name].annotation)))
         if kind in BOUNDS:
             return f"{value} {BOUNDS[kind].format(**detail['ctx'])}"
-        return f'"{value}": {detail["msg"][:1].lower()}{detail["msg"][1:]}'
+        return f'"{value}": {_reason(detail)}'
+
+
+def _reason(detail: ErrorDetails) -> str:
+    """Pydantic's own sentence, without what it puts before one that a model raised."""
+    sentence = detail["msg"].removeprefix("Value error, ")
+    return sentence[:1].lower() + sentence[1:]

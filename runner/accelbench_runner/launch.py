@@ -20,7 +20,7 @@ from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks
 from accelbench_runner.clock import Clock, MonotonicClock, resolution
-from accelbench_runner.devices import cpu, nvidia
+from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.protocol import Block, Done, Facts, Failed, LaunchRequest, Message, PhaseEnded, PhaseStarted
 
@@ -51,13 +51,12 @@ class Reporter:
         self.say(Facts(values={name: value for name, value in values.items() if value is not None}))
 
     @contextmanager
-    def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
-        """Times what happens inside; the parts put into the dictionary go with it."""
-        parts: dict[str, float] = {}
+    def phase(self, phase: Phase) -> Iterator[None]:
+        """Times what happens inside; a phase that raises has no end."""
         self.say(PhaseStarted(phase=phase))
         began = self._clock.seconds()
-        yield parts
-        self.say(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began, parts=parts))
+        yield
+        self.say(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began))
 
 
 def main() -> int:
@@ -65,11 +64,12 @@ def main() -> int:
     request = LaunchRequest.model_validate_json(sys.stdin.buffer.read())
     clock = MonotonicClock()
     reporter = Reporter(request.descriptor, clock)
-    launch = Launch(request, reporter, clock)
+    launch = None
     try:
+        launch = Launch(request, reporter, clock)
         launch.run()
     except Exception as error:  # noqa: BLE001 - whatever the variant raises is its result
-        reporter.say(failure(error, launch.adapter))
+        reporter.say(failure(error, launch.adapter if launch else None))
         return 1
     reporter.say(Done())
     return 0
@@ -215,9 +215,8 @@ class Launch:
         for block in timed:
             self._reporter.say(Block(steps=block.units, seconds=block.seconds))
         causes += adapter.compilations().causes[compiled:]
-        gpu = nvidia.read() if devices[-1]["platform"] == "cuda" else None
         self._reporter.facts(
-            gpu=gpu._asdict() if gpu else None,
+            gpu=_gpu() if devices[-1]["platform"] == "cuda" else None,
             device=devices[-1],
             recompilations=len(causes),
             recompilationCauses=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],
@@ -237,6 +236,13 @@ def _versions(adapter: Adapter) -> dict[str, str]:
     import numpy as np
 
     return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions()}
+
+
+def _gpu() -> dict[str, Any] | None:
+    from accelbench_runner.devices import nvidia
+
+    reading = nvidia.read()
+    return reading._asdict() if reading else None
 
 
 def failure(error: Exception, adapter: Adapter | None) -> Failed:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from accelbench import catalogue, workloads
 from accelbench.api.run import BenchmarkRun
 from accelbench.problem import Problem
+from launch.launching import install_odd_workloads
 
 FOUR = ["jax/jit", "jax/op-by-op", "pytorch/eager", "pytorch/compile"]
 XOR = [
@@ -234,6 +236,45 @@ def test_everything_wrong_is_said_at_once() -> None:
         "spec.variants[1].use",
         "spec.sweep[0].values[0]",
         "spec.sweep[0].values[2]",
+    ]
+
+
+@pytest.fixture
+def odd_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Workloads of a distribution that has just been installed."""
+    install_odd_workloads(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    catalogue._installed.cache_clear()
+    yield
+    catalogue._installed.cache_clear()
+    catalogue.find.cache_clear()
+
+
+@pytest.mark.usefixtures("odd_workloads")
+def test_an_installed_distribution_adds_workloads() -> None:
+    assert "choosy" in catalogue.names()
+    assert catalogue.find("choosy").name == "choosy"
+
+
+@pytest.mark.usefixtures("odd_workloads")
+def test_parameters_that_contradict_each_other_are_refused_together() -> None:
+    assert problems(workload={"name": "choosy", "parameters": {"low": 11}}) == [
+        ("spec.workload.parameters", "low must not be above high"),
+    ]
+
+
+@pytest.mark.usefixtures("odd_workloads")
+def test_swept_values_that_contradict_each_other_are_refused_with_the_case() -> None:
+    sweep = [{"name": "low", "values": [1, 20]}, {"name": "high", "values": [10, 30]}]
+    assert problems(workload={"name": "choosy"}, sweep=sweep) == [
+        ("spec.sweep", "low = 20, high = 10: low must not be above high"),
+    ]
+
+
+@pytest.mark.usefixtures("odd_workloads")
+def test_a_protocol_that_is_not_built_is_refused() -> None:
+    assert problems(workload={"name": "choosy"}) == [
+        ("spec.workload.name", "choosy is measured by the protocol episode, which is not built yet"),
     ]
 
 

@@ -3,9 +3,21 @@
 # ruff: noqa: ARG002 - the interface's signatures
 
 import sys
-from typing import Any
+from typing import Any, Self
 
-from accelbench.workload import Arrays, Cost, NamedArrays, Program, Tools, Workload, variant
+from pydantic import Field, model_validator
+
+from accelbench.workload import (
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+    variant,
+)
 
 
 class Odd(Workload):
@@ -143,4 +155,24 @@ class Donating(Odd):
         )
 
 
-ALL = [Raising, Loud, Recompiling, PastLimit, Greedy, Donating]
+class Choosy(Odd):
+    """Has a rule about two parameters, and wants a protocol that is not built."""
+
+    name = "choosy"
+    modes = {"jax": ("jit",)}
+
+    class Parameters(WorkloadParameters):
+        low: int = Field(default=0, description="At most high.")
+        high: int = Field(default=10, description="At least low.")
+
+        @model_validator(mode="after")
+        def _in_order(self) -> Self:
+            if self.low > self.high:
+                raise ValueError("low must not be above high")
+            return self
+
+    def measure(self, parameters: Any) -> Measure:
+        return Measure(protocol="steady" if parameters.low else "episode")
+
+
+ALL = [Choosy, Raising, Loud, Recompiling, PastLimit, Greedy, Donating]

@@ -46,6 +46,7 @@ class Jax:
         self._dtype = DTYPES[settings.precision]
         self._heard: list[tuple[Span, str]] = []
         self._listed = self._scanned = False
+        self.executable: Any = None
         self.float_bytes = jnp.dtype(self._dtype).itemsize
 
     def versions(self) -> dict[str, str]:
@@ -128,7 +129,7 @@ class Jax:
         return (lambda state, batches: jax.lax.scan(program.step, state, batches)), stacked
 
     def compile_ahead(self, work: Work) -> None:
-        """Through jax.stages; the call that follows finds the executable (no compile event, tested)."""
+        """Through jax.stages; the call that follows finds the same executable."""
         if hasattr(work.call, "trace"):
             self.executable = work.call.trace(work.fresh(), work.batches).lower().compile()
 
