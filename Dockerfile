@@ -41,7 +41,8 @@ COPY runner /build/runner
 WORKDIR /build
 RUN /uv/bin/uv build --quiet --wheel --build-constraint constraints.txt --require-hashes --out-dir dist \
     && /uv/bin/uv venv --quiet /opt/accelbench \
-    && /uv/bin/uv pip install --quiet --python /opt/accelbench --prefix /code --no-deps --compile-bytecode dist/*.whl
+    && /uv/bin/uv pip install --quiet --python /opt/accelbench --prefix /code --no-deps --compile-bytecode dist/*.whl \
+    && rm /code/.lock
 
 
 # uv comes and goes within the layer that it fills: a stage to copy from would take as much disk again, and builders

@@ -24,6 +24,8 @@ class Image:
     """Of all files beyond the base."""
     files: set[str] = field(default_factory=set)
     """Their paths, without the first slash."""
+    loose: set[str] = field(default_factory=set)
+    """Those that somebody other than root may change."""
     texts: dict[str, str] = field(default_factory=dict)
     """The content of those that were asked for."""
 
@@ -54,6 +56,8 @@ def _add_layer(image: Image, layer: tarfile.TarFile, texts: Collection[str]) -> 
         path = member.name.removeprefix("./")
         image.files.add(path)
         image.size_bytes += member.size
+        if not member.issym() and (member.mode & 0o002 or member.uid):
+            image.loose.add(path)
         content = layer.extractfile(member) if path in texts else None
         if content is not None:
             image.texts[path] = content.read().decode()

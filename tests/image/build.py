@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -33,6 +32,7 @@ DEBIAN = "bookworm"
 # What the real base has beyond Debian's minimum. The headers are those that torch.compile includes.
 DEBIAN_PACKAGES = "python3,python3-venv,python3-dev,ca-certificates"
 MIRROR = "http://deb.debian.org/debian"
+CONTENT = ("Dockerfile", "accelbench", "operator", "runner", "pyproject.toml", "constraints.txt")
 PULL_SECONDS = 120
 # A machine behind a proxy or with an index of its own says so in these; the images are built as it would install.
 MACHINE_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
@@ -70,30 +70,10 @@ def build_image(target: Target) -> Path:
         if not archive.exists():
             for older in directory.glob(f"{target}-*.tar*"):
                 older.unlink()
-            # Compressing 6 GB takes a minute; what the layout has from before is left as it is.
-            layout = directory / f"{target}.layout"
-            # Its index would name the image from before as well, and that one's own layers go.
-            (layout / "index.json").unlink(missing_ok=True)
-            _buildah(directory, "push", "--quiet", image_name(target), f"oci:{layout}:{image_name(target)}")
-            _write_archive(layout, archive.with_suffix(".tar.part")).rename(archive)
+            unfinished = archive.with_suffix(".tar.part")
+            _buildah(directory, "push", "--quiet", image_name(target), f"oci-archive:{unfinished}:{image_name(target)}")
+            unfinished.rename(archive)
         return archive
-
-
-def _write_archive(layout: Path, archive: Path) -> Path:
-    index = json.loads((layout / "index.json").read_text())
-    manifest = _blob(layout, index["manifests"][0]["digest"])
-    content = json.loads(manifest.read_text())
-    blobs = {manifest, *(_blob(layout, each["digest"]) for each in (content["config"], *content["layers"]))}
-    for older in set(manifest.parent.iterdir()) - blobs:
-        older.unlink()
-    with tarfile.open(archive, "w") as tar:
-        for path in (layout / "oci-layout", layout / "index.json", *sorted(blobs)):
-            tar.add(path, path.relative_to(layout))
-    return archive
-
-
-def _blob(layout: Path, digest: str) -> Path:
-    return layout / "blobs" / digest.replace(":", "/")
 
 
 def _directory() -> Path:
@@ -109,9 +89,9 @@ def base_layers() -> list[str]:
 
 def _labels() -> dict[str, str]:
     version = re.search(r'__version__ = "(.+)"', (ROOT / "accelbench" / "__init__.py").read_text())
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
+    # The last commit that changed the image, not the last one: the same content stays the same image.
+    log = ["git", "log", "-1", "--format=%H", "--", *CONTENT]
+    commit = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     if version is None:
         raise BuildError("accelbench/__init__.py names no __version__")
     return {"VERSION": version[1], "REVISION": commit or "unknown"}

@@ -31,11 +31,13 @@ class Prometheus:
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The samples of an instant query; raises ValueError where the expression is wrong."""
-        return self._get("query", query=expression)["result"]
+        samples: list[dict[str, Any]] = self._get("query", query=expression)["result"]
+        return samples
 
     def label_values(self, label: str, selector: str) -> list[str]:
         """The values of a label among the series that a selector matches."""
-        return self._get(f"label/{label}/values", **{"match[]": selector})
+        values: list[str] = self._get(f"label/{label}/values", **{"match[]": selector})
+        return values
 
     def is_ready(self) -> bool:
         """Whether it answers."""
