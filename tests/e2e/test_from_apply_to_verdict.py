@@ -11,6 +11,7 @@ import pytest
 
 from cluster.wait import wait_until
 from e2e.installation import conditions
+from grafana.overview import filled_in, queries
 
 if TYPE_CHECKING:
     from e2e.installation import Installed
@@ -94,3 +95,13 @@ def test_the_job_is_gone_once_its_result_is_stored(installed: Installed, example
     name = example["metadata"]["name"]
     wait_until(lambda: installed.owned("jobs", name) == [], what="the Job to be deleted")
     assert installed.owned("jobs", name) == []
+
+
+def test_every_query_of_the_dashboard_returns_data(installed: Installed, example: dict[str, Any]) -> None:
+    assert example["status"]["phase"] == "Succeeded"
+    wait_until(
+        lambda: installed.prometheus.query('accelbench_speedup_ratio{series="matmul-chain"}'),
+        what="the verdict's series",
+    )
+    silent = [title for title, query in queries() if not installed.prometheus.query(filled_in(query))]
+    assert silent == []

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import runpy
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,21 +16,15 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from accelbench_operator.metrics import serve_metrics
 from cluster.errors import ToolMissingError
 from cluster.ports import free_port
+from grafana.overview import GRAFANA, OVERVIEW, PANELS, VARIABLES, filled_in, queries
 from metrics.documents import failed, faster, invalid, snapshot
 from metrics.prometheus import Prometheus, running_prometheus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-GRAFANA = Path(__file__).resolve().parents[2] / "grafana"
-OVERVIEW = json.loads((GRAFANA / "dashboards" / "overview.json").read_text())
-PANELS = [panel for panel in OVERVIEW["panels"] if panel["type"] != "row"]
-TARGETS = [
-    pytest.param(target["expr"], id=f"{panel['title']}: {target['refId']}")
-    for panel in PANELS
-    for target in panel["targets"]
-]
-VARIABLES = {variable["name"]: variable for variable in OVERVIEW["templating"]["list"]}
+TARGETS = [pytest.param(expression, id=title) for title, expression in queries()]
 QUERIES = [pytest.param(name, id=name) for name, variable in VARIABLES.items() if variable["type"] == "query"]
 
 
@@ -51,13 +44,6 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         pytest.skip(str(error))
     finally:
         stop()
-
-
-def filled_in(query: str, **chosen: str) -> str:
-    """The query as Grafana sends it, with everything chosen that is not chosen otherwise."""
-    values = {name: variable.get("allValue", "") for name, variable in VARIABLES.items()} | chosen
-    values |= {"__rate_interval": "10s"}
-    return re.sub(r"\$(?:{(\w+)}|(\w+))", lambda found: values[found[1] or found[2]], query)
 
 
 def test_the_generated_file_is_what_its_source_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +74,9 @@ def test_every_query_returns_data(prometheus: Prometheus, expression: str) -> No
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_variable_offers_values(prometheus: Prometheus, name: str) -> None:
-    selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", VARIABLES[name]["query"]).groups()
+    query = re.fullmatch(r"label_values\((.+), (\w+)\)", VARIABLES[name]["query"])
+    assert query
+    selector, label = query.groups()
     assert prometheus.label_values(label, filled_in(selector))
 
 
