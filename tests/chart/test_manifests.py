@@ -34,12 +34,14 @@ H100 = {
 
 
 def only(manifests: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    found: dict[str, Any]
     (found,) = (manifest for manifest in manifests if manifest["kind"] == kind)
     return found
 
 
 def operator(values: dict[str, Any] | None = None) -> dict[str, Any]:
-    pod = only(render(values), "Deployment")["spec"]["template"]["spec"]
+    pod: dict[str, Any] = only(render(values), "Deployment")["spec"]["template"]["spec"]
+    container: dict[str, Any]
     (container,) = pod["containers"]
     return container | {"pod": pod}
 
@@ -191,7 +193,7 @@ def test_the_dashboard_arrives_byte_for_byte_where_grafanas_sidecar_looks() -> N
 
 def profiles(values: dict[str, Any]) -> str:
     (found,) = (each for each in render(values) if each["metadata"]["name"].endswith("-profiles"))
-    return found["data"]["profiles.yaml"]
+    return str(found["data"]["profiles.yaml"])
 
 
 def test_profiles_reach_the_operator_as_they_were_written() -> None:
@@ -203,7 +205,8 @@ def test_profiles_reach_the_operator_as_they_were_written() -> None:
 
 def test_the_operator_starts_anew_when_its_profiles_change() -> None:
     def checksum(values: dict[str, Any]) -> str:
-        return only(render(values), "Deployment")["spec"]["template"]["metadata"]["annotations"]["checksum/profiles"]
+        annotations = only(render(values), "Deployment")["spec"]["template"]["metadata"]["annotations"]
+        return str(annotations["checksum/profiles"])
 
     assert checksum({}) != checksum({"profiles": {"nvidia-h100": H100}})
 

@@ -100,9 +100,9 @@ def test_the_table_says_what_the_result_says(prometheus: Prometheus) -> None:
 def test_rows_of_a_table_meet_on_the_same_labels() -> None:
     for panel in PANELS:
         if panel["type"] == "table":
-            by = {
-                frozenset(re.match(r"\w+ by \(([^)]+)\)", target["expr"])[1].split(", ")) for target in panel["targets"]
-            }
+            clauses = [re.match(r"\w+ by \(([^)]+)\)", target["expr"]) for target in panel["targets"]]
+            by = [frozenset(clause[1].split(", ")) for clause in clauses if clause]
+            assert len(by) == len(clauses), panel["title"]
             shared = frozenset.intersection(*by)
             assert all(labels - shared <= {"verdict"} for labels in by), panel["title"]
 

@@ -64,7 +64,13 @@ def failed(*, run: str = "memory", series: str = "memory") -> Result:
 def snapshot(*results: tuple[str, Result], leading: bool = True) -> Snapshot:
     """An operator that holds these results, each with its namespace."""
     summaries = tuple(
-        summarize(result, namespace=namespace, name=f"{result.case.origin.run}-result", not_met=("too slow",))
+        summarize(
+            result,
+            namespace=namespace,
+            name=f"{result.case.origin.run}-result",
+            run_uid=result.case.origin.uid,
+            not_met=("too slow",),
+        )
         for namespace, result in results
     )
     health = QueueHealth(depth=2, oldest_seconds=1.5, loop_lag_seconds=0.002, reconciled_total=40, failed_total=3)
