@@ -84,6 +84,14 @@ def test_a_variant_that_ran_out_of_memory_is_named_with_the_reason_and_the_other
     assert value(shown, "accelbench_verdict", **gone, verdict="none") == 1
 
 
+def test_a_comparison_without_its_variant_does_not_spoil_the_scrape() -> None:
+    odd = faster(series="by-hand")
+    odd = odd.model_copy(update={"variants": odd.variants[:1]})
+    shown = snapshot(("team-a", odd), ("team-a", faster()))
+    assert value(shown, "accelbench_speedup_ratio", **ON_JAX) == 2.04
+    assert value(shown, "accelbench_speedup_ratio", **ON_JAX | {"series": "by-hand"}) is None
+
+
 def test_only_the_info_metric_holds_what_changes_with_every_run() -> None:
     text = exposition(snapshot(("team-a", faster(run="nightly-1"))))
     holding = {line.partition("{")[0] for line in text.splitlines() if "nightly-1" in line}
