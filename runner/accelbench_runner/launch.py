@@ -110,8 +110,8 @@ class Launch:
             self._measure_blocks(adapter, work)
         on_device = adapter.peak_memory_bytes()
         self._reporter.facts(
-            compilePeakMemoryBytes=compile_peak - held,
-            peakMemoryBytes=cpu.peak_bytes() - held if on_device is None else on_device,
+            compilePeakMemoryBytes=max(0, compile_peak - held),
+            peakMemoryBytes=max(0, cpu.peak_bytes() - held) if on_device is None else on_device,
             precision=adapter.precision(),
             threads={
                 "requested": self._request.threads,
