@@ -11,7 +11,7 @@ def line(fingerprint: Mapping[str, str]) -> str:
     if memory := fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes"):
         parts.append(f"{float(memory) / GIGABYTE:.0f} GiB")
     if kernel := fingerprint.get("kernel"):
-        parts.append(f"Linux {kernel}")
+        parts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")  # whose build it is stands in the fingerprint
     if python := fingerprint.get("python"):
         parts.append(python.replace("CPython", "Python"))
     for name, label in (("version.jax", "JAX"), ("version.torch", "PyTorch"), ("version.numpy", "NumPy")):
