@@ -31,7 +31,7 @@ RUN compile() { \
             --no-annotate --no-header --no-emit-index-url --quiet --output-file "$file"; \
     } \
     && compile operator.txt --extra operator \
-    && compile runner.txt --extra jax --extra torch
+    && compile runner.txt --extra jax --extra torch --extra cuda
 
 FROM uv AS code
 COPY pyproject.toml README.md LICENSE /build/

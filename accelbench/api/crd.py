@@ -20,7 +20,8 @@ from accelbench.api.result import BenchmarkResult
 from accelbench.api.rules import EXTENSION
 from accelbench.api.run import GROUP, VERSION, BenchmarkRun
 
-DIRECTORY = Path(__file__).parents[2] / "crds"
+DIRECTORY = Path("crds")
+"""From the root of a checkout: the models may be those of an installed wheel."""
 COMMAND = "python -m accelbench.api.crd"
 Schema = dict[str, Any]
 
