@@ -99,6 +99,8 @@ def test_controllers_run_so_a_job_gets_its_pod(cluster: Cluster) -> None:
     cluster.apply(job("waiting", "localhost/absent:1"))
 
     wait_until(lambda: cluster.get("pods", "--selector=app=waiting")["items"], what="the Job's pod")
+    (pod,) = cluster.get("pods", "--selector=app=waiting")["items"]
+    assert pod["metadata"]["ownerReferences"][0]["kind"] == "Job"
 
 
 def test_a_cluster_with_namespaces_of_others_is_refused(

@@ -31,7 +31,6 @@ BASE = "docker.io/library/python:3.11-slim-bookworm"
 DEBIAN = "bookworm"
 # What the real base has beyond Debian's minimum. The headers are those that torch.compile includes.
 DEBIAN_PACKAGES = "python3,python3-venv,python3-dev,ca-certificates"
-MIRROR = "http://deb.debian.org/debian"
 CONTENT = ("Dockerfile", "accelbench", "operator", "runner", "pyproject.toml", "constraints.txt")
 PULL_SECONDS = 120
 # A machine behind a proxy or with an index of its own says so in these; the images are built as it would install.
@@ -108,7 +107,7 @@ def _ensure_base(directory: Path) -> None:
     files = directory / DEBIAN
     if not (files / "complete").exists():
         shutil.rmtree(files, ignore_errors=True)
-        _run(["debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", DEBIAN, files / "root", MIRROR])
+        _run(["debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", DEBIAN, files / "root"])
         shutil.copyfile(AUTHORITIES, files / "root" / AUTHORITIES.relative_to("/"))
         (files / "complete").touch()
     container = _buildah(directory, "from", "scratch")
