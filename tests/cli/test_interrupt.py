@@ -10,18 +10,18 @@ import pytest
 
 from accelbench.cli.exits import Exit
 from cli.command import MANIFEST, started
+from cluster.wait import wait_until
 
 
 def wait_for(path: Path, text: str, seconds: float = 30) -> str:
     """The last word of the line of `path` that begins with `text`, once it is there."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if path.exists():
-            for line in path.read_text().splitlines():
-                if line.startswith(text):
-                    return line.split()[-1]
-        time.sleep(0.02)
-    raise TimeoutError(f"{path} never said {text}")
+
+    def said() -> list[str]:
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line.split()[-1] for line in lines if line.startswith(text)]
+
+    wait_until(said, what=f"{path.name} to say {text}", seconds=seconds, every_seconds=0.02)
+    return said()[0]
 
 
 def is_running(pid: int) -> bool:
@@ -79,9 +79,7 @@ def test_a_runner_ends_when_the_command_is_killed(tmp_path: Path, manifest: Path
         runner = int(wait_for(tmp_path / "out" / "all.log", "runner "))
         process.kill()
         process.communicate(timeout=30)
-        deadline = time.monotonic() + 10
-        while is_running(runner) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: not is_running(runner), what="the runner to end", seconds=10)
     assert not is_running(runner)
 
 

@@ -1,6 +1,7 @@
 """Every variant computes what the float64 reference says, in every precision a CPU has; what is wrong is caught."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -56,15 +57,16 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Framework], 
 
     def compute(framework: Framework) -> Path:
         if framework not in directories:
-            directory = directories[framework] = tmp_path_factory.mktemp(framework)
+            directory = tmp_path_factory.mktemp(framework)
             asked = [asdict(each) for each in ALL + MUTANTS if each.use.startswith(framework)]
             subprocess.run(
                 [sys.executable, "-m", "workloads.computing", str(directory)],
                 input=json.dumps(asked),
                 text=True,
                 check=True,
-                cwd=Path(__file__).parents[1],
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             )
+            directories[framework] = directory
         return directories[framework]
 
     return compute
