@@ -48,7 +48,7 @@ class Report:
         yield verdict_table(result, width=options.max_width)
         yield Text(view.basis(result), style="dim")
         if result.comparisons or result.variants:
-            yield from _phases(result)
+            yield from _phases(result, width=options.max_width)
         yield from _checks(result)
         yield from _expectations(self.expectations)
         yield from (Text(f"note: {note}", style="dim") for note in result.notes)
@@ -68,7 +68,7 @@ def verdict_table(result: Result, *, width: int) -> RenderableType:
     costs = width >= COSTS_FROM
     table = _table()
     table.add_column("variant", overflow="fold")
-    table.add_column(f"time per {result.unit}", justify="right", min_width=8)
+    table.add_column(f"time per\n{result.unit}", justify="right", min_width=8)
     table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("speedup", justify="right", no_wrap=True)
     table.add_column("interval", no_wrap=True)
@@ -90,11 +90,11 @@ def verdict_table(result: Result, *, width: int) -> RenderableType:
     return Padding(table, (1, 0))
 
 
-def _phases(result: Result) -> Iterable[RenderableType]:
+def _phases(result: Result, *, width: int) -> Iterable[RenderableType]:
     rows = view.phase_rows(result)
     if not rows:
         return
-    table = _table()
+    table = _table(gap=2 if width >= DRAWN_FROM else 1)
     table.add_column("phases", overflow="fold")
     for phase in view.phases_shown(result):
         # Two short lines rather than one long: seven phases have to fit beside a name into 80 columns.
@@ -122,8 +122,8 @@ def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[Renderable
         yield Text(f"{mark} {outcome.sentence}", style=style)
 
 
-def _table() -> Table:
-    return Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+def _table(gap: int = 2) -> Table:
+    return Table(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
 
 
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:

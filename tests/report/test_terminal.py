@@ -28,6 +28,20 @@ def test_a_verdict_fits_the_terminal_and_no_number_is_cut(width: int) -> None:
     assert "jax/jit is faster: 2.041x (2.012 to 2.071)." in text
 
 
+def test_the_longest_variant_of_xor_fits_into_eighty_columns() -> None:
+    uses = ("pytorch/nn", "pytorch/no-optimizer")
+    compared = sample.comparison(uses[1], "inconclusive", "1.21", "0.0233", "0.101", uses[0])
+    result = sample.result(
+        case=sample.case(uses),
+        variants=tuple(sample.variant(use, "0.000801", spread=0.18) for use in uses),
+        comparisons=(compared,),
+        certificate=Certificate(checks=(sample.passed("clock"),)),
+    )
+    lines = printed(terminal.report(result), 80).splitlines()
+    assert [len(line.split()) for line in lines if line.startswith("pytorch/no-optimizer  ")] == [11]
+    assert [len(line.split()) for line in lines if line.startswith("pytorch/no-optimizer 6")] == [15]
+
+
 def test_a_wide_terminal_also_shows_the_interval_drawn_the_rate_and_the_memory() -> None:
     narrow, wide, widest = (printed(terminal.report(sample.result()), width) for width in (80, 120, 140))
     assert [("●" in text, "230 GFLOP/s" in text, "312 MB" in text) for text in (narrow, wide, widest)] == [
