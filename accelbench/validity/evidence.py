@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar
 
+from annotated_types import Gt
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints, TypeAdapter, ValidationError
 from pydantic.types import NonNegativeInt
 
@@ -143,6 +144,15 @@ class Throttling(Fact):
     """Periods in which the group was held back by its quota."""
     seconds: FiniteFloat
     """How long it was held back, over all processors."""
+
+
+class Neighbours(Fact):
+    """What other processes did on the launch's processors during its steady phase."""
+
+    busy_seconds: FiniteFloat
+    """Processor time that was spent, and not by the launch; below zero where the kernel's ticks missed some."""
+    offered_seconds: Annotated[FiniteFloat, Gt(0)]
+    """The phase's wall seconds times the processors that the launch may run on."""
 
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -21,6 +21,7 @@ from accelbench.stats.interval import Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds
+from accelbench.validity.shared_device import ALLOWED_SHARE, share_taken
 from accelbench.verdict import Clean, unclean, verdict_sentence
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading
 
@@ -207,6 +208,11 @@ class Measured:
             for name in (variant, baseline)
             if (gap := find_gap(tuple(self.seconds[name].values()), rule.target))
         ]
+        share = share_taken(each for each in self.launches if each.variant in {variant, baseline} and not each.failure)
+        if share is not None and share > ALLOWED_SHARE:
+            sentences.append(
+                f"Others took {share:.0%} of the processors meanwhile: measure again on a quieter machine."
+            )
         return comparison(
             " ".join(sentences),
             verdict=verdict,

@@ -202,7 +202,7 @@ class Launch:
             planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
         devices: list[dict[str, Any]] = []
         compiled = len(adapter.compilations().causes)
-        taken = cpu.taken()
+        taken, used, began = cpu.taken(), cpu.usage(), self._clock.seconds()
         causes: list[str] = []
         with self._reporter.phase("steady"):
             try:
@@ -212,6 +212,10 @@ class Launch:
                 # What it costs is worth knowing even so; nobody can take it for a steady state.
                 causes.append(str(error))
                 timed = self._blocks(adapter, work, planned, devices)
+        neighbours = {
+            "busy_seconds": cpu.usage().by_others_since(used),
+            "offered_seconds": (self._clock.seconds() - began) * len(os.sched_getaffinity(0)),
+        }
         for block in timed:
             self._reporter.say(Block(steps=block.units, seconds=block.seconds))
         causes += adapter.compilations().causes[compiled:]
@@ -221,6 +225,7 @@ class Launch:
             recompilations=len(causes),
             recompilationCauses=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],
             throttling=cpu.taken().since(taken)._asdict(),
+            neighbours=neighbours,
         )
 
     def _blocks(

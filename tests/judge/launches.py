@@ -25,6 +25,7 @@ GOOD_FACTS: dict[str, Any] = {
     "recompilationCauses": [],
     "clock": {"resolution_seconds": 5e-8},
     "throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.0},
+    "neighbours": {"busy_seconds": 0.01, "offered_seconds": 2.0},
 }
 GOOD_PARITY = ParityReading(units=100, finite=True, worst_ratio=0.2, worst_array="x", detail="x[0]: error 0.2")
 

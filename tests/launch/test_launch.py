@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +14,7 @@ import pytest
 from accelbench import catalogue, inputs
 from accelbench.api.result import Phase
 from accelbench_runner import blocks
+from accelbench_runner.devices import cpu
 from accelbench_runner.protocol import Done, PhaseStarted
 from launch.launching import Told, case, launch, started
 
@@ -31,6 +35,7 @@ FACTS = {
     "bytesPerUnit",
     "unit",
     "throttling",
+    "neighbours",
 }
 
 
@@ -178,3 +183,23 @@ def test_a_launch_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
         assert any(isinstance(message, PhaseStarted) and message.phase == "warm-up" for message in messages)
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(timeout=2) == -signal.SIGTERM
+
+
+def test_a_competing_process_is_noticed() -> None:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as competitor:
+            before, began = cpu.usage(), time.monotonic()
+            while (seconds := time.monotonic() - began) < 1.0:
+                pass
+            others = cpu.usage().by_others_since(before)
+            competitor.kill()
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert others / seconds > 0.2
+
+
+def test_what_the_launch_itself_does_is_no_neighbour() -> None:
+    before, after = cpu.Usage(all_seconds=10.0, own_seconds=1.0), cpu.Usage(all_seconds=14.0, own_seconds=4.5)
+    assert after.by_others_since(before) == 0.5

@@ -171,12 +171,24 @@ def test_outputs_that_are_wrong_or_were_never_compared_fail(
         ("recompilations", "recompiled", "failed"),
         ("clock", "clock", "failed"),
         ("throttling", "throttled", "untested"),
+        ("neighbours", "shared-device", "untested"),
     ],
 )
 def test_a_fact_that_is_missing_is_no_pass(fact: str, check: str, outcome: str) -> None:
     found = only(check, without(fact))
     assert found.outcome == outcome
     assert "did not report" in found.reading
+
+
+def crowded(number: int, share: float) -> LaunchRecord:
+    return with_facts(number, neighbours={"busy_seconds": 2 * share, "offered_seconds": 2.0})
+
+
+def test_neighbours_are_told_by_the_median_over_launches() -> None:
+    once = only("shared-device", crowded(1, 0.01), crowded(2, 0.9), crowded(3, 0.02))
+    always = only("shared-device", crowded(1, 0.4), crowded(2, 0.38), crowded(3, 0.01))
+    assert (once.outcome, once.reading) == ("passed", "others took 2% of the processors, in the median over launches")
+    assert (always.outcome, always.reading[:16]) == ("untested", "others took 38% ")
 
 
 def test_few_rounds_cannot_show_that_they_are_independent() -> None:

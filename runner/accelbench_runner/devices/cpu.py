@@ -2,6 +2,7 @@
 
 import os
 import resource
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -64,6 +65,27 @@ class Taken(NamedTuple):
 def taken() -> Taken:
     """Read before and after what is measured."""
     return Taken(*_throttled(), steal_seconds=psutil.cpu_times().steal)
+
+
+class Usage(NamedTuple):
+    """Of the processors that this process may run on, since boot."""
+
+    all_seconds: float
+    """Processor time spent by anyone."""
+    own_seconds: float
+    """By this process, its threads included."""
+
+    def by_others_since(self, earlier: "Usage") -> float:
+        """Seconds that others spent between two readings; ticks of 10 ms make it coarse."""
+        return (self.all_seconds - earlier.all_seconds) - (self.own_seconds - earlier.own_seconds)
+
+
+def usage() -> Usage:
+    """Read before and after what is measured. In a container too, the kernel tells of the whole machine."""
+    times = dict(enumerate(psutil.cpu_times(percpu=True)))
+    ours = [times[number] for number in os.sched_getaffinity(0) if number in times]
+    spent = sum(each.user + each.nice + each.system + each.irq + each.softirq for each in ours)
+    return Usage(all_seconds=spent, own_seconds=time.process_time())
 
 
 def _throttled() -> tuple[int, float]:
