@@ -53,7 +53,8 @@ def test_killed_at_several_moments_it_ends_as_if_never_killed(installed: Install
     wait_until(lambda: look() and "Running" in pod_phases(installed, name), what="the first pod to run", seconds=120)
     installed.kill_operator()
     wait_until(
-        lambda: look() and "Succeeded" in pod_phases(installed, name),
+        # A case that has ended goes from a pod that succeeded to a stored result, sooner than one may look.
+        lambda: look() and ("Succeeded" in pod_phases(installed, name) or installed.owned("benchmarkresults", name)),
         what="the first case to end",
         seconds=300,
         every_seconds=0.2,
