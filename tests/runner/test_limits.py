@@ -29,13 +29,12 @@ def test_no_launch_may_take_longer_than_what_is_left(before: list[float]) -> Non
     assert launch_limit(7, time_limit=600, left=1, rounds_min=5, before=before) == 7
 
 
-def test_the_last_round_that_fits_into_the_time_limit_is_the_last(run: Run) -> None:
+def test_the_time_limit_ends_the_case_and_only_complete_rounds_count(run: Run) -> None:
     ended = run(case_of("fine", "fine_2", rounds=1000, limit=3))
     assert ended.result.stopped == "time-limit"
     assert ended.result.complete
-    assert ended.result.rounds >= 2
-    assert not any("was not completed" in note for note in ended.result.notes)
-    assert float(ended.result.overhead["total"]) < 4
+    assert 1 <= ended.result.rounds < 1000
+    assert {len(variant.launches) for variant in ended.result.variants} == {ended.result.rounds}
 
 
 def test_measuring_stops_when_the_judge_has_seen_enough(run: Run) -> None:
