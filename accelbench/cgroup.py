@@ -1,9 +1,10 @@
-"""What the container's control groups allow and have done: processor quota, memory limit, out-of-memory kills.
+"""What the container's control groups allow and have done: processor quota, memory limit, what lack of memory did.
 
 Both hierarchies are read, v1 and v2, each controller where it is mounted. What cannot be read is None: a laptop outside
 any container has no limit, and nothing here fails for want of one.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -75,6 +76,17 @@ def out_of_memory_kills(group: ControlGroup | None) -> int | None:
     text = _read(group.directory / ("memory.events" if group.version == 2 else "memory.oom_control"))  # noqa: PLR2004
     counts = dict(line.split(" ", 1) for line in (text or "").splitlines() if " " in line)
     return int(counts["oom_kill"]) if "oom_kill" in counts else None
+
+
+def refaulted_bytes(group: ControlGroup | None) -> int | None:
+    """Bytes of files that were read again after the kernel had evicted them to make room; None: not told here.
+
+    A process whose code does not fit beside its data is not killed: the kernel evicts its code, and it never gets on.
+    """
+    text = _read(group.directory / "memory.stat") if group else None
+    counts = dict(line.split(" ", 1) for line in (text or "").splitlines() if " " in line)
+    pages = counts.get("workingset_refault_file", counts.get("workingset_refault"))  # without _file before Linux 5.9
+    return None if pages is None else int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _quota(directory: Path) -> float | None:

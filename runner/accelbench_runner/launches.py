@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -32,6 +32,8 @@ EXIT_PATIENCE_SECONDS = 10.0
 """After its last word a launch may take this long to end: frameworks tear down threads and devices."""
 MAXIMUM_FAILURE_CHARACTERS = 1000
 TAIL_BYTES = 8 * 1024
+MIB = 1024 * 1024
+MORE_MEMORY = "raise the limit or make the case smaller"
 
 Forward = Callable[[Channel, bytes], None]
 
@@ -107,6 +109,34 @@ class LaunchListener:
                 self.last_word = message
 
 
+class MemoryTold(NamedTuple):
+    """What our control group tells about lack of memory."""
+
+    limit: int | None
+    kills: int
+    refaulted_bytes: int
+
+    @classmethod
+    def read(cls) -> "MemoryTold":
+        """As of now; counts that are not told are 0."""
+        group = cgroup.find("memory")
+        kills, refaulted = cgroup.out_of_memory_kills(group), cgroup.refaulted_bytes(group)
+        return cls(limit=cgroup.memory_limit(group), kills=kills or 0, refaulted_bytes=refaulted or 0)
+
+    def since(self, before: "MemoryTold") -> "MemoryTold":
+        """What happened after `before`."""
+        return MemoryTold(self.limit, self.kills - before.kills, self.refaulted_bytes - before.refaulted_bytes)
+
+    def thrashing(self) -> str | None:
+        """More was read again than the group may hold at all: the kernel evicted what was still in use."""
+        if self.limit is None or self.refaulted_bytes <= self.limit:
+            return None
+        return (
+            "its files no longer fitted beside its data "
+            f"({self.refaulted_bytes // MIB} MiB were read again, the limit is {self.limit // MIB} MiB)"
+        )
+
+
 @dataclass(frozen=True)
 class Launcher:
     """What all launches of a case have in common."""
@@ -141,8 +171,7 @@ class Launcher:
         request_file = directory / "request.json"
         request_file.write_text(request.to_json())
         listener = LaunchListener(forward=forward, phase_reached=phase_reached)
-        memory = cgroup.find("memory")
-        kills_before = cgroup.out_of_memory_kills(memory)
+        before = MemoryTold.read()
         ending = run_child(
             self.command,
             request=request_file,
@@ -157,7 +186,7 @@ class Launcher:
             ending,
             number=number,
             limit_seconds=limit_seconds,
-            out_of_memory=cgroup.out_of_memory_kills(memory) != kills_before,
+            memory=MemoryTold.read().since(before),
         )
         return LaunchRecord(
             variant=variant,
@@ -196,12 +225,9 @@ def launch_environment(directory: Path) -> dict[str, str]:
 
 
 def explain(  # noqa: PLR0911 - one return a reason
-    listener: LaunchListener, ending: Ending, *, number: int, limit_seconds: float, out_of_memory: bool
+    listener: LaunchListener, ending: Ending, *, number: int, limit_seconds: float, memory: MemoryTold
 ) -> Failure | None:
-    """Why the launch failed; None: it measured everything it was asked to.
-
-    `out_of_memory`: the kernel killed a process of our control group for lack of memory while it ran.
-    """
+    """Why the launch failed; None: it measured everything it was asked to. `memory`: what was told while it ran."""
 
     def failure(reason: FailureReason, message: str) -> Failure:
         return Failure(reason=reason, message=message[:MAXIMUM_FAILURE_CHARACTERS], round=number, phase=listener.phase)
@@ -209,14 +235,15 @@ def explain(  # noqa: PLR0911 - one return a reason
     said = listener.last_word
     if isinstance(said, Done):
         return None if listener.blocks else failure("InvalidOutput", "it said that it was done and had timed no block")
-    if out_of_memory:
-        return failure(
-            "OutOfMemory", "the kernel killed it for lack of memory: raise the limit or make the case smaller"
-        )
+    if memory.kills:
+        return failure("OutOfMemory", f"the kernel killed it for lack of memory: {MORE_MEMORY}")
     if isinstance(said, Failed):
         return failure(said.reason, _with_trace(said))
     if ending.by_us == "limit":
-        return failure("TimedOut", f"it had not finished after {limit_seconds:.0f} s{_hung_at(listener.tail)}")
+        late = f"it had not finished after {limit_seconds:.0f} s"
+        if thrashing := memory.thrashing():
+            return failure("OutOfMemory", f"{late}: {thrashing}: {MORE_MEMORY}")
+        return failure("TimedOut", f"{late}{_hung_at(listener.tail)}")
     if listener.garbage:
         return failure("InvalidOutput", listener.garbage)
     if ending.by_us == "dismissed":

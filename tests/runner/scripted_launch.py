@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 FOREVER = 1000
@@ -151,6 +152,15 @@ match kind:
         held = []
         while True:
             held.append(b"x" * (16 * 1024 * 1024))
+    case "reads-again":  # what it reads is evicted before it comes round
+        path = Path(os.environ["TMPDIR"]) / "file"
+        with path.open("wb") as file:
+            for _ in range(400):
+                file.write(b"x" * (1024 * 1024))
+        while True:
+            with path.open("rb") as file:
+                while file.read(1024 * 1024):
+                    pass
     case "waits-in-round-2":  # until somebody ends it, with a grandchild
         if number == 2:
             leave_a_grandchild()

@@ -37,16 +37,20 @@ def group_with_a_limit() -> Iterator[Path]:
         directory.rmdir()
 
 
-def test_a_case_that_runs_out_of_memory_keeps_the_other_variants_results(
-    run: Callable[..., Ended], group_with_a_limit: Path
-) -> None:
-    processes = str(group_with_a_limit / "cgroup.procs")
+def entering(group: Path) -> Callable[[], None]:
+    processes = str(group / "cgroup.procs")
 
     def enter() -> None:
         with open(processes, "w") as file:  # noqa: PTH123 - between fork and exec
             file.write(str(os.getpid()))
 
-    ended = run(case_of("fine", "takes-memory", "killed", "fine_2"), preexec_fn=enter)
+    return enter
+
+
+def test_a_case_that_runs_out_of_memory_keeps_the_other_variants_results(
+    run: Callable[..., Ended], group_with_a_limit: Path
+) -> None:
+    ended = run(case_of("fine", "takes-memory", "killed", "fine_2"), preexec_fn=entering(group_with_a_limit))
     taking, killed = ended.variant("takes-memory").failure, ended.variant("killed").failure
     assert taking is not None
     assert killed is not None
@@ -54,3 +58,17 @@ def test_a_case_that_runs_out_of_memory_keeps_the_other_variants_results(
     assert killed.reason == "Killed"
     assert len(ended.variant("fine").launches) == len(ended.variant("fine_2").launches) == 2
     assert ended.result.fingerprint["memoryLimitBytes"] == str(LIMIT_BYTES)
+
+
+def test_a_launch_that_never_gets_on_for_lack_of_memory_has_run_out_of_it(
+    run: Callable[..., Ended], group_with_a_limit: Path
+) -> None:
+    case = case_of("fine", "reads-again", "hangs", limit=12)
+    ended = run(case, preexec_fn=entering(group_with_a_limit))
+    reading, hanging = ended.variant("reads-again").failure, ended.variant("hangs").failure
+    assert reading is not None
+    assert hanging is not None
+    assert reading.reason == "OutOfMemory"
+    assert "MiB were read again, the limit is 256 MiB" in reading.message
+    assert hanging.reason == "TimedOut"
+    assert len(ended.variant("fine").launches) >= 1
