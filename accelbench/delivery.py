@@ -77,6 +77,8 @@ class RoundFinished(Document):
 
     type: Literal["round-finished"] = "round-finished"
     round: int
+    quarantined: tuple[str, ...] = ()
+    """What disturbed it; then it counts for no variant."""
     comparisons: tuple[ComparisonNow, ...] = ()
 
 

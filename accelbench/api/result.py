@@ -140,6 +140,13 @@ class Comparison(Document):
         return f"{self.variant} {self.verdict or 'no verdict'} {figures.speedup(float(self.speedup))} ({interval})"
 
 
+class Quarantined(Document):
+    """A round that something outside the variants disturbed: it counts for none of them, and was measured again."""
+
+    round: int = Field(description="Its number, from 1.")
+    reasons: tuple[str, ...] = Field(description="Which check noticed, of which variant, and what it read.")
+
+
 class Result(Document):
     """What one case found."""
 
@@ -152,7 +159,10 @@ class Result(Document):
     unit: str = Field(description="What one step is called: step, epoch, product.")
     started: Timestamp = Field(description="When the first launch began.")
     finished: Timestamp = Field(description="When the last launch ended.")
-    rounds: int = Field(description="Complete rounds.")
+    rounds: int = Field(description="Complete rounds that count.")
+    quarantined: tuple[Quarantined, ...] = Field(
+        default=(), description="Rounds that were disturbed; where all were, no comparison is valid."
+    )
     variants: tuple[VariantResult, ...] = Field(description="What was measured of each variant.")
     comparisons: tuple[Comparison, ...] = Field(default=(), description="Each other variant against the baseline.")
     certificate: Certificate = Certificate()

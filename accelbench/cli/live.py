@@ -76,6 +76,8 @@ class Lines:
             outcome = f"failed: {event.failure}" if event.failure else figures.seconds(float(event.seconds or 0))
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s in all)")
         elif isinstance(event, RoundFinished):
+            if event.quarantined:
+                self._print(f"round {event.round} is quarantined and measured again: {event.quarantined[0]}")
             for comparison in (each for each in event.comparisons if each.speedup or each.invalid):
                 self._print(f"after round {event.round}: {comparison.variant}: {standing(comparison)}")
 
@@ -224,11 +226,13 @@ def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableTy
     active = [lane for lane in progress.lanes if lane.failure is None]
     in_this_round = sum(lane.last_round == progress.round for lane in active)
     done = float(progress.rounds_complete)
-    if progress.rounds_complete < progress.round and active:
+    if progress.rounds_complete + progress.quarantined < progress.round and active:
         done += in_this_round / len(active)
-    rounds = f"round {max(1, progress.round)} of {measurement.rounds_min}"
+    rounds = f"round {max(1, progress.round - progress.quarantined)} of {measurement.rounds_min}"
     if measurement.rounds_max > measurement.rounds_min:
         rounds += f" to {measurement.rounds_max}"
+    if progress.quarantined:
+        rounds += f" ({progress.quarantined} quarantined)"
     line = Table.grid(padding=(0, 2, 0, 0))
     bar = ProgressBar(total=measurement.rounds_max, completed=done, width=BAR_WIDTH)
     elapsed = figures.duration(now - progress.started)

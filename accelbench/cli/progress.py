@@ -41,6 +41,9 @@ class Progress:
     round: int = 0
     """The round under way, from 1; 0 before the first."""
     rounds_complete: int = 0
+    """Those that count."""
+    quarantined: int = 0
+    """Rounds that were disturbed, and are measured again."""
     running: str | None = None
     launched: float = 0.0
     phase: Phase | None = None
@@ -82,7 +85,8 @@ def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
     return replace(
         progress,
         lanes=tuple(replace(lane, comparison=compared.get(lane.variant, lane.comparison)) for lane in progress.lanes),
-        rounds_complete=event.round,
+        rounds_complete=progress.rounds_complete + (not event.quarantined),
+        quarantined=progress.quarantined + bool(event.quarantined),
         running=None,
         judging=(*progress.judging, now - progress.ended) if progress.ended else progress.judging,
     )
@@ -99,12 +103,13 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
     round_seconds = sum(expected.values()) + judge
 
     this_round = 0.0
-    if progress.rounds_complete < progress.round:
+    under_way = progress.rounds_complete + progress.quarantined < progress.round
+    if under_way:
         this_round = judge + sum(expected[lane.variant] for lane in active if lane.last_round < progress.round)
         if progress.running in expected:
             this_round -= min(now - progress.launched, expected[progress.running])
     measurement = progress.case.measurement
-    rounds = max(progress.round, progress.rounds_complete)
+    rounds = progress.rounds_complete + under_way
     limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
     return Remaining(
         least=min(limit, this_round + round_seconds * max(0, measurement.rounds_min - rounds)),

@@ -43,11 +43,16 @@ class LaunchCheck:
     reason: str
     """Why the threshold is what it is."""
     look: Callable[[Case, Launch], Finding]
+    disturbance: bool = False
+    """What fails it is no variant's doing: the round is quarantined for all variants alike, and measured again."""
+    always: bool = False
+    """It looks at quarantined launches too: what they computed does not depend on who disturbed them."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
         """One reading for each variant that has launches."""
         for variant in evidence.variants:
-            findings = [(launch.round, self.look(evidence.case, launch)) for launch in evidence.of(variant)]
+            launches = evidence.of(variant) + (evidence.quarantined_of(variant) if self.always else ())
+            findings = [(launch.round, self.look(evidence.case, launch)) for launch in launches]
             yield _check(self, _worst(findings), variant)
 
 

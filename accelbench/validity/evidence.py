@@ -84,10 +84,17 @@ class Evidence:
 
     case: Case
     launches: tuple[Launch, ...]
+    """Those that count."""
+    quarantined: tuple[Launch, ...] = ()
+    """Those of disturbed rounds."""
 
     def of(self, variant: str) -> tuple[Launch, ...]:
         """The launches of one variant."""
         return tuple(launch for launch in self.launches if launch.variant == variant)
+
+    def quarantined_of(self, variant: str) -> tuple[Launch, ...]:
+        """The quarantined launches of one variant."""
+        return tuple(launch for launch in self.quarantined if launch.variant == variant)
 
     @property
     def variants(self) -> tuple[str, ...]:

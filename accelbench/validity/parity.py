@@ -20,4 +20,5 @@ CHECK = LaunchCheck(
         "times a factor for the roundings on the way: accelbench_runner.reference"
     ),
     look=_look,
+    always=True,
 )

@@ -1,40 +1,29 @@
 """Nobody else used the processors while blocks were timed.
 
 Rounds pair launches, so that what slows the machine hits both sides alike; neighbours do not: an eager framework whose
-threads wait for each other was seen eight times slower beside them, a compiled one twice. A single launch that was
-disturbed widens the interval, so the median over launches is held against the threshold. Until such rounds are
-quarantined and repeated, a crowded machine is said in the verdict's own sentence, and does not take the verdict away.
+threads wait for each other was seen eight times slower beside them, a compiled one twice.
 """
 
-import statistics
-from collections.abc import Iterable, Iterator
-
-from accelbench.validity.check import CaseCheck, Finding, passed, untested
-from accelbench.validity.evidence import Evidence, Launch, Neighbours, Unreadable, fact
+from accelbench.api.case import Case
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
+from accelbench.validity.evidence import Launch, Neighbours, Unreadable, fact
 
 ALLOWED_SHARE = 0.10
 
 
-def share_taken(launches: Iterable[Launch]) -> float | None:
-    """The share of the processors' time that others took, the median over launches; None where none of them says."""
-    told = [fact(launch, "neighbours", Neighbours) for launch in launches]
-    shares = [max(0.0, each.busy_seconds) / each.offered_seconds for each in told if not isinstance(each, Unreadable)]
-    return statistics.median(shares) if shares else None
+def _look(_case: Case, launch: Launch) -> Finding:
+    neighbours = fact(launch, "neighbours", Neighbours)
+    if isinstance(neighbours, Unreadable):
+        return untested(neighbours)
+    share = max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
+    reading = f"others took {share:.0%} of the processors"
+    return passed(reading) if share <= ALLOWED_SHARE else failed(reading)
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    for variant in evidence.variants:
-        share = share_taken(evidence.of(variant))
-        if share is None:
-            yield variant, untested("the launches did not report neighbours")
-            continue
-        reading = f"others took {share:.0%} of the processors, in the median over launches"
-        yield variant, passed(reading) if share <= ALLOWED_SHARE else untested(reading)
-
-
-CHECK = CaseCheck(
+CHECK = LaunchCheck(
     name="shared-device",
-    threshold=f"at most {ALLOWED_SHARE:.0%}",
+    threshold=f"at most {ALLOWED_SHARE:.0%} of the processors' time",
     reason="a machine at rest was seen at 0.4 %, one that runs a whole Kubernetes node at 3 %",
     look=_look,
+    disturbance=True,
 )

@@ -21,4 +21,5 @@ CHECK = LaunchCheck(
     threshold=f"at most {ALLOWED_SHARE:.0%} of the timed seconds",
     reason="half of the usual margin; a launch's median over blocks sees less of it still",
     look=_look,
+    disturbance=True,
 )

@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -43,9 +44,14 @@ class Course:
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, course: Course) -> Result:
     """The result of what is known so far; `launches` are those that count, and all that failed."""
     notes = course.notes
+    if assessment and assessment.quarantined:
+        disturbed = len(assessment.quarantined)
+        notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
     if course.discarded:
         rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
         notes += (f"round {rounds} was not completed: {len(course.discarded)} launches count for nothing",)
+    quarantined = assessment.quarantined if assessment else ()
+    counted = _counted(launches, {each.round for each in quarantined})
     return fit(
         Result(
             case=case,
@@ -55,8 +61,9 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             started=course.started,
             finished=course.finished,
             rounds=assessment.rounds if assessment else 0,
+            quarantined=quarantined,
             variants=tuple(
-                _variant_result(variant, [launch for launch in launches if launch.variant == variant.name])
+                _variant_result(variant, [launch for launch in counted if launch.variant == variant.name])
                 for variant in case.variants
             ),
             comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
@@ -66,6 +73,12 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             notes=notes,
         )
     )
+
+
+def _counted(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
+    """Those of rounds that nothing disturbed, and all that failed; all of them where there is no such round."""
+    clean = [launch for launch in launches if launch.failure or launch.round not in quarantined]
+    return clean if any(launch.failure is None for launch in clean) else list(launches)
 
 
 def _comparisons(launches: Iterable[LaunchRecord], judged: Sequence[Comparison]) -> tuple[Comparison, ...]:

@@ -1,14 +1,15 @@
 """Making a result fit its 32 KiB: what is least missed goes first, and the result says what went.
 
-The order: quantiles inside each launch, then single launches (every second one, again and again; the quantiles over
-all launches stay), then texts at length, then checks that every variant passed become one each. Verdicts, intervals
-and failed checks are never touched.
+The order: quarantined rounds (their number stays in the notes), quantiles inside each launch, then single launches
+(every second one, again and again; the quantiles over all launches stay), then texts at length, then checks that every
+variant passed become one each. Verdicts, intervals and failed checks are never touched.
 """
 
 from collections.abc import Callable
 
 from accelbench.api.result import MAXIMUM_BYTES, Certificate, Check, Result
 
+LISTED_QUARANTINED = 10
 SHORT = 120
 VERY_SHORT = 40
 
@@ -16,6 +17,7 @@ VERY_SHORT = 40
 def fit(result: Result) -> Result:
     """`result`, reduced no further than it must be; raises ValueError if nothing helps."""
     reductions: tuple[tuple[str, Callable[[Result], Result]], ...] = (
+        (f"quarantined rounds after the first {LISTED_QUARANTINED}", _few_quarantined),
         ("the spread inside each launch", _without_launch_quantiles),
         *((f"all but every {2**power}th launch", _every_second_launch) for power in range(1, 7)),
         ("the ends of long texts", lambda reduced: _shorten(reduced, SHORT)),
@@ -27,7 +29,9 @@ def fit(result: Result) -> Result:
     for what, reduce in reductions:
         if _size(_noted(reduced, gone)) <= MAXIMUM_BYTES:
             break
-        reduced = reduce(reduced)
+        if (smaller := reduce(reduced)) == reduced:
+            continue
+        reduced = smaller
         if what.startswith("all but") and gone and gone[-1].startswith("all but"):
             gone.pop()
         gone.append(what)
@@ -46,6 +50,10 @@ def _noted(result: Result, gone: list[str]) -> Result:
         return result
     note = f"left out, to fit {MAXIMUM_BYTES // 1024} KiB: {'; '.join(gone)}"
     return result.model_copy(update={"notes": (*result.notes, note)})
+
+
+def _few_quarantined(result: Result) -> Result:
+    return result.model_copy(update={"quarantined": result.quarantined[:LISTED_QUARANTINED]})
 
 
 def _without_launch_quantiles(result: Result) -> Result:

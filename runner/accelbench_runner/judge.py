@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Comparison, Failure, StopReason
+from accelbench.api.result import Certificate, Comparison, Failure, Quarantined, StopReason
 from accelbench.document import decimal_string
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds
-from accelbench.validity.shared_device import ALLOWED_SHARE, share_taken
+from accelbench.validity.quarantine import Sifted, disturbance_checks, sift
 from accelbench.verdict import Clean, unclean, verdict_sentence
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading
 
 MAXIMUM_SENTENCE = 500
+MAXIMUM_REASONS = 2
+"""Of a quarantined round: one is enough for it."""
 
 
 def judge(request: JudgeRequest) -> Assessment:
@@ -35,13 +37,17 @@ def judge(request: JudgeRequest) -> Assessment:
         launch.model_copy(update={"parity": parity.get(f"{launch.round}/{launch.variant}", launch.parity)})
         for launch in request.launches
     )
-    evidence = Evidence(case=request.case, launches=tuple(launch for launch in launches if launch.failure is None))
-    measured = Measured(request.case, launches, certify(evidence))
+    sifted = sift(request.case, [launch for launch in launches if launch.failure is None])
+    evidence = Evidence(case=request.case, launches=sifted.counted, quarantined=sifted.quarantined)
+    measured = Measured(request.case, launches, certify(evidence), sifted)
     return Assessment(
         parity=parity,
         certificate=measured.certificate,
         comparisons=tuple(measured.comparisons()),
         rounds=len(measured.rounds),
+        quarantined=tuple(
+            Quarantined(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(sifted.reasons.items())
+        ),
         stop=measured.stop(),
     )
 
@@ -78,6 +84,7 @@ class Measured:
     case: Case
     launches: tuple[LaunchRecord, ...]
     certificate: Certificate
+    sifted: Sifted[LaunchRecord]
 
     @cached_property
     def rule(self) -> StoppingRule:
@@ -102,11 +109,11 @@ class Measured:
 
     @cached_property
     def rounds(self) -> tuple[int, ...]:
-        """The complete rounds: every variant was launched, or had failed before."""
+        """The complete rounds that nothing disturbed: every variant was launched, or had failed before."""
         launched = {(launch.round, launch.variant) for launch in self.launches}
         return tuple(
             number
-            for number in sorted({launch.round for launch in self.launches})
+            for number in sorted({launch.round for launch in self.launches} - self.sifted.reasons.keys())
             if all(
                 (number, variant.name) in launched
                 or (variant.name in self.failures and self.failures[variant.name].round < number)
@@ -137,12 +144,15 @@ class Measured:
         """Why measuring may end now: nothing left to learn, learnt well enough, or as many rounds as allowed.
 
         Comparisons decide where there are any. A single variant, or those that outlive their baseline, are measured
-        until their own times are known as well as a speedup would have been.
+        until their own times are known as well as a speedup would have been. While every round was disturbed, the next
+        may not be.
         """
         names = [variant.name for variant in self.case.variants]
-        sound = [name for name in names if name not in self.failures and not self.certificate.failed(name)]
+        sound = [name for name in names if name not in self.failures and not self._spoilt(name)]
         if len(sound) < min(2, len(names)):
             return "nothing-to-compare"
+        if self.sifted.nothing_clean:
+            return None
         compared = [name for name in sound if name != self.case.baseline] if self.case.baseline in sound else []
         intervals = (
             [self._speedup(name) for name in compared] if compared else [self._own_times(name) for name in sound]
@@ -154,6 +164,11 @@ class Measured:
         ):
             return "target-met"
         return "rounds-max" if rounds >= self.rule.rounds_max else None
+
+    def _spoilt(self, variant: str) -> bool:
+        """Another round cannot mend it."""
+        disturbances = {check.name for check in disturbance_checks()}
+        return any(check.name not in disturbances for check in self.certificate.failed(variant))
 
     def _pairs(self, variant: str) -> list[float]:
         before, after = self.seconds[self.case.baseline], self.seconds[variant]
@@ -208,11 +223,6 @@ class Measured:
             for name in (variant, baseline)
             if (gap := find_gap(tuple(self.seconds[name].values()), rule.target))
         ]
-        share = share_taken(each for each in self.launches if each.variant in {variant, baseline} and not each.failure)
-        if share is not None and share > ALLOWED_SHARE:
-            sentences.append(
-                f"Others took {share:.0%} of the processors meanwhile: measure again on a quieter machine."
-            )
         return comparison(
             " ".join(sentences),
             verdict=verdict,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Comparison, Failure, Phase, StopReason
+from accelbench.api.result import Certificate, Comparison, Failure, Phase, Quarantined, StopReason
 from accelbench.document import Document
 
 
@@ -74,6 +74,7 @@ class Assessment(Document):
     certificate: Certificate
     comparisons: tuple[Comparison, ...]
     rounds: int
-    """Complete rounds."""
+    """Complete rounds that count."""
+    quarantined: tuple[Quarantined, ...] = ()
     stop: StopReason | None = None
     """Why measuring may end now; None: another round."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from accelbench.api.case import Case
-from accelbench.api.result import Failure, Result, StopReason
+from accelbench.api.result import Failure, Quarantined, Result, StopReason
 from accelbench.delivery import (
     ComparisonNow,
     DocumentKind,
@@ -83,7 +83,7 @@ class Supervisor:
     def run(self) -> Result:
         """Rounds until there is a reason to stop, then the result, delivered; raises JudgeError and UnkillableError."""
         number = 0
-        while (stopped := self._why_stop(number)) is None:
+        while (stopped := self._why_stop()) is None:
             number += 1
             if not self._round(number) and self.interruption.signal is None:
                 stopped = "time-limit"
@@ -101,24 +101,32 @@ class Supervisor:
             self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {why}",))
         self.headline("failed", message=why)
 
-    def _why_stop(self, rounds: int) -> StopReason | None:
+    @property
+    def _rounds(self) -> int:
+        """Complete rounds that count."""
+        return self._assessment.rounds if self._assessment else 0
+
+    def _why_stop(self) -> StopReason | None:
         if self.interruption.signal is not None:
             return "interrupted"
         if self._assessment and self._assessment.stop:
             return self._assessment.stop
         if len(self._failed) == len(self.case.variants):
             return "nothing-to-compare"
-        if rounds >= self.case.measurement.rounds_max:
+        if self._rounds >= self.case.measurement.rounds_max:
             return "rounds-max"
-        if rounds and self._deadline - self.clock() < min(self._round_seconds):
+        if self._round_seconds and self._deadline - self.clock() < min(self._round_seconds):
             return "time-limit"  # no round yet was that short
         return None
 
     def _round(self, number: int) -> bool:
-        """One launch of every variant that has not failed, and judgement; False when the round was cut short."""
+        """One launch of every variant that has not failed, and judgement; False when the round was cut short.
+
+        A round that repeats a quarantined one has its order: the schedule goes on once a round counts.
+        """
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
-        order = round_order(variants, seed=self.case.measurement.seed, case=self.case.name, number=number)
+        order = round_order(variants, seed=self.case.measurement.seed, case=self.case.name, number=self._rounds + 1)
         directories = {variant: self.directory / f"{number}-{position}" for position, variant in enumerate(order)}
         launches, complete = self._launch_all(number, directories)
         failed = [launch for launch in launches if launch.failure]
@@ -132,7 +140,8 @@ class Supervisor:
                 shutil.rmtree(directory, ignore_errors=True)
         if not (judged and complete):
             return False
-        self.log.event(RoundFinished(round=number, comparisons=self._comparisons()))
+        reasons = next((each.reasons for each in self._quarantined() if each.round == number), ())
+        self.log.event(RoundFinished(round=number, quarantined=reasons, comparisons=self._comparisons()))
         self._deliver("checkpoint", complete=False, stopped=None)
         self._round_seconds.append(self.clock() - began)
         return True
@@ -267,6 +276,9 @@ class Supervisor:
                 message=message,
             )
         )
+
+    def _quarantined(self) -> tuple[Quarantined, ...]:
+        return self._assessment.quarantined if self._assessment else ()
 
     def _comparisons(self) -> tuple[ComparisonNow, ...]:
         return tuple(

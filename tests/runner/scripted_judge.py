@@ -24,7 +24,8 @@ failed = {launch["variant"] for launch in launches if launch.get("failure")}
 measured = {(launch["round"], launch["variant"]) for launch in launches if not launch.get("failure")}
 left = {variant["name"] for variant in case["variants"]} - failed
 numbers = {number for number, _ in measured}
-rounds = sum(all((number, variant) in measured for variant in left) for number in numbers)
+disturbed = {2} & numbers if behaviour == "disturbed-in-round-2" else set()
+rounds = sum(all((number, variant) in measured for variant in left) for number in numbers - disturbed)
 comparisons = [
     {
         "variant": variant["name"],
@@ -51,6 +52,7 @@ sys.stdout.write(
             "certificate": {"checks": [{"name": "parity", "outcome": "passed", "reading": "0.1"}]},
             "comparisons": comparisons,
             "rounds": rounds,
+            "quarantined": [{"round": number, "reasons": ["shared-device of fine: 40 %"]} for number in disturbed],
             **({"stop": "target-met"} if behaviour == "stops" else {}),
         }
     )

@@ -1,0 +1,61 @@
+"""Which rounds something outside the variants disturbed: they count for no variant, and are measured again.
+
+What decides is read from the machine, never from the times themselves: leaving out rounds for being slow would choose
+the answer.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from accelbench.api.case import Case
+from accelbench.validity.certificate import validity_checks
+from accelbench.validity.check import LaunchCheck
+from accelbench.validity.evidence import Launch
+
+L = TypeVar("L", bound=Launch)
+
+
+@dataclass(frozen=True)
+class Sifted(Generic[L]):
+    """Launches that count, those that do not, and why."""
+
+    counted: tuple[L, ...]
+    quarantined: tuple[L, ...] = ()
+    reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Of each disturbed round, by its number."""
+
+    @property
+    def nothing_clean(self) -> bool:
+        """Every round was disturbed: then all of them count, and fail the checks that they were quarantined by."""
+        return bool(self.reasons) and not self.quarantined
+
+
+def disturbance_checks() -> tuple[LaunchCheck, ...]:
+    """The checks that a launch can fail without its variant's doing."""
+    return tuple(check for check in validity_checks() if isinstance(check, LaunchCheck) and check.disturbance)
+
+
+def disturbances(case: Case, launch: Launch) -> tuple[str, ...]:
+    """What disturbed the launch, for people."""
+    findings = [(check.name, check.look(case, launch)) for check in disturbance_checks()]
+    return tuple(
+        f"{name} of {launch.variant}: {finding.reading}" for name, finding in findings if finding.outcome == "failed"
+    )
+
+
+def sift(case: Case, launches: Sequence[L]) -> Sifted[L]:
+    """Launches that did not fail, a disturbed round's apart: one disturbed launch takes the whole round with it."""
+    reasons: dict[int, tuple[str, ...]] = {}
+    for launch in launches:
+        if found := disturbances(case, launch):
+            reasons[launch.round] = reasons.get(launch.round, ()) + found
+    counted = tuple(_outside(launches, reasons))
+    if not counted:
+        return Sifted(counted=tuple(launches), reasons=reasons)
+    quarantined = tuple(launch for launch in launches if launch.round in reasons)
+    return Sifted(counted=counted, quarantined=quarantined, reasons=reasons)
+
+
+def _outside(launches: Iterable[L], rounds: Mapping[int, object]) -> Iterable[L]:
+    return (launch for launch in launches if launch.round not in rounds)

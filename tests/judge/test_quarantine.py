@@ -1,0 +1,88 @@
+"""A disturbed round counts for no variant, and is not held against the others."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accelbench.validity.quarantine import sift
+from accelbench_runner.judge import judge
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from judge.launches import BASELINE, GOOD_PARITY, VARIANT, a_case, a_failure, a_launch, rounds_of
+
+CROWDED = {"neighbours": {"busy_seconds": 0.8, "offered_seconds": 2.0}}
+THROTTLED = {"throttling": {"periods": 9, "seconds": 1.0}}
+
+
+def assess(*launches: LaunchRecord, **measurement: Any) -> Assessment:
+    return judge(JudgeRequest(case=a_case(**measurement), launches=launches, directory="/nowhere"))
+
+
+def a_round(number: int, *, facts: dict[str, Any] | None = None, slower: float = 1.0) -> tuple[LaunchRecord, ...]:
+    """The baseline takes twice as long as the variant, `slower` times longer in a round that `facts` disturb."""
+    return (
+        a_launch(BASELINE, number, seconds=0.02 * slower, facts=facts),
+        a_launch(VARIANT, number, seconds=0.01),
+    )
+
+
+def test_what_disturbed_one_side_of_a_round_changes_no_verdict() -> None:
+    found = assess(*a_round(1), *a_round(2, facts=CROWDED, slower=8), *a_round(3), *a_round(4), rounds_min=3)
+    (comparison,) = found.comparisons
+    assert (found.rounds, comparison.rounds, comparison.verdict) == (3, 3, "faster")
+    assert comparison.speedup == "2"
+    assert [(each.round, each.reasons) for each in found.quarantined] == [
+        (2, ("shared-device of pytorch/eager: others took 40% of the processors",))
+    ]
+
+
+def test_a_quarantined_round_does_not_count_towards_the_least_or_the_most() -> None:
+    launches = [launch for number in (1, 2, 3) for launch in a_round(number)]
+    assert assess(*launches, rounds_min=3).stop == "target-met"
+    launches[-2:] = a_round(3, facts=THROTTLED)
+    found = assess(*launches, rounds_min=3, rounds_max=3)
+    assert (found.stop, found.comparisons[0].verdict) == (None, "inconclusive")
+
+
+def test_where_every_round_was_disturbed_nothing_is_valid_and_the_next_may_be_better() -> None:
+    found = assess(*a_round(1, facts=CROWDED), *a_round(2, facts=THROTTLED))
+    (comparison,) = found.comparisons
+    assert (found.rounds, found.stop, comparison.verdict, comparison.speedup) == (0, None, None, None)
+    assert set(comparison.invalid) == {"shared-device", "throttled"}
+    assert "others took 40% of the processors" in comparison.sentence
+
+
+def test_a_wrong_result_is_found_in_a_disturbed_round_too() -> None:
+    disturbed = a_launch(VARIANT, 2, facts=CROWDED, parity=GOOD_PARITY.model_copy(update={"worst_ratio": 9.0}))
+    found = assess(*a_round(1), a_round(2)[0], disturbed)
+    assert found.comparisons[0].invalid == ("parity",)
+    assert found.stop == "nothing-to-compare"
+
+
+def test_a_quieter_machine_does_not_mend_a_wrong_result() -> None:
+    wrong = GOOD_PARITY.model_copy(update={"worst_ratio": 9.0})
+    launches = [a_launch(variant, 1, facts=CROWDED, parity=wrong) for variant in (BASELINE, VARIANT)]
+    assert assess(*launches).stop == "nothing-to-compare"
+
+
+def test_a_failure_in_a_disturbed_round_is_kept() -> None:
+    found = assess(a_launch(BASELINE, 1, facts=CROWDED), a_failure(VARIANT, 1))
+    assert "jax/jit failed in round 1" in found.comparisons[0].sentence
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8))
+def test_every_launch_either_counts_or_is_quarantined_with_its_whole_round(disturbed: list[tuple[bool, bool]]) -> None:
+    launches = [
+        launch.model_copy(update={"facts": {**launch.facts, **(CROWDED if crowded else {})}})
+        for launch, crowded in zip(
+            rounds_of({BASELINE: [0.02] * len(disturbed), VARIANT: [0.01] * len(disturbed)}),
+            [side for pair in disturbed for side in pair],
+            strict=True,
+        )
+    ]
+    sifted = sift(a_case(), launches)
+    bad = {number for number, sides in enumerate(disturbed, start=1) if any(sides)}
+    assert sifted.reasons.keys() == bad
+    assert sorted(map(id, sifted.counted + sifted.quarantined)) == sorted(map(id, launches))
+    assert {launch.round for launch in sifted.quarantined} == (bad if len(bad) < len(disturbed) else set())
+    assert sifted.nothing_clean == (len(bad) == len(disturbed))

@@ -1,0 +1,33 @@
+"""A disturbed round is measured again, in the same order, and counts for nothing."""
+
+from collections.abc import Callable
+
+from accelbench.delivery import LaunchStarted, RoundFinished
+from accelbench.plan.schedule import round_order
+from runner.supervision import Ended, case_of
+
+Run = Callable[..., Ended]
+
+
+def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(run: Run) -> None:
+    ended = run(case_of("fine", "fine_2", "fine_3", rounds=3), judge="disturbed-in-round-2")
+    result = ended.result
+    assert (result.rounds, result.stopped) == (3, "rounds-max")
+    assert [each.round for each in result.quarantined] == [2]
+    for variant in result.variants:
+        assert [launch.round for launch in variant.launches] == [1, 3, 4]
+    assert [event.quarantined for event in ended.events if isinstance(event, RoundFinished)] == [
+        (),
+        ("shared-device of fine: 40 %",),
+        (),
+        (),
+    ]
+
+
+def test_the_repetition_takes_the_place_of_the_round_in_the_schedule(run: Run) -> None:
+    names = ("fine", "fine_2", "fine_3", "fine_4")
+    ended = run(case_of(*names, rounds=3, seed=3), judge="disturbed-in-round-2")
+    started = [event for event in ended.events if isinstance(event, LaunchStarted)]
+    orders = [tuple(event.variant for event in started if event.round == number) for number in (1, 2, 3, 4)]
+    planned = [round_order(names, seed=3, case="all", number=number) for number in (1, 2, 3)]
+    assert orders == [planned[0], planned[1], planned[1], planned[2]]
