@@ -19,7 +19,7 @@ metadata: {name: chain}
 spec:
   workload: {name: matmul-chain, parameters: {size: 64, length: 4}}
   variants: [{use: pytorch/eager}, {use: jax/jit}]
-  measurement: {rounds: {min: 3, max: 3}}
+  measurement: {rounds: {min: 3, max: 3}, timeLimitSeconds: 60}
 """
 
 

@@ -13,6 +13,8 @@ from accelbench.api.result import Result
 from accelbench.cli.exits import Exit
 from cli.command import MANIFEST, accelbench, started
 
+pytestmark = pytest.mark.quiet
+
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
@@ -27,7 +29,7 @@ def test_two_frameworks_are_measured_compared_and_judged(
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
     assert result.complete, done.stderr
     [comparison] = result.comparisons
-    assert result.rounds == 3 or comparison.invalid  # a busy machine may end it early, as it should
+    assert result.rounds == 3 or comparison.invalid or result.quarantined  # a busy machine may end it early
     assert (comparison.variant, comparison.baseline) == ("jax/jit", "pytorch/eager")
     assert comparison.verdict is not None or comparison.invalid
     assert done.returncode == (Exit.INVALID_MEASUREMENT if comparison.invalid else Exit.SUCCESS)
@@ -50,8 +52,9 @@ def test_every_launch_is_kept_with_its_blocks_in_full(ran: tuple[Path, subproces
     directory, _ = ran
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
     launches = [json.loads(line) for line in (directory / "out" / "all.launches.jsonl").read_text().splitlines()]
+    measured = result.rounds + len(result.quarantined)
     assert sorted((launch["round"], launch["variant"]) for launch in launches) == [
-        (number, variant) for number in range(1, result.rounds + 1) for variant in ("jax/jit", "pytorch/eager")
+        (number, variant) for number in range(1, measured + 1) for variant in ("jax/jit", "pytorch/eager")
     ]
     assert all(block["seconds"] > 0 and block["steps"] > 0 for launch in launches for block in launch["blocks"])
 
