@@ -101,6 +101,9 @@ class VariantResult(Document):
         default=None, description="Seconds per unit over the launches of complete rounds."
     )
     phases: tuple[PhaseTime, ...] = Field(default=(), description="What a launch spends before and beside its steps.")
+    warm_phases: tuple[PhaseTime, ...] = Field(
+        default=(), description="compile and first-step again, in a new process on the caches that a launch has left."
+    )
     launches: tuple[LaunchSummary, ...] = Field(default=(), description="The launches of complete rounds.")
     flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / median seconds.")
     peak_memory_bytes: int | None = Field(default=None, description="The most over all launches.")

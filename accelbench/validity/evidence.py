@@ -49,6 +49,20 @@ class Parity(Protocol):
         ...
 
 
+class WarmProbe(Protocol):
+    """A second start on the caches that a launch has left."""
+
+    @property
+    def cache(self) -> Any:
+        """What it reported of hits and misses."""
+        ...
+
+    @property
+    def failure(self) -> str | None:
+        """None: it reached the end of its first step."""
+        ...
+
+
 class Launch(Protocol):
     """One launch that measured what it was asked to."""
 
@@ -75,6 +89,11 @@ class Launch(Protocol):
     @property
     def parity(self) -> Parity | None:
         """None: its outputs were never compared."""
+        ...
+
+    @property
+    def warm(self) -> WarmProbe | None:
+        """None: there was none."""
         ...
 
 
@@ -179,8 +198,13 @@ def fact(launch: Launch, name: str, kind: type[T]) -> T | Unreadable:
     """The fact `name` as a `kind`, or why it cannot be had."""
     if name not in launch.facts:
         return Unreadable(f"the launch did not report {name}")
+    return readable(name, launch.facts[name], kind)
+
+
+def readable(name: str, reported: Any, kind: type[T]) -> T | Unreadable:
+    """What was `reported` under `name` as a `kind`, or why it cannot be had."""
     try:
-        value: T = TypeAdapter(kind).validate_python(launch.facts[name], strict=True)
+        value: T = TypeAdapter(kind).validate_python(reported, strict=True)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         place = ".".join([name, *map(str, problem["loc"])])

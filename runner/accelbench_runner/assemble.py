@@ -22,7 +22,7 @@ from accelbench.api.result import (
 from accelbench.document import decimal_string
 from accelbench.lost import without_finding
 from accelbench_runner.fit import fit
-from accelbench_runner.records import Assessment, LaunchRecord
+from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
 
 
 @dataclass(frozen=True)
@@ -128,18 +128,19 @@ def _variant_result(variant: CaseVariant, launches: Sequence[LaunchRecord]) -> V
             p75_seconds=decimal_string(quantile(medians, 75)),
             p95_seconds=decimal_string(quantile(medians, 95)),
         ),
-        phases=_phases(measured),
+        phases=_phases([launch.phases for launch in measured]),
+        warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
         launches=tuple(map(_launch_summary, measured)),
         flops_per_second=decimal_string(flops / statistics.median(medians)) if flops else None,
         peak_memory_bytes=round(max(peaks)) if peaks else None,
     )
 
 
-def _phases(launches: Sequence[LaunchRecord]) -> tuple[PhaseTime, ...]:
+def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
     """Phases in the order in which a launch goes through them."""
     times = []
     for name in get_args(Phase):
-        seconds = [phase.seconds for launch in launches for phase in launch.phases if phase.phase == name]
+        seconds = [phase.seconds for phases in launches for phase in phases if phase.phase == name]
         if seconds:
             times.append(
                 PhaseTime(
@@ -150,6 +151,12 @@ def _phases(launches: Sequence[LaunchRecord]) -> tuple[PhaseTime, ...]:
                 )
             )
     return tuple(times)
+
+
+def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
+    """Those that a cache can change."""
+    sound = [probe for probe in probes if probe.failure is None]
+    return tuple(each for each in _phases([probe.phases for probe in sound]) if each.phase in {"compile", "first-step"})
 
 
 def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
@@ -170,17 +177,19 @@ def _overhead(launches: Iterable[LaunchRecord], course: Course) -> dict[str, str
     `blocks` is the part of `steady` that was inside timed blocks.
     """
     spent: dict[str, float] = {}
-    processes = blocks = 0.0
+    processes = blocks = probes = 0.0
     for launch in launches:
         processes += launch.wall_seconds
+        probes += launch.warm.wall_seconds if launch.warm else 0.0
         blocks += sum(block.seconds for block in launch.blocks)
         for phase in launch.phases:
             spent[phase.phase] = spent.get(phase.phase, 0.0) + phase.seconds
     inside = sum(spent.values())
     spent |= {
         "process": processes - inside,
+        "warm-probe": probes,
         "judge": course.judge_seconds,
-        "supervisor": course.total_seconds - processes - course.judge_seconds,
+        "supervisor": course.total_seconds - processes - probes - course.judge_seconds,
     }
     ordered = {"total": course.total_seconds, "blocks": blocks, **spent}
     return {name: decimal_string(seconds, digits=4) for name, seconds in ordered.items()}

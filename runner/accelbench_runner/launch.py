@@ -1,7 +1,8 @@
 """One launch: a fresh process that runs one variant of one case, and tells the supervisor what it took.
 
 `python -m accelbench_runner.launch` reads a `LaunchRequest` from standard input. In order: import the framework, wake
-the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure.
+the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure. A
+warm probe ends after the first call.
 """
 
 import os
@@ -100,6 +101,10 @@ class Launch:
         with self._reporter.phase("device-init"):
             adapter.initialise()
         self._reporter.facts(versions=_versions(adapter), clock={"resolution_seconds": resolution(self._clock)})
+        if self._request.probe:
+            self._first_call(adapter, self._set_up(adapter)[1])
+            self._reporter.facts(compileCache=adapter.compile_cache())
+            return
         held = cpu.resident_bytes()
         cpu.restart_peak()
         program, work = self._set_up(adapter)
@@ -163,6 +168,7 @@ class Launch:
         import numpy as np
 
         state, out = self._first_call(adapter, work)
+        self._reporter.facts(compileCache=adapter.compile_cache())
         units = work.units
         while units < self._measure.parity_units:
             state, out = work.call(state, work.batches)

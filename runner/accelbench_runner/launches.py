@@ -24,7 +24,7 @@ from accelbench_runner.protocol import (
     PhaseStarted,
     parse_message,
 )
-from accelbench_runner.records import BlockRecord, LaunchRecord, PhaseRecord
+from accelbench_runner.records import BlockRecord, LaunchRecord, PhaseRecord, WarmProbe
 
 MAXIMUM_LAUNCH_BYTES = 4 * MAXIMUM_MESSAGE_BYTES
 """All messages of a launch together; one that says more is no measurement."""
@@ -159,35 +159,8 @@ class Launcher:
         phase_reached: Callable[[Phase], None],
     ) -> LaunchRecord:
         """Measure `variant` once in a fresh process that may take `limit_seconds`; it always yields a record."""
-        reading, writing = os.pipe()
-        request = LaunchRequest(
-            case=self.case,
-            variant=variant,
-            round=number,
-            directory=str(directory),
-            descriptor=writing,
-            threads=self.threads,
-        )
-        request_file = directory / "request.json"
-        request_file.write_text(request.to_json())
         listener = LaunchListener(forward=forward, phase_reached=phase_reached)
-        before = MemoryTold.read()
-        ending = run_child(
-            self.command,
-            request=request_file,
-            environment={**self.environment, **launch_environment(directory)},
-            limit_seconds=limit_seconds,
-            listener=listener,
-            interruption=self.interruption,
-            messages=(reading, writing),
-        )
-        failure = explain(
-            listener,
-            ending,
-            number=number,
-            limit_seconds=limit_seconds,
-            memory=MemoryTold.read().since(before),
-        )
+        ending, failure = self._run(listener, variant, number, directory, limit_seconds)
         return LaunchRecord(
             variant=variant,
             round=number,
@@ -198,6 +171,65 @@ class Launcher:
             facts=listener.facts,
             failure=failure,
         )
+
+    def probe(
+        self,
+        variant: str,
+        *,
+        number: int,
+        directory: Path,
+        limit_seconds: float,
+        forward: Forward,
+        phase_reached: Callable[[Phase], None],
+    ) -> WarmProbe:
+        """Start `variant` once more on the caches that its launch has left in `directory`, up to its first step."""
+        listener = LaunchListener(forward=forward, phase_reached=phase_reached)
+        ending, failure = self._run(listener, variant, number, directory, limit_seconds, probe=True)
+        return WarmProbe(
+            phases=tuple(listener.phases),
+            cache=listener.facts.get("compileCache"),
+            failure=f"{failure.reason}: {failure.message}" if failure else None,
+            wall_seconds=ending.wall_seconds,
+        )
+
+    def _run(
+        self,
+        listener: LaunchListener,
+        variant: str,
+        number: int,
+        directory: Path,
+        limit_seconds: float,
+        *,
+        probe: bool = False,
+    ) -> tuple[Ending, Failure | None]:
+        reading, writing = os.pipe()
+        request = LaunchRequest(
+            case=self.case,
+            variant=variant,
+            round=number,
+            directory=str(directory),
+            descriptor=writing,
+            threads=self.threads,
+            probe=probe,
+        )
+        request_file = directory / "request.json"
+        request_file.write_text(request.to_json())
+        before = MemoryTold.read()
+        ending = run_child(
+            self.command,
+            request=request_file,
+            environment={**self.environment, **launch_environment(directory)},
+            limit_seconds=limit_seconds,
+            listener=listener,
+            interruption=self.interruption,
+            messages=(reading, writing),
+        )
+        memory = MemoryTold.read().since(before)
+        failure = explain(listener, ending, number=number, limit_seconds=limit_seconds, memory=memory)
+        if not (failure or probe or listener.blocks):
+            message = "it said that it was done and had timed no block"
+            failure = Failure(reason="InvalidOutput", message=message, round=number, phase=listener.phase)
+        return ending, failure
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
@@ -227,14 +259,14 @@ def launch_environment(directory: Path) -> dict[str, str]:
 def explain(  # noqa: PLR0911 - one return a reason
     listener: LaunchListener, ending: Ending, *, number: int, limit_seconds: float, memory: MemoryTold
 ) -> Failure | None:
-    """Why the launch failed; None: it measured everything it was asked to. `memory`: what was told while it ran."""
+    """Why the launch failed; None: it said that it was done. `memory`: what was told while it ran."""
 
     def failure(reason: FailureReason, message: str) -> Failure:
         return Failure(reason=reason, message=message[:MAXIMUM_FAILURE_CHARACTERS], round=number, phase=listener.phase)
 
     said = listener.last_word
     if isinstance(said, Done):
-        return None if listener.blocks else failure("InvalidOutput", "it said that it was done and had timed no block")
+        return None
     if memory.kills:
         return failure("OutOfMemory", f"the kernel killed it for lack of memory: {MORE_MEMORY}")
     if isinstance(said, Failed):

@@ -29,6 +29,8 @@ class LaunchRequest(Document):
     """The file descriptor that messages go to."""
     threads: int
     """For both frameworks; equal to the processors that the process may run on."""
+    probe: bool = False
+    """Only up to the end of the first step: a warm probe, on the compile caches that a launch has left."""
 
 
 class PhaseStarted(Document):

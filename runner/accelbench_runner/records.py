@@ -40,6 +40,16 @@ class ParityReading(Document):
     """For people: the error, the tolerance and where."""
 
 
+class WarmProbe(Document):
+    """What a new process took on the compile caches that a launch had left, up to the end of its first step."""
+
+    phases: tuple[PhaseRecord, ...] = ()
+    cache: Any = None
+    """What it reported of the cache's hits and misses."""
+    failure: str | None = None
+    wall_seconds: float = 0.0
+
+
 class LaunchRecord(Document):
     """One launch of one variant, whole: what `launch` lines of the log carry."""
 
@@ -53,6 +63,7 @@ class LaunchRecord(Document):
     facts: dict[str, Any] = {}
     failure: Failure | None = None
     parity: ParityReading | None = None
+    warm: WarmProbe | None = None
 
 
 class JudgeRequest(Document):

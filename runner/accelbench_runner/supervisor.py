@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from accelbench.api.case import Case
-from accelbench.api.result import Failure, Quarantined, Result, StopReason
+from accelbench.api.result import Failure, Phase, Quarantined, Result, StopReason
 from accelbench.delivery import (
     ComparisonNow,
     DocumentKind,
@@ -177,21 +177,36 @@ class Supervisor:
         self.headline("running", running=variant, number=number)
         self.log.event(LaunchStarted(variant=variant, round=number, position=position, of=len(directories)))
         forward = OutputForwarder(self.log, f"{variant} round {number}")
+        limit = launch_limit(
+            remaining,
+            time_limit=measurement.time_limit_seconds,
+            left=len(directories) - position,
+            rounds_min=measurement.rounds_min,
+            before=[launch.wall_seconds for launch in self._launches if launch.variant == variant],
+        )
+
+        def phase_reached(phase: Phase) -> None:
+            self.log.event(PhaseReached(phase=phase))
+
         record = self.launcher.launch(
             variant,
             number=number,
             position=position,
             directory=directory,
-            limit_seconds=launch_limit(
-                remaining,
-                time_limit=measurement.time_limit_seconds,
-                left=len(directories) - position,
-                rounds_min=measurement.rounds_min,
-                before=[launch.wall_seconds for launch in self._launches if launch.variant == variant],
-            ),
+            limit_seconds=limit,
             forward=forward,
-            phase_reached=lambda phase: self.log.event(PhaseReached(phase=phase)),
+            phase_reached=phase_reached,
         )
+        if self._wants_probe(record):
+            warm = self.launcher.probe(
+                variant,
+                number=number,
+                directory=directory,
+                limit_seconds=min(self._deadline - self.clock(), max(HANG_SECONDS, record.wall_seconds)),
+                forward=forward,
+                phase_reached=phase_reached,
+            )
+            record = record.model_copy(update={"warm": warm})
         forward.finish()
         self.log.event(
             LaunchFinished(
@@ -199,10 +214,16 @@ class Supervisor:
                 round=number,
                 seconds=None if record.failure else decimal_string(median_seconds_per_unit(record)),
                 failure=record.failure.reason if record.failure else None,
-                wall_seconds=decimal_string(record.wall_seconds),
+                wall_seconds=decimal_string(record.wall_seconds + (record.warm.wall_seconds if record.warm else 0.0)),
             )
         )
         return record
+
+    def _wants_probe(self, record: LaunchRecord) -> bool:
+        """In as many rounds as are measured in any case; those after them are made for the steps alone."""
+        if record.failure or self.interruption.signal is not None or self.clock() >= self._deadline:
+            return False
+        return self._rounds < self.case.measurement.rounds_min
 
     def _never_launched(self, variant: str, number: int, position: int) -> LaunchRecord:
         limit = self.case.measurement.time_limit_seconds

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench_runner.launches import launch_environment
 from accelbench_runner.protocol import Block, Facts, Failed, LaunchRequest, Message, PhaseEnded, parse_message
 from launch import odd_workloads
 
@@ -64,13 +65,19 @@ def case(workload: str, use: str, parameters: dict[str, Any] | None = None, **ch
 
 @contextmanager
 def started(
-    directory: Path, asked: Case, threads: int = 1
+    directory: Path, asked: Case, threads: int = 1, *, probe: bool = False
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[Message]]]:
     """A launch under way, and its messages as they come; `odd_workloads` can be found by their names."""
     install_odd_workloads(directory)
     reading, writing = os.pipe()
     request = LaunchRequest(
-        case=asked, variant=asked.baseline, round=1, directory=str(directory), descriptor=writing, threads=threads
+        case=asked,
+        variant=asked.baseline,
+        round=1,
+        directory=str(directory),
+        descriptor=writing,
+        threads=threads,
+        probe=probe,
     )
     tests = str(Path(__file__).parents[1])
     process = subprocess.Popen(
@@ -79,7 +86,11 @@ def started(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=[writing],
-        env={**os.environ, "TMPDIR": str(directory), "PYTHONPATH": os.pathsep.join([str(directory), tests])},
+        env={
+            **os.environ,
+            **launch_environment(directory),
+            "PYTHONPATH": os.pathsep.join([str(directory), tests, os.environ.get("PYTHONPATH", "")]),
+        },
         text=True,
     )
     os.close(writing)
@@ -90,9 +101,9 @@ def started(
         yield process, (parse_message(line) for line in pipe)
 
 
-def launch(directory: Path, asked: Case, threads: int = 1) -> Told:
-    """Runs a launch to its end."""
-    with started(directory, asked, threads) as (process, messages):
+def launch(directory: Path, asked: Case, threads: int = 1, *, probe: bool = False) -> Told:
+    """Runs a launch, or a warm probe, to its end."""
+    with started(directory, asked, threads, probe=probe) as (process, messages):
         told = tuple(messages)
         assert process.stdout is not None
         output = process.stdout.read()

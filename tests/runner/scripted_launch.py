@@ -64,7 +64,25 @@ def hang_in_a_named_function() -> None:
         time.sleep(FOREVER)
 
 
+if request["probe"]:
+    if kind == "probe-crashes":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    left = len(list(Path(os.environ["TMPDIR"]).iterdir()))
+    for phase, seconds in (("import", 0.01), ("compile", 0.002), ("first-step", 0.001)):
+        say(type="phase-started", phase=phase)
+        say(type="phase-ended", phase=phase, seconds=seconds, parts={})
+    say(type="facts", values={"compileCache": {"hits": left, "misses": 1 - left}})
+    done()
+    sys.exit()
+
 match kind:
+    case "leaves-a-cache":
+        (Path(os.environ["TMPDIR"]) / "compiled").touch()
+        measure()
+        done()
+    case "probe-crashes":
+        measure()
+        done()
     case "fine" | "jax/jit" | "pytorch/eager":
         measure()
         done()

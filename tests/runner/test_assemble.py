@@ -6,7 +6,7 @@ import pytest
 
 from accelbench.api.result import Certificate, Check, Comparison, Failure
 from accelbench_runner.assemble import Course, assemble, quantile
-from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, PhaseRecord
+from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, PhaseRecord, WarmProbe
 from runner.supervision import case_of
 
 COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
@@ -82,6 +82,7 @@ def test_a_failed_variant_keeps_what_it_measured_before() -> None:
 def test_every_second_of_the_case_is_accounted_for() -> None:
     phases = (PhaseRecord(phase="import", seconds=3), PhaseRecord(phase="steady", seconds=5))
     kept, lost = launch("a", 1, 2.0, 2.0, phases=phases), launch("b", 1, 1.0, phases=phases)
+    kept = kept.model_copy(update={"warm": WarmProbe(wall_seconds=3)})
     course = Course(
         started=COURSE.started, finished=COURSE.finished, total_seconds=60, judge_seconds=4, discarded=(lost,)
     )
@@ -89,7 +90,8 @@ def test_every_second_of_the_case_is_accounted_for() -> None:
         name: float(seconds) for name, seconds in assemble(case_of("a", "b"), [kept], None, course).overhead.items()
     }
     assert overhead == {
-        "total": 60, "blocks": 5, "import": 6, "steady": 10, "process": 4, "judge": 4, "supervisor": 36,
+        "total": 60, "blocks": 5, "import": 6, "steady": 10,
+        "process": 4, "warm-probe": 3, "judge": 4, "supervisor": 33,
     }  # fmt: skip
     parts = sum(seconds for name, seconds in overhead.items() if name not in {"total", "blocks"})
     assert parts == overhead["total"]

@@ -95,6 +95,10 @@ class Adapter(Protocol):
         """Everything compiled until now, by the framework's own account."""
         ...
 
+    def compile_cache(self) -> dict[str, int] | None:
+        """`hits` and `misses` of the compile cache on disk until now; None where nothing is compiled."""
+        ...
+
     def forbid_compiling(self) -> AbstractContextManager[None]:
         """Raises RecompiledError inside, where the framework can tell beforehand; else counting has to do."""
         ...

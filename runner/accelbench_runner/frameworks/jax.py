@@ -36,6 +36,7 @@ PARTS = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "backend",
 }
+CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
 
 
 class Jax:
@@ -45,6 +46,7 @@ class Jax:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
         self._heard: list[tuple[Span, str]] = []
+        self._cache = dict.fromkeys(CACHE_EVENTS.values(), 0)
         self._listed = self._scanned = False
         self.executable: Any = None
         self.float_bytes = jnp.dtype(self._dtype).itemsize
@@ -70,6 +72,7 @@ class Jax:
         jax.config.update("jax_enable_x64", self._settings.precision == "float64")
         jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION.get(self._settings.precision, "highest"))
         jax.monitoring.register_event_time_span_listener(self._listen)
+        jax.monitoring.register_event_listener(self._count)
         try:
             jax.devices()
         except (RuntimeError, AssertionError) as error:  # the latter where JAX has no plugin for it at all
@@ -136,6 +139,14 @@ class Jax:
     def _listen(self, event: str, began: float, ended: float, **about: Any) -> None:
         if event in PARTS:
             self._heard.append((Span(began, ended, PARTS[event]), str(about.get("fun_name", "a function"))))
+
+    def _count(self, event: str, **_about: Any) -> None:
+        if event in CACHE_EVENTS:
+            self._cache[CACHE_EVENTS[event]] += 1
+
+    def compile_cache(self) -> dict[str, int] | None:
+        """Every operation that is dispatched by itself is compiled too."""
+        return dict(self._cache)
 
     def compilations(self) -> Compilations:
         """Spans nest: a trace inside a trace, a constant compiled inside one."""

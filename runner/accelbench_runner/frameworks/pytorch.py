@@ -130,6 +130,17 @@ class PyTorch:
         seconds = {"dynamo": frames - forward, "backend": forward + backward}
         return Compilations(seconds=seconds, causes=list(self._causes))
 
+    def compile_cache(self) -> dict[str, int] | None:
+        """Of AOTAutograd's cache and Inductor's, which the former's hits may leave unasked."""
+        if not self._compiles:
+            return None
+        counters = import_module("torch._dynamo.utils").counters
+        graphs, autograd = counters["inductor"], counters["aot_autograd"]
+        return {
+            "hits": graphs["fxgraph_cache_hit"] + autograd["autograd_cache_hit"],
+            "misses": graphs["fxgraph_cache_miss"] + autograd["autograd_cache_miss"],
+        }
+
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
         """Past its recompile limit a function runs eagerly, and no stance tells: that it got there is told instead."""

@@ -1,0 +1,40 @@
+"""A launch compiles everything itself; a warm probe, on the caches that the launch has left, nothing."""
+
+from pydantic.types import NonNegativeInt
+
+from accelbench.api.case import Case
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
+from accelbench.validity.evidence import Fact, Launch, Unreadable, fact, readable
+
+
+class Cache(Fact):
+    """What a framework counted of its compile cache on disk, up to the end of the first step."""
+
+    hits: NonNegativeInt
+    misses: NonNegativeInt
+
+
+def _look(_case: Case, launch: Launch) -> Finding:
+    if "compileCache" not in launch.facts:
+        return passed("nothing is compiled")
+    cold = fact(launch, "compileCache", Cache)
+    if isinstance(cold, Unreadable):
+        return untested(cold)
+    found = f"cold: {cold.hits} hits, {cold.misses} misses"
+    if cold.hits:
+        return failed(found)
+    if launch.warm is None:
+        return passed(found)
+    warm = readable("the warm probe's compileCache", launch.warm.cache, Cache)
+    if launch.warm.failure or isinstance(warm, Unreadable):
+        return untested(f"{found}; the warm probe failed: {launch.warm.failure or 'it reported no counts'}")
+    found += f"; warm: {warm.hits} hits, {warm.misses} misses"
+    return passed(found) if warm.hits and not warm.misses else untested(f"{found}: its times are not those of a hit")
+
+
+CHECK = LaunchCheck(
+    name="compile-cache",
+    threshold="no hit in a launch; no miss in its warm probe",
+    reason="a compile time that a cache has answered is another quantity, and often a hundred times shorter",
+    look=_look,
+)

@@ -1,0 +1,38 @@
+"""Each of the first rounds starts every variant once more on the caches that its launch has left."""
+
+from collections.abc import Callable
+
+from runner.supervision import Ended, case_of
+
+Run = Callable[..., Ended]
+
+
+def test_as_many_rounds_as_are_measured_in_any_case_have_warm_probes(run: Run) -> None:
+    ended = run(case_of("fine", "fine_2", rounds=4))
+    probed = [(launch["round"], launch["variant"]) for launch in ended.launches if launch.get("warm")]
+    assert sorted(probed) == [(number, variant) for number in (1, 2) for variant in ("fine", "fine_2")]
+    warm = {phase.phase: phase.median_seconds for phase in ended.variant("fine").warm_phases}
+    assert warm == {"compile": "0.002", "first-step": "0.001"}
+    assert float(ended.result.overhead["warm-probe"]) > 0
+
+
+def test_a_probe_finds_the_caches_of_its_own_launch(run: Run) -> None:
+    ended = run(case_of("fine", "leaves-a-cache"))
+    left = {(launch["round"], launch["variant"]): launch["warm"]["cache"] for launch in ended.launches}
+    for number in (1, 2):
+        assert left[number, "leaves-a-cache"] == {"hits": 1, "misses": 0}
+        assert left[number, "fine"] == {"hits": 0, "misses": 1}
+
+
+def test_a_probe_that_crashes_costs_the_variant_its_warm_times_and_nothing_else(run: Run) -> None:
+    ended = run(case_of("fine", "probe-crashes"))
+    variant = ended.variant("probe-crashes")
+    assert variant.failure is None
+    assert len(variant.launches) == 2
+    assert variant.warm_phases == ()
+    assert all("SIGSEGV" in launch["warm"]["failure"] for launch in ended.launches if launch["variant"] != "fine")
+
+
+def test_what_failed_is_not_probed(run: Run) -> None:
+    ended = run(case_of("fine", "raises"))
+    assert [launch["variant"] for launch in ended.launches if launch.get("warm")] == ["fine", "fine"]
