@@ -44,6 +44,7 @@ def measure(facts: dict[str, Any] | None = None) -> None:
             "peakMemoryBytes": 1000 * number,
             "versions": {"python": "3"},
             "device": {"platform": "cpu", "name": "scripted"},
+            **({} if kind == "compiles-nothing" else {"compileCache": {"hits": 0, "misses": 1}}),
             "environment": seen,
             "processors": sorted(os.sched_getaffinity(0)),
             **(facts or {}),
@@ -83,7 +84,7 @@ match kind:
     case "probe-crashes":
         measure()
         done()
-    case "fine" | "jax/jit" | "pytorch/eager":
+    case "fine" | "compiles-nothing" | "jax/jit" | "pytorch/eager":
         measure()
         done()
     case "raises":

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
@@ -33,6 +35,7 @@ def test_a_probe_that_crashes_costs_the_variant_its_warm_times_and_nothing_else(
     assert all("SIGSEGV" in launch["warm"]["failure"] for launch in ended.launches if launch["variant"] != "fine")
 
 
-def test_what_failed_is_not_probed(run: Run) -> None:
-    ended = run(case_of("fine", "raises"))
+@pytest.mark.parametrize("other", ["raises", "compiles-nothing"])
+def test_what_failed_or_compiles_nothing_is_not_probed(run: Run, other: str) -> None:
+    ended = run(case_of("fine", other))
     assert [launch["variant"] for launch in ended.launches if launch.get("warm")] == ["fine", "fine"]
