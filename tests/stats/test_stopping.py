@@ -58,7 +58,18 @@ def drifting(rng: random.Random) -> float:
     return rng.gauss(0, 0.01 * math.sqrt(2)) + 0.01 * rng.choice([-1, 1])
 
 
-@pytest.mark.parametrize("draw", [normal, heavy, drifting], ids=lambda draw: draw.__name__)
+def without_tails(rng: random.Random) -> float:
+    return rng.uniform(-0.01, 0.01)
+
+
+def rarely_slow_on_both_sides(rng: random.Random) -> float:
+    slow, slow_too = (0.4 * (rng.random() < 0.05) for _ in range(2))
+    return rng.gauss(0, 0.01) + slow - slow_too
+
+
+@pytest.mark.parametrize(
+    "draw", [normal, heavy, drifting, without_tails, rarely_slow_on_both_sides], ids=lambda draw: draw.__name__
+)
 @pytest.mark.parametrize(("least", "most", "target"), [(3, 10, 0.0075), (5, 20, 0.006)])
 def test_looking_after_every_round_still_covers_95_percent(draw: Draw, least: int, most: int, target: float) -> None:
     share = coverage(draw, a_rule(least, most, target=target), random.Random(20260101))
@@ -76,7 +87,7 @@ def test_nobody_pays_for_looks_that_are_not_taken() -> None:
 
 
 def test_five_rounds_pay_what_the_simulation_asked_for() -> None:
-    assert a_rule(5).nominal_alpha == pytest.approx(0.0275, abs=0.0001)
+    assert a_rule(5).nominal_alpha == pytest.approx(0.0244, abs=0.0001)
 
 
 @given(st.integers(2, 49), st.floats(0.5, 0.999), st.integers(1, 4000))

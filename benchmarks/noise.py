@@ -1,0 +1,212 @@
+"""Machines with a known truth: the seconds of every launch, in the order in which the product would start them.
+
+A model draws the noise of the launches of both sides; none of it touches the truth, which is the ratio of geometric
+means over launches. Shapes: an experiment is a row, a round a column, the last axis is (baseline, variant).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from accelbench.plan.schedule import round_order
+
+Floats = NDArray[np.float64]
+Logs = Floats
+"""(experiments, rounds, 2): log-seconds beyond the truth."""
+Model = Callable[[Generator, "Orders", float], Logs]
+"""Draws the noise; the last argument is the standard deviation of a launch's log-seconds, where nothing odd happens."""
+
+RARELY = 0.05
+RARE_FACTOR = 1.5
+"""How much longer a rare slow launch takes."""
+HUMPS_APART = 0.05
+THROTTLED_FACTOR = 1.3
+"""How much slower a machine becomes that throttles."""
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Which side of each round is launched first, as `accelbench.plan.schedule` says it for so many seeds."""
+
+    variant_first: NDArray[np.intp]
+    """(experiments, rounds), 1 where the variant is launched before the baseline."""
+
+    @classmethod
+    def of_the_product(cls, seeds: int, rounds: int) -> "Orders":
+        """The orders of `seeds` runs."""
+        return cls(
+            np.array(
+                [
+                    [
+                        round_order(("baseline", "variant"), seed=seed, case="all", number=number)[0] == "variant"
+                        for number in range(1, rounds + 1)
+                    ]
+                    for seed in range(seeds)
+                ],
+                dtype=np.intp,
+            )
+        )
+
+    def drawn(self, rng: Generator, experiments: int, rounds: int) -> "Orders":
+        """As many experiments as asked for, their seeds drawn from those that are here."""
+        return Orders(self.variant_first[rng.integers(len(self.variant_first), size=experiments), :rounds])
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Experiments, rounds, sides."""
+        experiments, rounds = self.variant_first.shape
+        return experiments, rounds, 2
+
+    def sides(self, course: Floats) -> Logs:
+        """From the machine's course, (experiments, launches) in the order of time, to rounds and sides."""
+        pairs = course.reshape(self.shape)
+        return np.take_along_axis(pairs, np.stack([self.variant_first, 1 - self.variant_first], axis=-1), axis=-1)
+
+
+def normal(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """Both sides normal."""
+    return sigma * rng.standard_normal(orders.shape)
+
+
+def heavy(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """Student's t with 2.5 degrees of freedom: barely a variance."""
+    return sigma * rng.standard_t(2.5, orders.shape) / math.sqrt(5)
+
+
+def humps(share: float, apart: float | None = None) -> Model:
+    """Launches of both sides fall into two humps, `apart` from each other; None: five deviations."""
+
+    def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
+        step = 5 * sigma if apart is None else apart
+        return normal(rng, orders, sigma) + step * ((rng.random(orders.shape) < share) - share)
+
+    return model
+
+
+def wandering(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """Drift shared by the pair: a random walk of one deviation from launch to launch."""
+    experiments, rounds, _ = orders.shape
+    walk = np.cumsum(sigma * rng.standard_normal((experiments, 2 * rounds)), axis=1)
+    return normal(rng, orders, sigma) + orders.sides(walk)
+
+
+def drifting(deviations: float) -> Model:
+    """Drift shared by the pair: every launch is so many deviations slower than the one before."""
+
+    def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
+        experiments, rounds, _ = orders.shape
+        line = np.broadcast_to(deviations * sigma * np.arange(2 * rounds), (experiments, 2 * rounds))
+        return normal(rng, orders, sigma) + orders.sides(line)
+
+    return model
+
+
+def waving(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """Drift shared by the pair: a slow wave of five deviations, as a machine hall has over a day."""
+    experiments, rounds, _ = orders.shape
+    phase = 2 * math.pi * rng.random((experiments, 1))
+    period = rng.uniform(8, 40, (experiments, 1))
+    wave = 5 * sigma * np.sin(2 * math.pi * np.arange(2 * rounds) / period + phase)
+    return normal(rng, orders, sigma) + orders.sides(wave)
+
+
+def throttling(factor: float) -> Model:
+    """From some launch on, in the middle of a round or between two, the machine is slower by `factor`."""
+
+    def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
+        experiments, rounds, _ = orders.shape
+        begins = rng.integers(0, 2 * rounds, (experiments, 1))
+        course = math.log(factor) * (np.arange(2 * rounds) >= begins)
+        return normal(rng, orders, sigma) + orders.sides(course)
+
+    return model
+
+
+def unequal(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """The variant's launches spread five times as far as the baseline's."""
+    return normal(rng, orders, sigma) * np.array([1.0, 5.0])
+
+
+def rarely_slow(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """One launch in twenty of either side takes half as long again."""
+    return normal(rng, orders, sigma) + math.log(RARE_FACTOR) * (rng.random(orders.shape) < RARELY)
+
+
+def uniform(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """No tails at all."""
+    return sigma * math.sqrt(3) * rng.uniform(-1, 1, orders.shape)
+
+
+def exponential(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """Launches that are sometimes slower and never faster."""
+    return sigma * (rng.exponential(size=orders.shape) - 1)
+
+
+def lognormal(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """The same with a longer tail."""
+    return sigma * (rng.lognormal(size=orders.shape) - math.exp(0.5))
+
+
+def rounded(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """A clock so coarse that many launches take the same time."""
+    grain = 2 * sigma
+    return np.asarray(grain * np.round(normal(rng, orders, sigma) / grain))
+
+
+def correlated(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """Each of the variant's launches remembers 0.7 of the one before; the baseline's are nearly still."""
+    logs = normal(rng, orders, sigma)
+    logs[..., 0] *= 0.1
+    for number in range(1, logs.shape[1]):
+        logs[:, number, 1] = 0.7 * logs[:, number - 1, 1] + math.sqrt(1 - 0.49) * logs[:, number, 1]
+    return logs
+
+
+def one_side(model: Model) -> Model:
+    """`model` for the variant, the baseline normal."""
+
+    def one(rng: Generator, orders: Orders, sigma: float) -> Logs:
+        return np.stack([normal(rng, orders, sigma)[..., 0], model(rng, orders, sigma)[..., 1]], axis=-1)
+
+    return one
+
+
+def centred_rarely_slow(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    """`rarely_slow` less its mean, for one side alone."""
+    return rarely_slow(rng, orders, sigma) - RARELY * math.log(RARE_FACTOR)
+
+
+PROMISED: dict[str, Model] = {
+    "normal": normal,
+    "Student's t, 2.5 degrees of freedom": heavy,
+    "bimodal launches, humps 5 % apart": humps(0.5, HUMPS_APART),
+    "bimodal launches, humps 5 deviations apart": humps(0.3),
+    "shared drift, random walk": wandering,
+    "shared drift, 1 deviation a launch": drifting(1.0),
+    "shared drift, 5 deviations a launch": drifting(5.0),
+    "a throttling step, 30 % slower": throttling(THROTTLED_FACTOR),
+    "unequal variances, 1 to 25": unequal,
+    "rare slow launches on both sides": rarely_slow,
+}
+BESIDE: dict[str, Model] = {
+    "shared drift, a wave": waving,
+    "a throttling step, 3 % slower": throttling(1.03),
+    "uniform": uniform,
+    "exponential": exponential,
+    "log-normal": lognormal,
+    "rounded by a coarse clock": rounded,
+    "one launch in ten in a second hump, 30 % away": humps(0.1, 0.3),
+    "one launch in fifty in a second hump, 5 % away": humps(0.02, HUMPS_APART),
+    "one side exponential": one_side(exponential),
+}
+NOT_SURVIVED: dict[str, Model] = {
+    "rounds correlated, lag-1 0.7": correlated,
+    "rare slow launches of one side": one_side(centred_rarely_slow),
+    "bimodal launches of one side, half and half": one_side(humps(0.5, HUMPS_APART)),
+    "bimodal launches of one side, 3 in 10": one_side(humps(0.3, HUMPS_APART)),
+    "one side log-normal": one_side(lognormal),
+}
