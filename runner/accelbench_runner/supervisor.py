@@ -220,8 +220,10 @@ class Supervisor:
         return record
 
     def _wants_probe(self, record: LaunchRecord) -> bool:
-        """Where something is compiled, in as many rounds as are measured in any case: the rest are for the steps alone."""
-        if record.failure or "compileCache" not in record.facts or self.interruption.signal is not None or self.clock() >= self._deadline:
+        """Where something is compiled, in as many rounds as are measured in any case; the rest are for the steps."""
+        if record.failure or "compileCache" not in record.facts:
+            return False
+        if self.interruption.signal is not None or self.clock() >= self._deadline:
             return False
         return self._rounds < self.case.measurement.rounds_min
 
