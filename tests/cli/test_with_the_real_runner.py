@@ -13,8 +13,6 @@ from accelbench.api.result import Result
 from accelbench.cli.exits import Exit
 from cli.command import MANIFEST, accelbench, started
 
-pytestmark = pytest.mark.quiet
-
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
@@ -22,6 +20,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Comp
     return directory, accelbench("run", "-", "--out", "out", cwd=directory, manifest=MANIFEST)
 
 
+@pytest.mark.quiet
 def test_two_frameworks_are_measured_compared_and_judged(
     ran: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -38,6 +37,7 @@ def test_two_frameworks_are_measured_compared_and_judged(
     assert {check.outcome for check in parity} == {"passed"}
 
 
+@pytest.mark.quiet
 def test_the_terminal_shows_every_phase_and_the_fingerprint(
     ran: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -48,6 +48,7 @@ def test_the_terminal_shows_every_phase_and_the_fingerprint(
     assert re.search(r"PyTorch\s+\d+\.\d+", done.stdout)
 
 
+@pytest.mark.quiet
 def test_every_launch_is_kept_with_its_blocks_in_full(ran: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     directory, _ = ran
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())

@@ -8,7 +8,6 @@ import pytest
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from runner.supervision import Supervised
 
-pytestmark = pytest.mark.quiet
 LAUNCH = [sys.executable, "-m", "accelbench_runner.launch"]
 
 
@@ -25,7 +24,7 @@ def case() -> Case:
             CaseVariant(name="jax/nonsense", use="jax/jit", options={"nonsense": 1}),
         ),
         baseline="pytorch/eager",
-        measurement=CaseMeasurement(rounds_min=2, rounds_max=2, time_limit_seconds=60),
+        measurement=CaseMeasurement(rounds_min=2, rounds_max=2, time_limit_seconds=40),
     )
 
 
