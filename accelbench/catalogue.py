@@ -26,7 +26,7 @@ from accelbench.problem import Problem, unknown
 from accelbench.workload import VariantKind, Workload, WorkloadParameters
 
 GROUP = "accelbench.workloads"
-MEASURED = {"steady"}
+MEASURED = {"steady", "latency", "episode"}
 """Protocols that the runner can measure."""
 
 

@@ -38,12 +38,18 @@ def result_of_killed(
                 else variant
                 for variant in before.variants
             ),
-            "comparisons": tuple(
-                without_finding(comparison, blamed, failure)
-                if blamed in {comparison.variant, comparison.baseline}
-                else comparison
-                for comparison in before.comparisons
-            ),
+            **{
+                name: tuple(
+                    without_finding(comparison, blamed, failure)
+                    if blamed in {comparison.variant, comparison.baseline}
+                    else comparison
+                    for comparison in comparisons
+                )
+                for name, comparisons in (
+                    ("comparisons", before.comparisons),
+                    ("tail_comparisons", before.tail_comparisons),
+                )
+            },
             "notes": (
                 *before.notes,
                 f"the runner was killed in round {headline.round} while {blamed} ran; complete rounds before it stand",
@@ -71,5 +77,6 @@ def without_finding(comparison: Comparison, blamed: str, failure: Failure) -> Co
         baseline=comparison.baseline,
         rounds=comparison.rounds,
         confidence=comparison.confidence,
+        quantity=comparison.quantity,
         sentence=f"{blamed} failed in round {failure.round} ({failure.reason}): nothing to compare.",
     )

@@ -89,6 +89,9 @@ class LaunchSummary(Document):
     p95_seconds: DecimalString | None = Field(default=None, description="5 % of the blocks were slower.")
     blocks: int = Field(description="How many blocks were timed.")
     steps_per_block: int = Field(description="Units of work in a block.")
+    p99_seconds: DecimalString | None = Field(
+        default=None, description="Seconds per unit that 1 % of the calls exceeded; of the protocol latency alone."
+    )
 
 
 class VariantResult(Document):
@@ -124,6 +127,9 @@ class Comparison(Document):
     lower: DecimalString | None = Field(default=None, description="The interval's lower end.")
     upper: DecimalString | None = Field(default=None, description="The interval's upper end.")
     sentence: str = Field(description="The finding in plain words.")
+    quantity: Literal["p50", "p99"] | None = Field(
+        default=None, description="What of a launch's calls is compared, where the protocol is latency."
+    )
 
     @model_validator(mode="after")
     def _a_verdict_needs_an_interval_and_no_failed_check(self) -> Self:
@@ -167,7 +173,13 @@ class Result(Document):
         default=(), description="Rounds that were disturbed; where all were, no comparison is valid."
     )
     variants: tuple[VariantResult, ...] = Field(description="What was measured of each variant.")
+    protocol: Literal["steady", "latency", "episode", "observe"] | None = Field(
+        default=None, description="How steps were measured; times of different protocols are never compared."
+    )
     comparisons: tuple[Comparison, ...] = Field(default=(), description="Each other variant against the baseline.")
+    tail_comparisons: tuple[Comparison, ...] = Field(
+        default=(), description="The same by the 99th percentile, where the protocol is latency; they share the alpha."
+    )
     certificate: Certificate = Certificate()
     fingerprint: dict[str, str] = Field(default={}, description="Versions, hardware and settings.")
     overhead: dict[str, DecimalString] = Field(
@@ -177,7 +189,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _a_verdict_needs_a_clean_certificate(self) -> Self:
-        for comparison in self.comparisons:
+        for comparison in (*self.comparisons, *self.tail_comparisons):
             failed = self.certificate.failed(comparison.variant, comparison.baseline)
             if comparison.verdict is not None and (failed or not self.certificate.checks):
                 names = ", ".join(check.name for check in failed) or "no certificate"

@@ -1,8 +1,23 @@
 """What a launch and a variant are boiled down to; the standard library alone, for the supervisor reads this too."""
 
+import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+from accelbench.workload import ProtocolName
+
+Quantity = Literal["median", "p50", "p99", "mean"]
+"""What of a launch's blocks is compared."""
+QUANTITIES: Mapping[ProtocolName, tuple[Quantity, ...]] = {
+    "steady": ("median",),
+    "latency": ("p50", "p99"),
+    "episode": ("mean",),
+    "observe": (),
+}
+"""By protocol: the first decides, the others are compared beside it and share its alpha. An episode's calls differ by
+design, so all of them count alike; the median of a steady launch's blocks leaves what happened to a few of them out."""
 
 
 @dataclass(frozen=True)
@@ -16,10 +31,26 @@ class FiveNumbers:
     p95: float
 
 
-def seconds_per_unit(blocks: Iterable[tuple[int, float]]) -> float | None:
-    """A launch's seconds per unit: the median over its blocks, each (units, seconds); None without a block."""
-    values = [seconds / units for units, seconds in blocks]
-    return statistics.median(values) if values else None
+def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
+    """A launch's seconds per unit over its blocks, each (units, seconds); None without a block."""
+    pairs = list(blocks)
+    if not pairs:
+        return None
+    if quantity == "mean":
+        return math.fsum(seconds for _, seconds in pairs) / sum(units for units, _ in pairs)
+    return quantile([seconds / units for units, seconds in pairs], 99 if quantity == "p99" else 50)
+
+
+def quantile(values: Sequence[float], percent: int) -> float:
+    """The quantile, 1 to 99, by linear interpolation between order statistics (type 7 of Hyndman and Fan, 1996).
+
+    Of a single value it is that value; raises ValueError for an empty sample.
+    """
+    if not values:
+        raise ValueError("an empty sample has no quantiles")
+    if len(values) == 1:
+        return values[0]
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def five_numbers(values: Sequence[float]) -> FiveNumbers:

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints, Type
 from pydantic.types import NonNegativeInt
 
 from accelbench.api.case import Case
-from accelbench.stats.summary import seconds_per_unit
+from accelbench.stats.summary import QUANTITIES, Quantity, seconds_per_unit
+from accelbench.workload import ProtocolName
 
 
 class Block(Protocol):
@@ -121,9 +122,22 @@ class Evidence:
         return tuple(variant.name for variant in self.case.variants if self.of(variant.name))
 
 
-def launch_seconds(launch: Launch) -> float | None:
-    """Seconds per unit: the median over blocks; None where nothing was timed."""
-    return seconds_per_unit((block.steps, block.seconds) for block in launch.blocks)
+def protocol_of(launch: Launch) -> ProtocolName:
+    """How the launch says that it measured: `steady`, as all once did, where it does not say.
+
+    `observe`, by which nothing is compared, where what it says is no protocol.
+    """
+    if "protocol" not in launch.facts:
+        return "steady"
+    return next((name for name in QUANTITIES if name == launch.facts["protocol"]), "observe")
+
+
+def launch_seconds(launch: Launch, quantity: Quantity | None = None) -> float | None:
+    """Seconds per unit: what the launch's protocol is decided by, or the `quantity`; None where nothing was timed."""
+    quantities = QUANTITIES[protocol_of(launch)]
+    if not quantities:
+        return None
+    return seconds_per_unit(((block.steps, block.seconds) for block in launch.blocks), quantity or quantities[0])
 
 
 class Fact(BaseModel):
@@ -161,6 +175,10 @@ class Clock(Fact):
     """The clock that blocks were timed with."""
 
     resolution_seconds: FiniteFloat
+    reading_seconds: FiniteFloat = 0.0
+    """What reading it costs."""
+    drift: FiniteFloat = 0.0
+    """How far it ran ahead of the raw clock while blocks were timed, as a share."""
 
 
 class Throttling(Fact):

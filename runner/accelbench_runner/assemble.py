@@ -21,6 +21,8 @@ from accelbench.api.result import (
 )
 from accelbench.document import decimal_string
 from accelbench.lost import without_finding
+from accelbench.stats.summary import quantile
+from accelbench.validity.evidence import launch_seconds, protocol_of
 from accelbench_runner.fit import fit
 from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
 
@@ -66,7 +68,9 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
                 _variant_result(variant, [launch for launch in counted if launch.variant == variant.name])
                 for variant in case.variants
             ),
+            protocol=next((protocol_of(launch) for launch in launches if launch.failure is None), None),
             comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
+            tail_comparisons=_comparisons(launches, assessment.tail_comparisons if assessment else ()),
             certificate=assessment.certificate if assessment else Certificate(),
             fingerprint={**course.host, **fingerprint.of_launches([launch.facts for launch in launches])},
             overhead=_overhead([*launches, *course.discarded], course),
@@ -97,24 +101,12 @@ def seconds_per_unit(launch: LaunchRecord) -> list[float]:
     return [block.seconds / block.steps for block in launch.blocks]
 
 
-def median_seconds_per_unit(launch: LaunchRecord) -> float:
-    """What a launch comes to: the median of its blocks."""
-    return statistics.median(seconds_per_unit(launch))
-
-
-def quantile(values: Sequence[float], percent: int) -> float:
-    """The quantile by linear interpolation between order statistics; of a single value, that value."""
-    if len(values) == 1:
-        return values[0]
-    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
-
-
 def _variant_result(variant: CaseVariant, launches: Sequence[LaunchRecord]) -> VariantResult:
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.blocks]
     if not measured:
         return VariantResult(name=variant.name, use=variant.use, failure=failure)
-    medians = [median_seconds_per_unit(launch) for launch in measured]
+    medians = [seconds for launch in measured if (seconds := launch_seconds(launch)) is not None]
     flops = _positive(measured[0].facts.get("flopsPerUnit"))
     peaks = [peak for launch in measured if (peak := _positive(launch.facts.get("peakMemoryBytes")))]
     return VariantResult(
@@ -163,7 +155,8 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
     seconds = seconds_per_unit(launch)
     return LaunchSummary(
         round=launch.round,
-        seconds=decimal_string(statistics.median(seconds)),
+        seconds=decimal_string(launch_seconds(launch) or 0.0),
+        p99_seconds=decimal_string(quantile(seconds, 99)) if protocol_of(launch) == "latency" else None,
         p5_seconds=decimal_string(quantile(seconds, 5)),
         p95_seconds=decimal_string(quantile(seconds, 95)),
         blocks=len(launch.blocks),

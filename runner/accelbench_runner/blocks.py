@@ -6,7 +6,8 @@ before the first measured block, never by what the measured blocks say.
 
 import gc
 import math
-from collections.abc import Callable, Iterator
+import statistics
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,14 @@ LONG_BUDGET_SECONDS = 3.0
 """No block begins after this many seconds of blocks, whether a call takes long or what was planned goes slower..."""
 MINIMUM_LONG_BLOCKS = 3
 """...unless there are fewer blocks than these: a median of two is a mean."""
+MAXIMUM_REPLANS = 3
+"""So often a plan may turn out too short before the launch measures with what it has."""
+LATENCY_CALLS = 1000
+"""The 99th percentile of a launch then has ten calls above it."""
+LATENCY_BUDGET_SECONDS = 30.0
+"""No call begins after this many seconds of calls..."""
+MINIMUM_LATENCY_CALLS = 100
+"""...unless there are fewer than these: below, the 99th percentile is the slowest call."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,24 @@ class Plan:
     calls: int
     """Calls in a block."""
     blocks: int
+    length: float = 0.0
+    """Seconds that a block was meant to take at least; one under half of it voids the plan."""
+    least: int = MINIMUM_LONG_BLOCKS
+    """Blocks that are measured whatever the budget."""
+    budget: float = LONG_BUDGET_SECONDS
+    """No block begins after this many seconds of blocks."""
+    keep_garbage: bool = True
+    """Garbage is collected between blocks and not inside; False: whenever Python likes, as in service."""
+
+
+LATENCY = Plan(
+    calls=1,
+    blocks=LATENCY_CALLS,
+    least=MINIMUM_LATENCY_CALLS,
+    budget=LATENCY_BUDGET_SECONDS,
+    keep_garbage=False,
+)
+"""Every call is a block of its own: synchronised, from a fresh state."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +111,11 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
     return seconds
 
 
-def warm_up(work: Work, clock: Clock) -> float:
+def warm_up(work: Work, clock: Clock, longest: float = BLOCK_SECONDS) -> float:
     """Calls in growing runs until time and count are reached; returns seconds per call in the fastest run.
 
-    The fastest, so that blocks planned by it hardly turn out shorter than planned once everything has settled.
+    The fastest, so that blocks planned by it hardly turn out shorter than planned once everything has settled. Runs
+    grow until they take `longest` seconds; with 0 every call stands alone, as it will be measured.
     """
     calls, elapsed, done, fastest = 1, 0.0, 0, math.inf
     while elapsed < WARM_UP_SECONDS or done < WARM_UP_CALLS:
@@ -95,42 +123,96 @@ def warm_up(work: Work, clock: Clock) -> float:
         elapsed += seconds
         done += calls
         fastest = min(fastest, seconds / calls)
-        if seconds < BLOCK_SECONDS:
+        if seconds < longest:
             calls *= 2
     return fastest
 
 
 def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
-    """What timing a block costs: two readings of the clock and a synchronisation with nothing left to wait for."""
+    """What timing a block costs: two readings of the clock and a synchronisation with nothing left to wait for.
+
+    The median, so that a neighbour who takes the processor once does not make every block a hundred times longer.
+    """
     state = work.fresh()
     work.synchronise(state)
-    began = clock.seconds()
+    costs = []
     for _ in range(readings):
-        clock.seconds()
+        began = clock.seconds()
         work.synchronise(state)
         clock.seconds()
-    return (clock.seconds() - began) / readings
+        costs.append(clock.seconds() - began)
+    return statistics.median(costs)
 
 
 def plan(seconds_per_call: float, overhead: float) -> Plan:
     """Blocks long enough for clock and overhead, as many as the budget pays for."""
-    length = max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE)
+    return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE))
+
+
+def _plan(seconds_per_call: float, length: float) -> Plan:
     calls = max(1, math.ceil(length / seconds_per_call))
     block = calls * seconds_per_call
     blocks = min(MAXIMUM_BLOCKS, max(MINIMUM_BLOCKS, round(BUDGET_SECONDS / block)))
-    return Plan(calls=calls, blocks=blocks)
+    return Plan(calls=calls, blocks=blocks, length=length)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The blocks of a launch, and how often its plan was void."""
+
+    blocks: tuple[Timed, ...]
+    replanned: int
+
+
+def measure_as_planned(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Measured:
+    """The planned blocks, all by one plan, none of them far too short for it.
+
+    Where others crowd the machine during the warm-up, calls look slow and blocks are planned for that; they turn out
+    short once it is quiet. As blocked_autorange of torch.utils.benchmark, blocks are made longer until real ones are
+    long enough. A block under half the length it was planned for voids the plan: what was measured by it counts as
+    warm-up, and all is measured anew by a longer one. How long blocks are is all that is looked at, never how they
+    compare.
+    """
+    for replanned in range(MAXIMUM_REPLANS):
+        blocks: list[Timed] = []
+        for block in measure(work, planned, clock, inspect):
+            if block.seconds < planned.length / 2:
+                planned = _plan(block.seconds / planned.calls, planned.length)
+                break
+            blocks.append(block)
+        else:
+            return Measured(tuple(blocks), replanned)
+    return Measured(tuple(measure(work, planned, clock, inspect)), MAXIMUM_REPLANS)
 
 
 def measure(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[Timed]:
-    """The planned blocks within the long budget; garbage is collected between them and not inside."""
+    """The planned blocks within the plan's budget; garbage is collected between them and not inside."""
     elapsed = 0.0
     for number in range(planned.blocks):
-        if number >= MINIMUM_LONG_BLOCKS and elapsed >= LONG_BUDGET_SECONDS:
+        if number >= planned.least and elapsed >= planned.budget:
             return
-        gc.collect()
+        if planned.keep_garbage:
+            gc.collect()
         seconds = time_calls(work, planned.calls, clock, inspect)
         elapsed += seconds
         yield Timed(units=planned.calls * work.units, seconds=seconds)
+
+
+def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[list[Timed], Any]:
+    """One ordered pass from a fresh state, a block for each call, compiling and all; and what the last call returned.
+
+    Each call is given the next of `batches`, each as `work.call` takes them.
+    """
+    state = work.fresh()
+    work.synchronise(state)
+    timed: list[Timed] = []
+    out: Any = None
+    for batch in batches:
+        began = clock.seconds()
+        state, out = work.call(state, batch)
+        work.synchronise((state, out))
+        timed.append(Timed(units=work.units, seconds=clock.seconds() - began))
+    return timed, (state, out)
 
 
 @contextmanager

@@ -12,6 +12,10 @@ class Clock(Protocol):
         """Now."""
         ...
 
+    def raw_seconds(self) -> float:
+        """Now, by a clock that nobody adjusts; from another origin."""
+        ...
+
 
 class MonotonicClock:
     """The system's monotonic clock, in the finest resolution that Python offers."""
@@ -20,6 +24,32 @@ class MonotonicClock:
     def seconds() -> float:
         """Seconds since some moment in the past."""
         return time.perf_counter()
+
+    @staticmethod
+    def raw_seconds() -> float:
+        """The counter itself, where the system shows it: time servers may stretch the monotonic clock."""
+        return time.clock_gettime(getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC))
+
+
+class Drift:
+    """How far the clock runs ahead of the raw one from here on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seconds, self._raw = clock.seconds(), clock.raw_seconds()
+
+    def read(self) -> float:
+        """As a share of the time since."""
+        seconds, raw = self._clock.seconds() - self._seconds, self._clock.raw_seconds() - self._raw
+        return seconds / raw - 1 if raw > 0 else 0.0
+
+
+def reading_seconds(clock: Clock, readings: int = 1000) -> float:
+    """What reading the clock once costs."""
+    began = clock.seconds()
+    for _ in range(readings):
+        clock.seconds()
+    return (clock.seconds() - began) / (readings + 1)
 
 
 def resolution(clock: Clock, readings: int = 1000) -> float:

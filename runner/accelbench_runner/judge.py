@@ -19,8 +19,9 @@ from accelbench.document import decimal_string
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
+from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
-from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds
+from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds, protocol_of
 from accelbench.validity.quarantine import Sifted, disturbance_checks, sift
 from accelbench.verdict import Clean, unclean, verdict_sentence
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading
@@ -44,6 +45,7 @@ def judge(request: JudgeRequest) -> Assessment:
         parity=parity,
         certificate=measured.certificate,
         comparisons=tuple(measured.comparisons()),
+        tail_comparisons=tuple(measured.tail_comparisons()),
         rounds=len(measured.rounds),
         quarantined=tuple(
             Quarantined(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(sifted.reasons.items())
@@ -95,8 +97,13 @@ class Measured:
             rounds_max=measurement.rounds_max,
             target=float(measurement.target_relative_error),
             confidence=float(measurement.confidence),
-            comparisons=self.case.comparisons_in_run,
+            comparisons=self.case.comparisons_in_run * max(1, len(self.quantities)),
         )
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """What is compared: the first decides; a pair's share of the run's alpha is divided among them."""
+        return next((QUANTITIES[protocol_of(launch)] for launch in self.launches if launch.failure is None), ())
 
     @cached_property
     def failures(self) -> Mapping[str, Failure]:
@@ -123,13 +130,16 @@ class Measured:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """By variant and complete round, seconds per unit."""
+        """By variant and complete round, seconds per unit by what decides."""
+        return self._seconds(None)
+
+    def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
         return {
             variant.name: {
                 launch.round: value
                 for launch in self.launches
                 if launch.variant == variant.name and launch.round in self.rounds and launch.failure is None
-                if (value := launch_seconds(launch)) is not None
+                if (value := launch_seconds(launch, quantity)) is not None
             }
             for variant in self.case.variants
         }
@@ -139,6 +149,13 @@ class Measured:
         for variant in self.case.variants:
             if variant.name != self.case.baseline:
                 yield self._compare(variant.name)
+
+    def tail_comparisons(self) -> Iterator[Comparison]:
+        """The same by what is compared beside."""
+        for quantity in self.quantities[1:]:
+            for variant in self.case.variants:
+                if variant.name != self.case.baseline:
+                    yield self._compare(variant.name, quantity)
 
     def stop(self) -> StopReason | None:
         """Why measuring may end now: nothing left to learn, learnt well enough, or as many rounds as allowed.
@@ -170,8 +187,9 @@ class Measured:
         disturbances = {check.name for check in disturbance_checks()}
         return any(check.name not in disturbances for check in self.certificate.failed(variant))
 
-    def _pairs(self, variant: str) -> list[float]:
-        before, after = self.seconds[self.case.baseline], self.seconds[variant]
+    def _pairs(self, variant: str, quantity: Quantity | None = None) -> list[float]:
+        seconds = self._seconds(quantity) if quantity else self.seconds
+        before, after = seconds[self.case.baseline], seconds[variant]
         rounds = sorted(before.keys() & after.keys())
         return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
 
@@ -182,9 +200,10 @@ class Measured:
         logs = [math.log(value) for value in self.seconds[variant].values()]
         return student_interval(logs, self.rule.nominal_alpha)
 
-    def _compare(self, variant: str) -> Comparison:
+    def _compare(self, variant: str, quantity: Quantity | None = None) -> Comparison:
         baseline, rule = self.case.baseline, self.rule
-        pairs = self._pairs(variant)
+        pairs = self._pairs(variant, quantity)
+        named = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
 
         def comparison(sentence: str, **found: Any) -> Comparison:
             confidence = decimal_string(1 - rule.alpha)
@@ -193,7 +212,8 @@ class Measured:
                 baseline=baseline,
                 rounds=len(pairs),
                 confidence=confidence,
-                sentence=sentence,
+                quantity=named,
+                sentence=f"{named}: {sentence}" if named else sentence,
                 **found,
             )
 

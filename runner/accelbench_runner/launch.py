@@ -9,8 +9,8 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from accelbench.api.result import FailureReason, Phase
 from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks
-from accelbench_runner.clock import Clock, MonotonicClock, resolution
+from accelbench_runner.clock import Clock, Drift, MonotonicClock, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.protocol import Block, Done, Facts, Failed, LaunchRequest, Message, PhaseEnded, PhaseStarted
@@ -30,6 +30,8 @@ ADAPTERS = {
     "jax": ("accelbench_runner.frameworks.jax", "Jax"),
     "pytorch": ("accelbench_runner.frameworks.pytorch", "PyTorch"),
 }
+Inspect = Callable[[Any], None]
+"""Is shown what a block's last call returned, once the clock has stopped."""
 MAXIMUM_MESSAGE_CHARACTERS = 2000
 MAXIMUM_TRACE_CHARACTERS = 8000
 
@@ -52,12 +54,13 @@ class Reporter:
         self.say(Facts(values={name: value for name, value in values.items() if value is not None}))
 
     @contextmanager
-    def phase(self, phase: Phase) -> Iterator[None]:
-        """Times what happens inside; a phase that raises has no end."""
+    def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
+        """Times what happens inside, which may say what it is made of; a phase that raises has no end."""
         self.say(PhaseStarted(phase=phase))
+        parts: dict[str, float] = {}
         began = self._clock.seconds()
-        yield
-        self.say(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began))
+        yield parts
+        self.say(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began, parts=parts))
 
 
 def main() -> int:
@@ -92,15 +95,17 @@ class Launch:
         self._parameters = catalogue.parse_parameters(self._workload, case.parameters)
         self._kind = self._workload.variants()[self._variant.use]
         self._measure: Measure = self._workload.measure(self._parameters)
+        self._causes: list[str] = []
 
     def run(self) -> None:
         """Everything, in order; raises what the variant raises."""
-        if self._measure.protocol != "steady":
-            raise UnsupportedError(f"the protocol {self._measure.protocol} is not built yet")
+        protocol = self._measure.protocol
+        if protocol == "observe":
+            raise UnsupportedError(f"the protocol {protocol} is not built yet")
         adapter = self.adapter = self._import()
         with self._reporter.phase("device-init"):
             adapter.initialise()
-        self._reporter.facts(versions=_versions(adapter), clock={"resolution_seconds": resolution(self._clock)})
+        self._reporter.facts(protocol=protocol, versions=_versions(adapter))
         if self._request.probe:
             self._first_call(adapter, self._set_up(adapter)[1])
             self._reporter.facts(compileCache=adapter.compile_cache())
@@ -108,11 +113,15 @@ class Launch:
         held = cpu.resident_bytes()
         cpu.restart_peak()
         program, work = self._set_up(adapter)
-        self._compute_outputs(adapter, program, work)
-        compile_peak = cpu.peak_bytes()
-        cpu.restart_peak()
-        with blocks.garbage_kept():
-            self._measure_blocks(adapter, work)
+        if protocol == "episode":
+            compile_peak = held
+            self._measure_episode(adapter, program, work)
+        else:
+            self._compute_outputs(adapter, program, work)
+            compile_peak = cpu.peak_bytes()
+            cpu.restart_peak()
+            with blocks.garbage_kept() if protocol == "steady" else nullcontext():
+                self._measure_blocks(adapter, work)
         on_device = adapter.peak_memory_bytes()
         self._reporter.facts(
             compilePeakMemoryBytes=max(0, compile_peak - held),
@@ -165,14 +174,17 @@ class Launch:
 
     def _compute_outputs(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
         """The first call and as many more as parity needs, from a fresh state; writes what is compared."""
-        import numpy as np
-
         state, out = self._first_call(adapter, work)
         self._reporter.facts(compileCache=adapter.compile_cache())
         units = work.units
         while units < self._measure.parity_units:
             state, out = work.call(state, work.batches)
             units += work.units
+        self._write_outputs(adapter, program, state, out, units)
+
+    def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
+        import numpy as np
+
         outputs = adapter.to_numpy(program.export(state, adapter.last(out)))
         np.savez(Path(self._request.directory) / OUTPUTS, allow_pickle=False, **outputs)
         self._reporter.facts(parityUnits=units)
@@ -203,28 +215,63 @@ class Launch:
         return result
 
     def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> None:
+        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own."""
         with self._reporter.phase("warm-up"):
-            seconds_per_call = blocks.warm_up(work, self._clock)
-            planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
-        devices: list[dict[str, Any]] = []
-        compiled = len(adapter.compilations().causes)
-        taken, used, began = cpu.taken(), cpu.usage(), self._clock.seconds()
-        causes: list[str] = []
-        with self._reporter.phase("steady"):
+            if self._measure.protocol == "latency":
+                blocks.warm_up(work, self._clock, longest=0.0)
+                planned = blocks.LATENCY
+            else:
+                seconds_per_call = blocks.warm_up(work, self._clock)
+                planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
+
+        def measure(inspect: Inspect) -> Iterable[blocks.Timed]:
             try:
                 with adapter.forbid_compiling():
-                    timed = self._blocks(adapter, work, planned, devices)
+                    measured = blocks.measure_as_planned(work, planned, self._clock, inspect)
             except RecompiledError as error:
                 # What it costs is worth knowing even so; nobody can take it for a steady state.
-                causes.append(str(error))
-                timed = self._blocks(adapter, work, planned, devices)
+                self._causes.append(str(error))
+                measured = blocks.measure_as_planned(work, planned, self._clock, inspect)
+            self._reporter.facts(replanned=measured.replanned)
+            return measured.blocks
+
+        self._time(adapter, measure)
+
+    def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
+        """`episode`: one pass over the batches in order, the first calls and their compiling included."""
+        batches = program.batches if program.inner == 1 else (work.batches,)
+
+        state: Any = None
+        out: Any = None
+
+        def measure(inspect: Inspect) -> Iterable[blocks.Timed]:
+            nonlocal state, out
+            timed, (state, out) = blocks.episode(work, batches, self._clock)
+            inspect((state, out))
+            return timed
+
+        self._time(adapter, measure)
+        self._reporter.facts(compileCache=adapter.compile_cache())
+        self._write_outputs(adapter, program, state, out, work.units * len(batches))
+
+    def _time(self, adapter: Adapter, measure: Callable[[Inspect], Iterable[blocks.Timed]]) -> None:
+        """Has `measure` time its blocks, and reports what else happened meanwhile."""
+        devices: list[dict[str, Any]] = []
+        resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), Drift(self._clock)
+        compiled = adapter.compilations()
+        taken, used, began = cpu.taken(), cpu.usage(), self._clock.seconds()
+        with self._reporter.phase("steady") as parts:
+            timed = measure(lambda result: devices.append(adapter.device(result)))
+            for part, seconds in adapter.compilations().seconds.items():
+                if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
+                    parts[part] = more
         neighbours = {
             "busy_seconds": cpu.usage().by_others_since(used),
             "offered_seconds": (self._clock.seconds() - began) * len(os.sched_getaffinity(0)),
         }
         for block in timed:
             self._reporter.say(Block(steps=block.units, seconds=block.seconds))
-        causes += adapter.compilations().causes[compiled:]
+        causes = self._causes + adapter.compilations().causes[len(compiled.causes) :]
         self._reporter.facts(
             gpu=_gpu() if devices[-1]["platform"] == "cuda" else None,
             device=devices[-1],
@@ -232,15 +279,8 @@ class Launch:
             recompilationCauses=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],
             throttling=cpu.taken().since(taken)._asdict(),
             neighbours=neighbours,
+            clock={"resolution_seconds": resolved, "reading_seconds": reading, "drift": drift.read()},
         )
-
-    def _blocks(
-        self, adapter: Adapter, work: blocks.Work, planned: blocks.Plan, devices: list[dict[str, Any]]
-    ) -> list[blocks.Timed]:
-        def inspect(result: Any) -> None:
-            devices.append(adapter.device(result))
-
-        return list(blocks.measure(work, planned, self._clock, inspect))
 
 
 def _versions(adapter: Adapter) -> dict[str, str]:

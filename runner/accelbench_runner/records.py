@@ -84,6 +84,7 @@ class Assessment(Document):
     """`ROUND/VARIANT` to the reading, for each entry of the request's `outputs`."""
     certificate: Certificate
     comparisons: tuple[Comparison, ...]
+    tail_comparisons: tuple[Comparison, ...] = ()
     rounds: int
     """Complete rounds that count."""
     quarantined: tuple[Quarantined, ...] = ()

@@ -26,7 +26,8 @@ from accelbench.delivery import (
 )
 from accelbench.document import decimal_string
 from accelbench.plan.schedule import round_order
-from accelbench_runner.assemble import Course, assemble, median_seconds_per_unit
+from accelbench.validity.evidence import launch_seconds
+from accelbench_runner.assemble import Course, assemble
 from accelbench_runner.children import Interruption
 from accelbench_runner.deliver import LogWriter, OutputForwarder, TerminationMessage
 from accelbench_runner.judging import Judge
@@ -212,7 +213,7 @@ class Supervisor:
             LaunchFinished(
                 variant=variant,
                 round=number,
-                seconds=None if record.failure else decimal_string(median_seconds_per_unit(record)),
+                seconds=None if record.failure else decimal_string(launch_seconds(record) or 0.0),
                 failure=record.failure.reason if record.failure else None,
                 wall_seconds=decimal_string(record.wall_seconds + (record.warm.wall_seconds if record.warm else 0.0)),
             )

@@ -274,7 +274,7 @@ def test_swept_values_that_contradict_each_other_are_refused_with_the_case() -> 
 @pytest.mark.usefixtures("odd_workloads")
 def test_a_protocol_that_is_not_built_is_refused() -> None:
     assert problems(workload={"name": "choosy"}) == [
-        ("spec.workload.name", "choosy is measured by the protocol episode, which is not built yet"),
+        ("spec.workload.name", "choosy is measured by the protocol observe, which is not built yet"),
     ]
 
 

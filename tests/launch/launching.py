@@ -80,6 +80,7 @@ def started(
         probe=probe,
     )
     tests = str(Path(__file__).parents[1])
+    path = [str(directory), tests, *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
@@ -89,7 +90,7 @@ def started(
         env={
             **os.environ,
             **launch_environment(directory),
-            "PYTHONPATH": os.pathsep.join([str(directory), tests, os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join(path),
         },
         text=True,
     )

@@ -172,7 +172,62 @@ class Choosy(Odd):
             return self
 
     def measure(self, parameters: Any) -> Measure:
-        return Measure(protocol="steady" if parameters.low else "episode")
+        return Measure(protocol="steady" if parameters.low else "observe")
 
 
-ALL = [Choosy, Raising, Loud, Recompiling, PastLimit, Greedy, Donating]
+class ByCall(Odd):
+    """x <- x + 1, measured call by call; every tenth call in PyTorch takes ten times as long."""
+
+    name = "by-call"
+
+    def measure(self, parameters: Any) -> Measure:
+        return Measure(protocol="latency", unit="answer", parity_units=3)
+
+    @variant("pytorch/uneven")
+    def uneven(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import gc
+        import time
+
+        calls = 0
+
+        def step(state: Any, _batch: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            assert gc.isenabled()
+            until = time.perf_counter() + (0.001 if calls % 10 == 0 else 0.0001)
+            while time.perf_counter() < until:
+                pass
+            return {"x": state["x"] + 1}, None
+
+        return program(arrays, tools, step)
+
+
+class InOnePass(Odd):
+    """x <- x + sum(batch), where every batch has another shape, twice over."""
+
+    name = "in-one-pass"
+    modes = {"jax": ("jit",), "pytorch": ("compile",)}
+
+    def measure(self, parameters: Any) -> Measure:
+        return Measure(protocol="episode", unit="batch")
+
+    def arrays(self, parameters: Any, rng: Any) -> Arrays:
+        import numpy as np
+
+        return Arrays(state={"x": np.zeros(8)}, batches=tuple({"y": np.ones(n)} for n in (2, 3, 4, 2, 3, 4)))
+
+    def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
+        return {"x": arrays.state["x"] + sum(batch["y"].sum() for batch in arrays.batches[:units])}
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return Program(
+            state=tools.put(arrays.state),
+            batches=tools.put(arrays.batches),
+            step=lambda state, batch: ({"x": state["x"] + batch["y"].sum()}, None),
+        )
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return self.jax(parameters, arrays, tools)
+
+
+ALL = [ByCall, InOnePass, Choosy, Raising, Loud, Recompiling, PastLimit, Greedy, Donating]

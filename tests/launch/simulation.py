@@ -25,6 +25,9 @@ class Simulated:
         self.now += self.read_seconds
         return self.now
 
+    def raw_seconds(self) -> float:
+        return self.now
+
     def work(self) -> Work:
         return Work(
             fresh=self._fresh, call=self._call, batches="batches", synchronise=self._synchronise, units=self.units

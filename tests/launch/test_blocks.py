@@ -124,3 +124,42 @@ def test_the_clock_resolves_far_less_than_a_block() -> None:
     finest = resolution(MonotonicClock())
     assert 0 < finest < blocks.BLOCK_SECONDS / 1000
     assert math.isfinite(finest)
+
+
+def test_blocks_planned_on_a_crowded_machine_are_planned_anew_once_it_is_quiet() -> None:
+    machine = Simulated([0.011] * 40 + [0.0001], now=0.0)
+    work = machine.work()
+    planned = blocks.plan(blocks.warm_up(work, machine), 0.0)
+    assert planned.calls == 1
+    measured = blocks.measure_as_planned(work, planned, machine)
+    assert measured.replanned == 1
+    assert all(block.seconds >= blocks.BLOCK_SECONDS * (1 - 1e-9) for block in measured.blocks)
+    assert len({block.units for block in measured.blocks}) == 1
+    assert len(measured.blocks) == 100
+
+
+def test_a_plan_that_is_good_enough_is_kept_and_nothing_is_measured_twice() -> None:
+    machine = Simulated([0.010] * 10 + [0.006], now=0.0)
+    measured = blocks.measure_as_planned(machine.work(), blocks.Plan(calls=1, blocks=20, length=0.01), machine)
+    assert measured.replanned == 0
+    assert machine.calls == len(measured.blocks) == 20
+
+
+def test_a_machine_that_only_gets_faster_is_measured_in_the_end() -> None:
+    machine = Simulated([1e-3] + [1e-4] * 10 + [1e-5] * 100 + [1e-6], now=0.0)
+    measured = blocks.measure_as_planned(machine.work(), blocks.Plan(calls=1, blocks=3, length=0.01), machine)
+    assert measured.replanned == blocks.MAXIMUM_REPLANS
+    assert len({block.units for block in measured.blocks}) == 1
+
+
+def test_one_slow_reading_does_not_make_every_block_longer() -> None:
+    machine = Simulated([1.0], synchronise_seconds=0.00001)
+    disturbed = iter([0.05])
+    work = machine.work()
+
+    def synchronise(value: Any) -> None:
+        work.synchronise(value)
+        machine.now += next(disturbed, 0.0)
+
+    again = blocks.Work(work.fresh, work.call, work.batches, synchronise, work.units)
+    assert blocks.overhead_seconds(again, machine) == pytest.approx(0.00001)

@@ -1,10 +1,12 @@
 import itertools
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.stats.summary import FiveNumbers, five_numbers, seconds_per_unit
+from accelbench.stats.summary import QUANTITIES, FiveNumbers, Quantity, five_numbers, seconds_per_unit
+from accelbench.workload import ProtocolName
 
 
 def test_a_launch_is_the_median_of_its_blocks_per_unit() -> None:
@@ -33,3 +35,20 @@ def test_quantiles_are_ordered_and_within_the_sample(values: list[float]) -> Non
     five = five_numbers(values)
     numbers = [min(values), five.p5, five.p25, five.median, five.p75, five.p95, max(values)]
     assert all(after >= before * (1 - 1e-12) for before, after in itertools.pairwise(numbers))
+
+
+CALLS = [(1, 0.001 * (1 + number)) for number in range(101)]
+
+
+@pytest.mark.parametrize(("quantity", "expected"), [("median", 0.051), ("p50", 0.051), ("p99", 0.100), ("mean", 0.051)])
+def test_a_launch_comes_to_the_quantity_asked_for(quantity: Quantity, expected: float) -> None:
+    assert seconds_per_unit(CALLS, quantity) == pytest.approx(expected)
+
+
+def test_the_mean_weighs_every_unit_alike() -> None:
+    assert seconds_per_unit([(1, 1.0), (9, 1.0)], "mean") == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("protocol", get_args(ProtocolName))
+def test_every_protocol_says_what_is_compared(protocol: ProtocolName) -> None:
+    assert isinstance(QUANTITIES[protocol], tuple)

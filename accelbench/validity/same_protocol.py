@@ -1,0 +1,20 @@
+"""Every launch was measured in the same way: by blocks, call by call, or in one pass."""
+
+from collections.abc import Iterator
+
+from accelbench.validity.check import CaseCheck, Finding, failed, passed
+from accelbench.validity.evidence import Evidence, protocol_of
+
+
+def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    protocols = sorted({protocol_of(launch) for launch in evidence.launches})
+    if protocols:
+        yield None, passed(protocols[0]) if len(protocols) == 1 else failed(" and ".join(protocols))
+
+
+CHECK = CaseCheck(
+    name="same-protocol",
+    threshold="one protocol in all launches",
+    reason="the same step took 213 us in blocks and 280 us call by call: synchronising costs, and is part of one only",
+    look=_look,
+)

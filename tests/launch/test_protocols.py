@@ -1,0 +1,71 @@
+"""Steps measured call by call, and in one ordered pass, in real launches."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accelbench_runner import blocks
+from launch.launching import case, launch
+from launch.simulation import Simulated
+
+
+def test_latency_times_every_call_by_itself_with_garbage_collection_on(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("by-call", "pytorch/uneven"))
+    assert told.failure is None, told.failure
+    assert told.facts["protocol"] == "latency"
+    assert [block.steps for block in told.blocks] == [1] * blocks.LATENCY_CALLS
+    seconds = [block.seconds for block in told.blocks]
+    assert sum(each >= 0.001 for each in seconds) >= blocks.LATENCY_CALLS // 10
+    assert min(seconds) >= 0.0001
+    assert told.facts["clock"]["reading_seconds"] > 0
+    with np.load(tmp_path / "outputs.npz") as outputs:
+        assert outputs["x"].tolist() == [3.0] * 8
+
+
+@pytest.mark.parametrize("use", ["jax/jit", "pytorch/compile"])
+def test_an_episode_is_one_ordered_pass_with_its_compiling_counted(use: str, tmp_path: Path) -> None:
+    told = launch(tmp_path, case("in-one-pass", use))
+    assert told.failure is None, told.failure
+    assert told.facts["protocol"] == "episode"
+    assert len(told.blocks) == told.facts["parityUnits"] == 6
+    assert told.facts["recompilations"] >= 2
+    assert told.facts["recompilationCauses"]
+    assert list(told.phases) == ["import", "device-init", "setup", "steady"]
+    compiling, steady = sum(told.phases["steady"].parts.values()), told.phases["steady"].seconds
+    assert 0 < compiling < steady
+    assert sum(block.seconds for block in told.blocks) > compiling
+    assert told.blocks[0].seconds > told.blocks[-1].seconds
+    with np.load(tmp_path / "outputs.npz") as outputs:
+        assert outputs["x"].tolist() == [18.0] * 8
+
+
+def test_slow_calls_are_bounded_by_a_long_budget_and_never_too_few_for_a_percentile() -> None:
+    machine = Simulated([0.1], now=0.0)
+    measured = list(blocks.measure(machine.work(), blocks.LATENCY, machine))
+    assert len(measured) == 300
+    machine = Simulated([2.0], now=0.0)
+    assert len(list(blocks.measure(machine.work(), blocks.LATENCY, machine))) == blocks.MINIMUM_LATENCY_CALLS
+
+
+def test_every_call_timed_by_itself_starts_fresh_and_is_waited_for() -> None:
+    machine = Simulated([0.001, 0.002, 0.003], now=0.0)
+    measured = list(blocks.measure(machine.work(), blocks.Plan(calls=1, blocks=3, keep_garbage=False), machine))
+    assert [block.seconds for block in measured] == pytest.approx([0.001, 0.002, 0.003])
+    assert machine.events == ["fresh", "synchronise", "synchronise"] * 3
+
+
+def test_an_episode_gives_each_call_its_batch_and_the_state_before() -> None:
+    seen = []
+    machine = Simulated([0.5, 0.1, 0.2], now=0.0)
+    work = machine.work()
+
+    def call(state: int, batch: str) -> tuple[int, None]:
+        seen.append((state, batch))
+        return work.call(state, "batches")
+
+    passing = blocks.Work(work.fresh, call, None, work.synchronise, units=2)
+    timed, (state, _) = blocks.episode(passing, ["a", "b", "c"], machine)
+    assert seen == [(0, "a"), (1, "b"), (2, "c")]
+    assert state == 3
+    assert [(block.units, round(block.seconds, 9)) for block in timed] == [(2, 0.5), (2, 0.1), (2, 0.2)]
