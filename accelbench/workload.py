@@ -62,6 +62,20 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Operations:
+    """Matrix products and convolutions, which compilers do not turn into anything else; a batch of them is one."""
+
+    products: int = 0
+    convolutions: int = 0
+
+    def __add__(self, other: "Operations") -> "Operations":
+        return Operations(self.products + other.products, self.convolutions + other.convolutions)
+
+    def __mul__(self, times: int) -> "Operations":
+        return Operations(self.products * times, self.convolutions * times)
+
+
+@dataclass(frozen=True)
 class Program:
     """What a framework's author hands over; the adapter places, compiles, loops, synchronises and times it.
 
@@ -151,6 +165,14 @@ class Workload:
     def cost(self, parameters: Any, float_bytes: int) -> Cost:
         """Analytic cost of one unit, where a floating-point number takes `float_bytes`."""
         raise NotImplementedError
+
+    def operations(self, parameters: Any) -> Operations | None:
+        """The least that one unit cannot do without; None, the default, where that cannot be said.
+
+        What the compiled program does is held against it: compilers hoist, fold and drop work.
+        """
+        del parameters
+        return None
 
     def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         """The program in JAX; imports jax inside."""

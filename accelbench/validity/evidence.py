@@ -199,6 +199,22 @@ class Neighbours(Fact):
     """The phase's wall seconds times the processors that the launch may run on."""
 
 
+class Counts(Fact):
+    """Matrix products and convolutions in one call."""
+
+    products: NonNegativeInt
+    convolutions: NonNegativeInt
+
+
+class Operations(Fact):
+    """What the workload declares that one call does, and what was found; None where it could not be counted."""
+
+    declared: Counts
+    found: Counts | None
+    source: str | None
+    """What they were counted in."""
+
+
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 T = TypeVar("T")

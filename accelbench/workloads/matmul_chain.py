@@ -4,10 +4,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from accelbench.workload import Arrays, Cost, Measure, NamedArrays, Program, Tools, Workload, WorkloadParameters
+from accelbench.workload import (
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Operations,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+SMALLEST_PRODUCT = 8
 
 
 class MatmulChain(Workload):
@@ -65,6 +77,10 @@ class MatmulChain(Workload):
         """2 n^3 operations; two matrices read and one written."""
         n = parameters.size
         return Cost(flops=2.0 * n**3, bytes=3.0 * n**2 * float_bytes)
+
+    def operations(self, parameters: Parameters) -> Operations | None:
+        """The product itself; compilers turn those of very small matrices into sums."""
+        return Operations(products=1) if parameters.size >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """`@` is the same in both frameworks."""

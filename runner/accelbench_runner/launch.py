@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,7 @@ class Launch:
             self._measure_episode(adapter, program, work)
         else:
             self._compute_outputs(adapter, program, work)
+            self._count_operations(adapter, work)
             compile_peak = cpu.peak_bytes()
             cpu.restart_peak()
             with blocks.garbage_kept() if protocol == "steady" else nullcontext():
@@ -188,6 +190,20 @@ class Launch:
         outputs = adapter.to_numpy(program.export(state, adapter.last(out)))
         np.savez(Path(self._request.directory) / OUTPUTS, allow_pickle=False, **outputs)
         self._reporter.facts(parityUnits=units)
+
+    def _count_operations(self, adapter: Adapter, work: blocks.Work) -> None:
+        """What one call does, against what the workload declares; nothing where it declares nothing."""
+        declared = self._workload.operations(self._parameters)
+        if declared is None:
+            return
+        counted = adapter.operations(work)
+        self._reporter.facts(
+            operations={
+                "declared": asdict(declared * work.units),
+                "found": asdict(counted.operations) if counted else None,
+                "source": counted.source if counted else None,
+            }
+        )
 
     def _first_call(self, adapter: Adapter, work: blocks.Work) -> tuple[Any, Any]:
         """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest."""

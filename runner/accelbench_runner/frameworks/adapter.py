@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from accelbench.api.case import Platform, Precision
-from accelbench.workload import Array, Program, WorkloadParameters
+from accelbench.workload import Array, Operations, Program, WorkloadParameters
 from accelbench_runner.blocks import Work
 
 
@@ -37,6 +37,13 @@ class Compilations:
     """By part (trace, lower, backend; dynamo, backend); the parts never overlap."""
     causes: list[str] = field(default_factory=list)
     """One for each compilation."""
+
+
+class Counted(NamedTuple):
+    """Operations of one call, and what they were counted in."""
+
+    operations: Operations
+    source: str
 
 
 class Span(NamedTuple):
@@ -101,6 +108,10 @@ class Adapter(Protocol):
 
     def forbid_compiling(self) -> AbstractContextManager[None]:
         """Raises RecompiledError inside, where the framework can tell beforehand; else counting has to do."""
+        ...
+
+    def operations(self, work: Work) -> "Counted | None":
+        """What one call does, after all optimisation; may make a call. None where it cannot be told."""
         ...
 
     def last(self, out: Any) -> Any:

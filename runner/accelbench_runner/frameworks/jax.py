@@ -14,12 +14,14 @@ from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import (
     Compilations,
+    Counted,
     Settings,
     Span,
     UnsupportedError,
     seconds_by_part,
     step_loop,
 )
+from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr
 
 DTYPES = {
     "float64": jnp.float64,
@@ -47,7 +49,7 @@ class Jax:
         self._dtype = DTYPES[settings.precision]
         self._heard: list[tuple[Span, str]] = []
         self._cache = dict.fromkeys(CACHE_EVENTS.values(), 0)
-        self._listed = self._scanned = False
+        self._listed = self._scanned = self._placed = False
         self.executable: Any = None
         self.float_bytes = jnp.dtype(self._dtype).itemsize
 
@@ -95,6 +97,7 @@ class Jax:
         mode = self._settings.mode
         self._listed = program.inner > 1
         donated = (0,) if program.donate else ()
+        self._placed = program.placed
         if program.placed or mode == "op-by-op":
             pass
         elif mode == "jit":
@@ -159,6 +162,16 @@ class Jax:
     def forbid_compiling(self) -> Iterator[None]:
         """JAX compiles what it has to; the events tell."""
         yield
+
+    def operations(self, work: Work) -> Counted | None:
+        """Of a compiled call in its optimised HLO; of one that is dispatched, in its trace, which nobody optimises."""
+        if self.executable is not None:
+            found = count_hlo(self.executable.as_text())
+            return Counted(found, "the optimised HLO") if found else None
+        if self._settings.mode != "op-by-op" or self._placed:
+            return None
+        found = count_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
+        return Counted(found, "the operations dispatched") if found else None
 
     def last(self, out: Any) -> Any:
         """A scan stacks the outs, a loop lists them, a single step has one."""

@@ -11,10 +11,17 @@ import torch
 from torch.utils import _pytree as pytree
 
 from accelbench.modes import CompileOptions
-from accelbench.workload import Array, Program
+from accelbench.workload import Array, Operations, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cpu
-from accelbench_runner.frameworks.adapter import Compilations, RecompiledError, Settings, UnsupportedError, step_loop
+from accelbench_runner.frameworks.adapter import (
+    Compilations,
+    Counted,
+    RecompiledError,
+    Settings,
+    UnsupportedError,
+    step_loop,
+)
 
 DTYPES = {
     "float64": torch.float64,
@@ -32,6 +39,20 @@ FP32_BACKENDS = {
     "mkldnn.rnn": torch.backends.mkldnn.rnn,
 }
 """Every place that has a say of its own: cuda.matmul alone would leave cuDNN's convolutions at TF32."""
+PRODUCTS = {
+    **dict.fromkeys(("mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "addmv", "addmv_", "dot", "vdot"), 1),
+    **dict.fromkeys(
+        (
+            "_scaled_dot_product_flash_attention",
+            "_scaled_dot_product_flash_attention_for_cpu",
+            "_scaled_dot_product_efficient_attention",
+            "_scaled_dot_product_cudnn_attention",
+        ),
+        2,
+    ),
+}
+"""Matrix products in each of ATen's operations that does any by itself: `matmul` and `linear` call one of these."""
+CONVOLUTIONS = ("convolution", "convolution_backward")
 NO_RECOMPILE = "Detected recompile"
 """How the exception begins that the stance `fail_on_recompile` makes Dynamo raise."""
 PAST_LIMIT = "Dynamo recompile limit exceeded"
@@ -159,6 +180,26 @@ class PyTorch:
             raise
         finally:
             torch.compiler.set_stance("default")
+
+    def operations(self, work: Work) -> Counted | None:
+        """Of one more call, as PyTorch dispatches them, from compiled code too; templates of Inductor's own are not.
+
+        A TorchDispatchMode would do for eager code, but compiled functions run eagerly under one.
+        """
+        options = self._settings.options
+        if isinstance(options, CompileOptions) and options.mode.startswith("max-autotune"):
+            return None
+        state = work.fresh()
+        profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
+        with profile() as profiled:
+            work.call(state, work.batches)
+        self._synchronise(None)
+        counts = {event.key: event.count for event in profiled.key_averages()}
+        found = Operations(
+            products=sum(counts.get(f"aten::{name}", 0) * number for name, number in PRODUCTS.items()),
+            convolutions=sum(counts.get(f"aten::{name}", 0) for name in CONVOLUTIONS),
+        )
+        return Counted(found, "the operations dispatched")
 
     def last(self, out: Any) -> Any:
         """A loop lists the outs, a single step has one."""

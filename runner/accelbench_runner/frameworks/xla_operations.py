@@ -1,0 +1,142 @@
+"""How many matrix products and convolutions a program of XLA's does: in its optimised HLO, or in a JAX trace.
+
+XLA's own cost analysis counts a loop's body once and says nothing of single operations; here a body counts as often as
+it runs.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.workload import Operations
+
+PRODUCT, CONVOLUTION = Operations(products=1), Operations(convolutions=1)
+HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
+OPCODE = re.compile(r" = .*?(?<=\s)([a-z][a-z0-9\-]*)\(")
+CALLED = re.compile(r"(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)")
+CALLED_LIST = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
+TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+TARGET = re.compile(r'custom_call_target="([^"]+)"')
+
+
+class _UncountableError(Exception):
+    """A loop that does products and does not say how often."""
+
+
+@dataclass(frozen=True)
+class _Instruction:
+    opcode: str
+    line: str
+
+    @property
+    def called(self) -> list[str]:
+        listed = [name.strip().lstrip("%") for names in CALLED_LIST.findall(self.line) for name in names.split(",")]
+        return CALLED.findall(self.line) + [name for name in listed if name]
+
+
+class _Module:
+    """A parsed module: its computations, and what one run of each does."""
+
+    def __init__(self, text: str) -> None:
+        self._computations: dict[str, list[_Instruction]] = {}
+        self._counted: dict[str, Operations] = {}
+        self.entry = name = ""
+        for line in text.splitlines():
+            if header := HEADER.match(line):
+                name = header[2]
+                self._computations[name] = []
+                self.entry = name if header[1] else self.entry
+            elif name and (opcode := OPCODE.search(line)):
+                self._computations[name].append(_Instruction(opcode[1], line))
+
+    def count(self, computation: str) -> Operations:
+        """Raises _UncountableError."""
+        if computation not in self._counted:
+            instructions = self._computations.get(computation, ())
+            self._counted[computation] = sum(map(self._count_one, instructions), Operations())
+        return self._counted[computation]
+
+    def _count_one(self, instruction: _Instruction) -> Operations:
+        inside = [self.count(name) for name in instruction.called]
+        match instruction.opcode:
+            case "dot" | "ragged-dot" | "scaled-dot":
+                return PRODUCT
+            case "convolution":
+                return CONVOLUTION
+            case "custom-call":
+                return sum(inside, _custom(instruction.line))
+            case "while":
+                return _repeated(sum(inside, Operations()), TRIPS.search(instruction.line))
+            case "conditional":
+                return _largest(inside)
+            case _:
+                return sum(inside, Operations())
+
+
+def count_hlo(text: str) -> Operations | None:
+    """Operations in one run of the module in HLO's text format; None where a loop's trips are not known."""
+    module = _Module(text)
+    try:
+        return module.count(module.entry)
+    except _UncountableError:
+        return None
+
+
+def _custom(line: str) -> Operations:
+    """A library's: oneDNN's and cuBLAS's products, cuDNN's convolutions and attention."""
+    found = TARGET.search(line)
+    target = found[1].lower() if found else ""
+    if "fmha" in target:
+        return PRODUCT * 2
+    if "conv" in target:
+        return CONVOLUTION
+    return PRODUCT if any(word in target for word in ("matmul", "gemm", "dot")) else Operations()
+
+
+def _repeated(body: Operations, trips: "re.Match[str] | None") -> Operations:
+    if body == Operations():
+        return body
+    if trips is None:
+        raise _UncountableError
+    return body * int(trips[1])
+
+
+def _largest(branches: list[Operations]) -> Operations:
+    return max(branches, key=lambda each: each.products + each.convolutions, default=Operations())
+
+
+def count_jaxpr(jaxpr: Any) -> Operations | None:
+    """Operations in one run of a jaxpr; None where a loop's trips are not known."""
+    try:
+        return _of_jaxpr(jaxpr)
+    except _UncountableError:
+        return None
+
+
+def _of_jaxpr(jaxpr: Any) -> Operations:
+    total = Operations()
+    for equation in jaxpr.eqns:
+        inside = [_of_jaxpr(inner) for inner in _jaxprs(equation.params)]
+        match equation.primitive.name:
+            case "dot_general":
+                total += PRODUCT
+            case "conv_general_dilated":
+                total += CONVOLUTION
+            case "scan":
+                total += sum(inside, Operations()) * int(equation.params["length"])
+            case "while":
+                total += _repeated(sum(inside, Operations()), None)
+            case "cond":
+                total += _largest(inside)
+            case _:
+                total += sum(inside, Operations())
+    return total
+
+
+def _jaxprs(parameters: Any) -> Iterator[Any]:
+    for value in parameters.values():
+        for each in value if isinstance(value, tuple | list) else (value,):
+            inner = getattr(each, "jaxpr", each)
+            if hasattr(inner, "eqns"):
+                yield inner
