@@ -24,6 +24,11 @@ GOOD_FACTS: dict[str, Any] = {
     "recompilations": 0,
     "recompilationCauses": [],
     "clock": {"resolution_seconds": 5e-8},
+    "operations": {
+        "declared": {"products": 4, "convolutions": 0},
+        "found": {"products": 4, "convolutions": 0},
+        "source": "the operations dispatched",
+    },
     "throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.0},
     "neighbours": {"busy_seconds": 0.01, "offered_seconds": 2.0},
 }

@@ -75,8 +75,10 @@ class _Module:
 
 
 def count_hlo(text: str) -> Operations | None:
-    """Operations in one run of the module in HLO's text format; None where a loop's trips are not known."""
+    """Operations in one run of the module, in HLO's text format; None for no module, or a loop of unknown length."""
     module = _Module(text)
+    if not module.entry:
+        return None
     try:
         return module.count(module.entry)
     except _UncountableError:

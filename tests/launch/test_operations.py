@@ -1,0 +1,85 @@
+"""Work that compilers did away with, in real launches: what is left is counted, and the check says so."""
+
+from pathlib import Path
+
+import pytest
+
+from accelbench.validity.work_present import CHECK
+from accelbench_runner.frameworks.xla_operations import count_hlo
+from accelbench_runner.records import LaunchRecord
+from launch.launching import case, launch
+
+FOUND = "{found} of 4 products in {source}"
+HLO, DISPATCHED = "the optimised HLO", "the operations dispatched"
+
+
+@pytest.mark.parametrize(
+    ("use", "outcome", "reading"),
+    [
+        ("jax/jit", "passed", FOUND.format(found="4 products", source=HLO)),
+        ("jax/scan", "passed", FOUND.format(found="4 products", source=HLO)),
+        ("jax/op-by-op", "passed", FOUND.format(found="4 products", source=DISPATCHED)),
+        ("pytorch/eager", "passed", FOUND.format(found="4 products", source=DISPATCHED)),
+        ("pytorch/compile", "passed", FOUND.format(found="4 products", source=DISPATCHED)),
+        ("jax/hoisted", "failed", FOUND.format(found="1 products", source=HLO)),
+        ("jax/folded", "failed", FOUND.format(found="none", source=HLO)),
+        ("jax/dropped", "failed", FOUND.format(found="none", source=HLO)),
+        ("pytorch/dropped", "failed", FOUND.format(found="none", source=DISPATCHED)),
+        ("jax/endless", "untested", "what is left of 4 products cannot be counted"),
+    ],
+)
+def test_work_that_was_hoisted_folded_or_dropped_is_missed(
+    use: str, outcome: str, reading: str, tmp_path: Path
+) -> None:
+    asked = case("declaring", use)
+    told = launch(tmp_path, asked)
+    assert told.failure is None, told.failure
+    record = LaunchRecord(variant=use, round=1, position=0, wall_seconds=1, facts=told.facts)
+    finding = CHECK.look(asked, record)
+    assert (finding.outcome, finding.reading) == (outcome, reading)
+
+
+def test_nothing_is_counted_where_nothing_is_declared(tmp_path: Path) -> None:
+    asked = case("elementwise-fusion", "pytorch/eager", {"size": 64})
+    told = launch(tmp_path, asked)
+    assert "operations" not in told.facts
+    record = LaunchRecord(variant="pytorch/eager", round=1, position=0, wall_seconds=1, facts=told.facts)
+    assert CHECK.look(asked, record).outcome == "untested"
+
+
+ON_A_GPU = """HloModule jit_f
+
+%gemm_fusion_dot (p0: f32[64,64], p1: f32[64,64]) -> f32[64,64] {
+  %p0 = f32[64,64]{1,0} parameter(0)
+  %p1 = f32[64,64]{1,0} parameter(1)
+  ROOT %dot.1 = f32[64,64]{1,0} dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+%body (t: (s32[], f32[64,64], /*index=2*/f32[64,64])) -> (s32[], f32[64,64], /*index=2*/f32[64,64]) {
+  %t = (s32[], f32[64,64]{1,0}, /*index=2*/f32[64,64]{1,0}) parameter(0)
+  %x = f32[64,64]{1,0} get-tuple-element(%t), index=1
+  %g = f32[64,64]{1,0} fusion(%x, %x), kind=kCustom, calls=%gemm_fusion_dot
+  %c = (f32[64,64]{1,0}, s8[0]{0}) custom-call(%g, %x), custom_call_target="__cublas$gemm", backend_config={}
+  %d = (f32[1,64]{1,0}, u8[0]{0}) custom-call(%x), custom_call_target="__cudnn$convForward", window={size=3x3}
+  ROOT %r = (s32[], f32[64,64]{1,0}, /*index=2*/f32[64,64]{1,0}) tuple(%x, %g, %g)
+}
+
+%other (p: f32[64,64]) -> f32[64,64] {
+  ROOT %p = f32[64,64]{1,0} parameter(0)
+}
+
+ENTRY %main (a: f32[64,64]) -> f32[64,64] {
+  %a = f32[64,64]{1,0} parameter(0)
+  %w = (s32[], f32[64,64]{1,0}) while(%a), condition=%other, body=%body, backend_config={"known_trip_count":{"n":"7"}}
+  %k = f32[64,64]{1,0} conditional(%a), branch_computations={%other, %gemm_fusion_dot}
+  ROOT %s = f32[64,64]{1,0} copy(%k)
+}
+"""
+
+
+def test_libraries_fusions_loops_and_branches_are_counted() -> None:
+    counted = count_hlo(ON_A_GPU)
+    assert counted is not None
+    assert (counted.products, counted.convolutions) == (7 * 2 + 1, 7)
+    assert count_hlo(ON_A_GPU.replace("known_trip_count", "forgotten")) is None
+    assert count_hlo("not HLO at all") is None
