@@ -26,6 +26,7 @@ FailureReason = Literal[
     "InvalidOutput",  # the launch spoke garbage, or ended without an answer
     "Unsupported",  # the device, the mode or the precision is not to be had here
 ]
+PaysBackAnswer = Literal["at-once", "after", "never", "until"]
 Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm-up", "steady"]
 StopReason = Literal["target-met", "rounds-max", "time-limit", "interrupted", "nothing-to-compare"]
 
@@ -94,6 +95,31 @@ class LaunchSummary(Document):
     )
 
 
+class OutlierCounts(Document):
+    """How many values lie beyond Tukey's fences, 1.5 (mild) and 3 times (severe) the quartiles' distance; all count."""
+
+    of: int = Field(description="How many values were looked at.")
+    low_severe: int = 0
+    low_mild: int = 0
+    high_mild: int = 0
+    high_severe: int = 0
+
+
+class Spread(Document):
+    """How a variant's times spread, over the launches that count."""
+
+    block_outliers: OutlierCounts = Field(description="Of all blocks, each launch by its own fences.")
+    launch_outliers: OutlierCounts = Field(description="Of the launches' medians.")
+    between_launches: DecimalString | None = Field(
+        default=None,
+        description="Share of a block's variance that is its launch's, 0 to 1; the rest is inside launches.",
+    )
+    effective_blocks: DecimalString | None = Field(
+        default=None,
+        description="Independent blocks that a launch's are worth: the median over launches.",
+    )
+
+
 class VariantResult(Document):
     """What was measured of one variant. Without `seconds` there is a `failure`, or no complete round."""
 
@@ -108,8 +134,24 @@ class VariantResult(Document):
         default=(), description="compile and first-step again, in a new process on the caches that a launch has left."
     )
     launches: tuple[LaunchSummary, ...] = Field(default=(), description="The launches of complete rounds.")
+    spread: Spread | None = None
     flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / median seconds.")
     peak_memory_bytes: int | None = Field(default=None, description="The most over all launches.")
+
+
+class PaysBack(Document):
+    """When a variant's first call has paid for itself: its total time, first call and steps, below the baseline's."""
+
+    answer: PaysBackAnswer = Field(
+        description="at-once: from the first step; after so many steps; never; until so many steps, then behind."
+    )
+    steps: int | None = Field(default=None, description="The estimate, where the answer is after or until.")
+    lower: int | None = Field(default=None, description="The fewest steps that the launches leave possible.")
+    upper: int | None = Field(default=None, description="The most; none: the steps are not told apart.")
+    first_call_seconds: DecimalString = Field(
+        description="The variant's compile and first-step on a cold cache, less a call at the steady speed."
+    )
+    extra_seconds: DecimalString = Field(description="What that is beyond the baseline's; below 0: less.")
 
 
 class Comparison(Document):
@@ -126,6 +168,9 @@ class Comparison(Document):
     speedup: DecimalString | None = Field(default=None, description="Baseline seconds / variant seconds.")
     lower: DecimalString | None = Field(default=None, description="The interval's lower end.")
     upper: DecimalString | None = Field(default=None, description="The interval's upper end.")
+    pays_back: PaysBack | None = Field(
+        default=None, description="With the interval's confidence; none: not known, or the comparison is invalid."
+    )
     sentence: str = Field(description="The finding in plain words.")
     quantity: Literal["p50", "p99"] | None = Field(
         default=None, description="What of a launch's calls is compared, where the protocol is latency."

@@ -16,6 +16,7 @@ from accelbench.api.result import (
     PhaseTime,
     Quantiles,
     Result,
+    Spread,
     StopReason,
     VariantResult,
 )
@@ -65,7 +66,11 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             rounds=assessment.rounds if assessment else 0,
             quarantined=quarantined,
             variants=tuple(
-                _variant_result(variant, [launch for launch in counted if launch.variant == variant.name])
+                _variant_result(
+                    variant,
+                    [launch for launch in counted if launch.variant == variant.name],
+                    assessment.spread.get(variant.name) if assessment else None,
+                )
                 for variant in case.variants
             ),
             protocol=next((protocol_of(launch) for launch in launches if launch.failure is None), None),
@@ -101,7 +106,7 @@ def seconds_per_unit(launch: LaunchRecord) -> list[float]:
     return [block.seconds / block.steps for block in launch.blocks]
 
 
-def _variant_result(variant: CaseVariant, launches: Sequence[LaunchRecord]) -> VariantResult:
+def _variant_result(variant: CaseVariant, launches: Sequence[LaunchRecord], spread: Spread | None) -> VariantResult:
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.blocks]
     if not measured:
@@ -123,6 +128,7 @@ def _variant_result(variant: CaseVariant, launches: Sequence[LaunchRecord]) -> V
         phases=_phases([launch.phases for launch in measured]),
         warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
         launches=tuple(map(_launch_summary, measured)),
+        spread=spread,
         flops_per_second=decimal_string(flops / statistics.median(medians)) if flops else None,
         peak_memory_bytes=round(max(peaks)) if peaks else None,
     )

@@ -19,6 +19,7 @@ def fit(result: Result) -> Result:
     reductions: tuple[tuple[str, Callable[[Result], Result]], ...] = (
         (f"quarantined rounds after the first {LISTED_QUARANTINED}", _few_quarantined),
         ("the spread inside each launch", _without_launch_quantiles),
+        ("outliers and shares of variance", _without_spread),
         *((f"all but every {2**power}th launch", _every_second_launch) for power in range(1, 7)),
         ("the ends of long texts", lambda reduced: _shorten(reduced, SHORT)),
         ("one by one, the checks that all variants passed", _fold_passed_checks),
@@ -63,6 +64,11 @@ def _without_launch_quantiles(result: Result) -> Result:
             launch.model_copy(update={"p5_seconds": None, "p95_seconds": None}) for launch in launches
         ),
     )
+
+
+def _without_spread(result: Result) -> Result:
+    variants = tuple(variant.model_copy(update={"spread": None}) for variant in result.variants)
+    return result.model_copy(update={"variants": variants})
 
 
 def _every_second_launch(result: Result) -> Result:

@@ -24,7 +24,9 @@ from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds, protocol_of
 from accelbench.validity.quarantine import Sifted, disturbance_checks, sift
 from accelbench.verdict import Clean, unclean, verdict_sentence
+from accelbench_runner.payback import payback
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading
+from accelbench_runner.spread import spreads
 
 MAXIMUM_SENTENCE = 500
 MAXIMUM_REASONS = 2
@@ -50,6 +52,7 @@ def judge(request: JudgeRequest) -> Assessment:
         quarantined=tuple(
             Quarantined(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(sifted.reasons.items())
         ),
+        spread=spreads(sifted.counted),
         stop=measured.stop(),
     )
 
@@ -243,13 +246,24 @@ class Measured:
             for name in (variant, baseline)
             if (gap := find_gap(tuple(self.seconds[name].values()), rule.target))
         ]
+        pays_back = payback(*(self._counted(name) for name in (baseline, variant)), rule.nominal_alpha)
+        if pays_back:
+            sentences.append(pays_back.sentence)
         return comparison(
-            " ".join(sentences),
+            " ".join(filter(None, sentences)),
             verdict=verdict,
+            pays_back=pays_back.document if pays_back else None,
             speedup=speedup,
             lower=decimal_string(interval.lower),
             upper=decimal_string(interval.upper),
         )
+
+    def _counted(self, variant: str) -> Mapping[int, LaunchRecord]:
+        return {
+            launch.round: launch
+            for launch in self.sifted.counted
+            if launch.variant == variant and launch.round in self.rounds
+        }
 
     def _sure(self) -> str:
         sure = f"{100 * self.rule.confidence:.4g} %"

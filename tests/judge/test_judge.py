@@ -11,7 +11,7 @@ import pytest
 from accelbench.api.case import Case
 from accelbench.api.result import Comparison
 from accelbench_runner.judge import judge
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, PhaseRecord
 from judge.launches import (
     BASELINE,
     GOOD_PARITY,
@@ -193,3 +193,59 @@ def test_it_loads_no_framework_and_not_all_of_scipy() -> None:
     program = "import accelbench_runner.judge, accelbench_runner.parity, scipy.special, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"jax", "torch", "scipy.stats", "pandas"} & set(done.stdout.split())
+
+
+def compiling(launches: Sequence[LaunchRecord], variant: str, seconds: float) -> list[LaunchRecord]:
+    """The same launches; those of `variant` compile for so long, the others for next to nothing."""
+    return [
+        launch.model_copy(
+            update={
+                "phases": (
+                    PhaseRecord(phase="compile", seconds=seconds if launch.variant == variant else 1e-6),
+                    PhaseRecord(phase="first-step", seconds=0.02 if launch.variant == BASELINE else 0.01),
+                ),
+                "facts": {**launch.facts, "unitsPerCall": 1},
+            }
+        )
+        for launch in launches
+    ]
+
+
+def test_the_sentence_says_when_compiling_pays_back() -> None:
+    launches = rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)})
+    comparison = comparison_of(assess(compiling(launches, VARIANT, 1.5)))
+    assert (comparison.pays_back.answer, comparison.pays_back.first_call_seconds[:3]) == ("after", "1.5")
+    assert comparison.pays_back.lower <= 150 <= comparison.pays_back.upper
+    assert "Compiling costs 1.5 s and pays back after 150 steps" in comparison.sentence
+
+
+def test_a_comparison_without_phases_says_nothing_of_compiling() -> None:
+    comparison = comparison_of(assess(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)})))
+    assert comparison.pays_back is None
+    assert "Compiling" not in comparison.sentence
+
+
+def test_an_invalid_comparison_never_pays_back() -> None:
+    launches = compiling(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)}), VARIANT, 1.5)
+    spoilt = [launch.model_copy(update={"facts": {**launch.facts, "recompilations": 1}}) for launch in launches]
+    assert comparison_of(assess(spoilt)).pays_back is None
+
+
+@pytest.mark.parametrize("units", [None, -3, "many", 1.5])
+def test_units_that_a_launch_did_not_count_are_taken_for_one(units: Any) -> None:
+    launches = compiling(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)}), VARIANT, 1.5)
+    odd = [launch.model_copy(update={"facts": {**launch.facts, "unitsPerCall": units}}) for launch in launches]
+    assert comparison_of(assess(odd)).pays_back.steps == comparison_of(assess(launches)).pays_back.steps
+
+
+def test_outliers_are_counted_and_kept() -> None:
+    launches = list(rounds_of({BASELINE: noisy(0.02, 6), VARIANT: noisy(0.01, 6)}))
+    slow = launches[0].blocks[0].model_copy(update={"seconds": 1.0})
+    quick = [
+        block.model_copy(update={"seconds": 0.02 + 1e-5 * index}) for index, block in enumerate(launches[0].blocks)
+    ]
+    launches[0] = launches[0].model_copy(update={"blocks": (slow, *quick[1:])})
+    spread = assess(launches).spread[launches[0].variant]
+    assert (spread.block_outliers.of, spread.block_outliers.high_severe) == (60, 1)
+    assert spread.launch_outliers.of == 6
+    assert 0 <= float(spread.between_launches) <= 1

@@ -1,0 +1,93 @@
+"""How long the statistics of a large case take: everything that the judge computes after a round but parity.
+
+    python benchmarks/speed.py [VARIANTS ROUNDS BLOCKS] > docs/results/speed.md
+
+Launches are drawn, with facts as good ones report them; the case is judged as after its last round.
+"""
+
+import statistics
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench_runner.judge import judge
+from accelbench_runner.records import BlockRecord, JudgeRequest, LaunchRecord, ParityReading, PhaseRecord
+
+REPEATS = 5
+FACTS: dict[str, Any] = {
+    "device": {"platform": "cpu", "name": "a processor", "count": 1},
+    "threads": {"requested": 2, "affinity": 2, "framework": 2},
+    "precision": {"policy": "float32", "dtype": "float32", "matmul": {}, "flush_denormal": True},
+    "inputsDigest": "a" * 64,
+    "parityUnits": 1,
+    "unitsPerCall": 1,
+    "recompilations": 0,
+    "recompilationCauses": [],
+    "clock": {"resolution_seconds": 5e-8},
+    "throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.0},
+    "neighbours": {"busy_seconds": 0.01, "offered_seconds": 2.0},
+}
+PARITY = ParityReading(units=1, finite=True, worst_ratio=0.2, worst_array="x", detail="x[0]: error 0.2")
+
+
+def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
+    """A case with so many launches, steady and independent."""
+    rng = np.random.default_rng(20260105)
+    names = [f"variant-{number}" for number in range(variants)]
+    case = Case(
+        name="all",
+        origin=CaseOrigin(run="run", series="series"),
+        workload="matmul-chain",
+        parameters={"size": 8, "length": 4},
+        variants=tuple(CaseVariant(name=name, use="jax/jit") for name in names),
+        baseline=names[0],
+        comparisons_in_run=variants - 1,
+        measurement=CaseMeasurement(rounds_min=rounds, rounds_max=rounds),
+    )
+    launches = tuple(
+        LaunchRecord(
+            variant=name,
+            round=number,
+            position=position,
+            wall_seconds=1.0,
+            phases=(PhaseRecord(phase="compile", seconds=1.0), PhaseRecord(phase="first-step", seconds=0.02)),
+            blocks=tuple(
+                BlockRecord(steps=10, seconds=float(seconds))
+                for seconds in 0.1 * np.exp(0.01 * rng.standard_normal() + 0.01 * rng.standard_normal(blocks))
+            ),
+            facts=FACTS,
+            parity=PARITY,
+        )
+        for number in range(1, rounds + 1)
+        for position, name in enumerate(names)
+    )
+    return JudgeRequest(case=case, launches=launches, directory="/nowhere")
+
+
+def main(variants: int, rounds: int, blocks: int) -> None:
+    """The report, as Markdown."""
+    request = a_request(variants, rounds, blocks)
+    judge(request)  # imports scipy
+    took = []
+    for _ in range(REPEATS):
+        began = time.process_time()
+        assessment = judge(request)
+        took.append(time.process_time() - began)
+    assert assessment.rounds == rounds
+    assert all(comparison.verdict for comparison in assessment.comparisons)
+    print("# Speed of the statistics\n")
+    print(
+        f"`python benchmarks/speed.py {variants} {rounds} {blocks}`: {variants} variants x {rounds} rounds x {blocks}"
+    )
+    print(
+        "blocks, every check but the comparison of outputs, comparisons, spreads and payback, as after the last round:"
+    )
+    print(f"{statistics.median(took):.2f} s of one processor, the median of {REPEATS} ({min(took):.2f} to", end=" ")
+    print(f"{max(took):.2f}).")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:4])) if len(sys.argv) > 3 else main(16, 50, 200)  # noqa: PLR2004 - three numbers

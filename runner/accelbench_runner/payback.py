@@ -1,0 +1,63 @@
+"""When a variant's first call has paid for itself: from launches to the answer and its sentence."""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic.types import PositiveInt
+
+from accelbench.api.result import PaysBack
+from accelbench.document import decimal_string
+from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence, whole_steps
+from accelbench.validity.evidence import Unreadable, fact, launch_seconds
+from accelbench_runner.records import LaunchRecord
+
+FIRST_CALL = ("compile", "first-step")
+OWN_SHARE = 0.05
+"""A baseline whose first call costs less than this share of the variant's is not mentioned."""
+
+
+@dataclass(frozen=True)
+class Payback:
+    """The answer, and how it is said; the sentence is empty where there is nothing worth saying."""
+
+    document: PaysBack
+    sentence: str
+
+
+def payback(baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float) -> Payback | None:
+    """From the launches of each round by its number; None without two rounds whose costs are known."""
+    before = {number: cost for number, launch in baseline.items() if (cost := cost_of(launch))}
+    after = {number: cost for number, launch in variant.items() if (cost := cost_of(launch))}
+    rounds = sorted(before.keys() & after.keys())
+    found = amortisation([before[number] for number in rounds], [after[number] for number in rounds], alpha)
+    if found is None:
+        return None
+    own, others = (statistics.mean(costs[number].first_call for number in rounds) for costs in (after, before))
+    return Payback(
+        document=_document(found, own),
+        sentence=payback_sentence(found, first_call=own, own=others < OWN_SHARE * own),
+    )
+
+
+def cost_of(launch: LaunchRecord) -> Cost | None:
+    """What a launch costs; None where it did not say, or timed nothing."""
+    phases = {phase.phase: phase.seconds for phase in launch.phases}
+    step = launch_seconds(launch)
+    if step is None or not phases.keys() >= set(FIRST_CALL):
+        return None
+    units = fact(launch, "unitsPerCall", PositiveInt)
+    calls = 1 if isinstance(units, Unreadable) else units
+    return Cost(first_call=sum(phases[name] for name in FIRST_CALL) - calls * step, step=step)
+
+
+def _document(found: Amortisation, own: float) -> PaysBack:
+    estimated = found.answer in {"after", "until"}
+    return PaysBack(
+        answer=found.answer,
+        steps=whole_steps(found.steps) if estimated and found.steps is not None else None,
+        lower=None if found.lower is None else whole_steps(found.lower),
+        upper=None if found.upper is None else whole_steps(found.upper),
+        first_call_seconds=decimal_string(own),
+        extra_seconds=decimal_string(found.extra_seconds),
+    )

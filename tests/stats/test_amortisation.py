@@ -1,0 +1,118 @@
+# ruff: noqa: S311 - samples, no secrets
+import math
+import random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence
+
+
+def paired(baseline: tuple[float, float], variant: tuple[float, float], count: int = 6) -> Amortisation:
+    """Launches without noise."""
+    found = amortisation([Cost(*baseline)] * count, [Cost(*variant)] * count, 0.05)
+    assert found is not None
+    return found
+
+
+def said(found: Amortisation, first_call: float = 1.0, *, own: bool = True) -> str:
+    return payback_sentence(found, first_call=first_call, own=own)
+
+
+def test_a_dearer_first_call_pays_back_after_its_cost_over_what_a_step_saves() -> None:
+    found = paired((0.0, 0.02), (1.0, 0.01))
+    assert (found.answer, found.steps) == ("after", pytest.approx(100))
+    assert (found.lower, found.upper) == (pytest.approx(100), pytest.approx(100))
+    assert said(found) == "Compiling costs 1 s and pays back after 100 steps."
+
+
+def test_one_step_can_be_enough() -> None:
+    assert said(paired((0.0, 0.2), (0.06, 0.1)), 0.06) == "Compiling costs 0.06 s and pays back after 1 step."
+
+
+def test_a_variant_that_is_slower_and_dearer_never_pays_back() -> None:
+    found = paired((0.0, 0.01), (14.1, 0.011))
+    assert (found.answer, found.steps, found.lower, found.upper) == ("never", None, None, None)
+    assert said(found, 14.1) == "Compiling costs 14.1 s and never pays back."
+
+
+def test_a_variant_that_is_faster_and_cheaper_is_ahead_at_once() -> None:
+    found = paired((2.0, 0.02), (1.5, 0.01))
+    assert (found.answer, found.steps, found.lower) == ("at-once", None, None)
+    assert said(found, 1.5, own=False) == "Its first call costs 0.5 s less: it is ahead from the first step."
+
+
+def test_a_cheaper_first_call_is_used_up_by_slower_steps() -> None:
+    found = paired((2.0, 0.01), (1.0, 0.02))
+    assert (found.answer, found.steps) == ("until", pytest.approx(100))
+    assert said(found, 1.0, own=False) == "Its first call costs 1 s less: it is ahead until 100 steps."
+
+
+def test_what_the_baseline_compiles_is_not_charged_twice() -> None:
+    found = paired((10.0, 0.02), (12.0, 0.01))
+    assert said(found, 12.0, own=False) == "Compiling costs 2 s more and pays back after 200 steps."
+
+
+def test_steps_that_are_not_told_apart_leave_the_number_open_above() -> None:
+    steps = [0.010, 0.0101, 0.0099, 0.0102, 0.0098]
+    baseline = [Cost(0.0, 0.01001)] * 5
+    found = amortisation(baseline, [Cost(1.0, step) for step in steps], 0.05)
+    assert (found.answer, found.upper) == ("after", None)
+    assert 1000 < found.lower < 100_000
+    assert said(found).endswith("steps at the earliest, if ever.")
+
+
+def test_first_calls_that_cost_the_same_are_not_worth_a_sentence() -> None:
+    assert said(paired((0.5, 0.02), (0.5001, 0.01))) == ""
+
+
+def test_a_large_number_of_steps_is_said_with_the_digits_that_are_known() -> None:
+    rng = random.Random(1)
+    baseline = [Cost(0.0, 0.02 * rng.gauss(1, 0.003)) for _ in range(8)]
+    variant = [Cost(rng.gauss(14.1, 0.1), 0.019) for _ in range(8)]
+    sentence = said(amortisation(baseline, variant, 0.05), 14.1)
+    assert sentence == "Compiling costs 14.1 s and pays back after 14,100 steps (13,900 to 14,300)."
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_fewer_than_two_pairs_answer_nothing(count: int) -> None:
+    assert amortisation([Cost(0, 2)] * count, [Cost(1, 1)] * count, 0.05) is None
+
+
+@pytest.mark.parametrize(("cost", "saved"), [(1.0, 0.01), (0.05, 0.01), (1.0, 0.0003)])
+def test_the_interval_misses_as_often_as_it_says(cost: float, saved: float) -> None:
+    rng = random.Random(f"{cost}/{saved}")
+    held, experiments = 0, 1500
+    for _ in range(experiments):
+        baseline = [Cost(rng.gauss(0, 0.02), 0.02 + rng.gauss(0, 0.0004)) for _ in range(6)]
+        variant = [Cost(cost + rng.gauss(0, 0.02), 0.02 - saved + rng.gauss(0, 0.0004)) for _ in range(6)]
+        found = amortisation(baseline, variant, 0.05)
+        held += found.lower is not None and found.lower <= cost / saved <= (found.upper or math.inf)
+    assert held / experiments >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / experiments)
+
+
+costs = st.builds(Cost, first_call=st.floats(-1, 100), step=st.floats(1e-6, 1.0))
+pairs = st.lists(st.tuples(costs, costs), min_size=2, max_size=12)
+
+
+@settings(deadline=None)  # the first quantile loads scipy
+@given(pairs)
+def test_the_estimate_lies_within_the_interval(rounds: list[tuple[Cost, Cost]]) -> None:
+    baseline, variant = zip(*rounds, strict=True)
+    found = amortisation(baseline, variant, 0.05)
+    if found.steps is not None and found.steps < 1e9:
+        assert found.lower is not None
+        assert found.lower <= found.steps * (1 + 1e-6)
+        assert found.upper is None or found.steps <= found.upper * (1 + 1e-6)
+
+
+@settings(deadline=None)
+@given(pairs)
+def test_swapping_the_sides_turns_after_into_until(rounds: list[tuple[Cost, Cost]]) -> None:
+    baseline, variant = zip(*rounds, strict=True)
+    there, back = amortisation(baseline, variant, 0.05), amortisation(variant, baseline, 0.05)
+    assume(there.extra_seconds != 0)
+    opposite = {"after": "until", "until": "after", "at-once": "never", "never": "at-once"}
+    assert back.answer == opposite[there.answer]
+    assert back.steps == there.steps
