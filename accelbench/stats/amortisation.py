@@ -9,8 +9,8 @@ work, and how many a measurement makes says nothing about a program. The launch 
 by the warm probe's phases.
 
 The interval is Fieller's ("Some problems in interval estimation", Journal of the Royal Statistical Society B, 1954): N
-is in it where the mean over rounds of d - N g is not told from 0 by Student's t. It needs no ratio of noisy numbers, and
-it is open above where the steps are not told apart, which is the honest answer then.
+is in it where the mean over rounds of d - N g is not told from 0 by Student's t. It needs no ratio of noisy numbers and
+is open above where the steps are not told apart, which is the honest answer then.
 """
 
 import math
@@ -95,7 +95,7 @@ def _crossings(extra: Sequence[float], saved: Sequence[float], alpha: float) -> 
 
 
 def payback_sentence(found: Amortisation, *, first_call: float, own: bool) -> str:
-    """In plain words: "Compiling costs 0.06 s and pays back after 1 step."
+    """The finding in plain words, as "Compiling costs 0.06 s and pays back after 1 step", and the interval.
 
     `first_call`: the variant's own first-call cost in seconds; `own`: that the baseline's is next to nothing, so that
     the variant's own is what compiling costs. Empty where the first calls cost the same within a millisecond.

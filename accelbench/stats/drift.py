@@ -10,9 +10,9 @@ their first cosine coefficient, which a drift fills, is held against the root me
 frequencies the coefficients of any stationary series whose memory is short against its length are independent and of
 equal size, so the ratio is Student's t with six degrees of freedom, whatever the autocorrelation (Müller, "HAC
 corrections for strongly autocorrelated time series", Journal of Business & Economic Statistics 2014; Lazarus, Lewis,
-Stock and Watson, "HAR inference: recommendations for practice", the same, 2018). For independent blocks 3.7 would do for
-a false alarm in a hundred; `LIMIT` is what holds it there until only eight blocks in a series are worth an independent
-one (benchmarks/drift.py). A step in the middle of a still series reaches 5.9, a straight line 20.
+Stock and Watson, "HAR inference: recommendations for practice", the same, 2018). For independent blocks 3.7 would do,
+for a false alarm in a hundred; `LIMIT` is what holds it there until only eight blocks in a series are worth an
+independent one (benchmarks/drift.py). A step in the middle of a still series reaches 5.9, a straight line 20.
 
 `common_drift` answers for a variant: its launches are independent of each other, so that whether they drift alike is a
 plain t test over launches, and nothing need be assumed of the blocks. It finds a drift far below the blocks' own noise.

@@ -19,8 +19,10 @@ SHORTEST = 3
 """Results between two steps: a single odd one is an outlier, not a step."""
 MOST_STEPS = 8
 PRICE = 3.0
-"""Of a step, in variances of the mean of one result times twice the logarithm of the series' length: benchmarks/series.py
-measures what it lets pass."""
+"""Of a step, in variances of the mean of one result times twice the logarithm of the series' length.
+
+benchmarks/series.py measures what it lets pass.
+"""
 LONGEST_MEMORY = 0.8
 """A lag-1 correlation is taken for at most this: beyond it memory and steps are the same thing."""
 
@@ -94,7 +96,7 @@ def _squares(logs: Sequence[float], ends: Sequence[int]) -> float:
 
 
 def _noise(logs: Sequence[float], ends: Sequence[int]) -> float:
-    """The variance that a result adds to the mean of many: of what the steps leave, times what its memory makes of it."""
+    """The variance that a result adds to the mean of many: what the steps leave, times what its memory makes of it."""
     residuals = _residuals(logs, ends)
     free = len(logs) - len(ends)
     variance = math.fsum(value**2 for value in residuals) / free

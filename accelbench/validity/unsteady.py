@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from accelbench.stats.drift import Drift, common_drift, launch_drift
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
-from accelbench.validity.evidence import Evidence, Launch
+from accelbench.validity.evidence import Evidence, Launch, protocol_of
 
 FRACTION = 0.5
 
@@ -19,7 +19,11 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     measurement = evidence.case.measurement
     asked = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
     for variant in evidence.variants:
-        drifts = [drift for launch in evidence.of(variant) if (drift := _drift(launch))]
+        launches = evidence.of(variant)
+        if any(protocol_of(launch) == "episode" for launch in launches):
+            yield variant, untested("an episode's calls differ by design, and all of them count")
+            continue
+        drifts = [drift for launch in launches if (drift := _drift(launch))]
         yield variant, steady(drifts, matters=FRACTION * asked)
 
 
@@ -47,14 +51,14 @@ def steady(drifts: list[Drift], *, matters: float) -> Finding:
 
 
 def _change(log_change: float) -> str:
-    return f"{abs(math.expm1(log_change)):.2g} times {'slower' if log_change > 0 else 'faster'}"
+    return f"{100 * abs(math.expm1(log_change)):.2g} % {'slower' if log_change > 0 else 'faster'}"
 
 
 CHECK = CaseCheck(
     name="unsteady",
     threshold=(
-        f"second half of the blocks within {FRACTION:g} of margin or target, whichever is larger, of the first: in most "
-        "launches, and in the mean over launches"
+        f"second half of the blocks within {FRACTION:g} of margin or target, whichever is larger, of the first: in "
+        "most launches, and in the mean over launches"
     ),
     reason=(
         "a drift of half the margin moves a launch's median by a quarter of it; smaller ones are let pass, and larger "

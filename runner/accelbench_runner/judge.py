@@ -246,7 +246,7 @@ class Measured:
             for name in (variant, baseline)
             if (gap := find_gap(tuple(self.seconds[name].values()), rule.target))
         ]
-        pays_back = payback(*(self._counted(name) for name in (baseline, variant)), rule.nominal_alpha)
+        pays_back = payback(self._counted(baseline), self._counted(variant), rule.nominal_alpha)
         if pays_back:
             sentences.append(pays_back.sentence)
         return comparison(

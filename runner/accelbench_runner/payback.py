@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from pydantic.types import PositiveInt
 
-from accelbench.api.result import PaysBack
+from accelbench.api.result import PaysBack, Phase
 from accelbench.document import decimal_string
 from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence, whole_steps
 from accelbench.validity.evidence import Unreadable, fact, launch_seconds
 from accelbench_runner.records import LaunchRecord
 
-FIRST_CALL = ("compile", "first-step")
+FIRST_CALL: tuple[Phase, ...] = ("compile", "first-step")
 OWN_SHARE = 0.05
 """A baseline whose first call costs less than this share of the variant's is not mentioned."""
 

@@ -62,6 +62,11 @@ class Supervised:
     process: subprocess.Popen[bytes]
     directory: Path
 
+    def headline_written(self) -> bool:
+        """The file is made empty, as a mount is, and written once."""
+        path = self.directory / "termination-log"
+        return path.exists() and path.stat().st_size > 0
+
     def headline(self) -> Headline:
         return Headline.model_validate_json((self.directory / "termination-log").read_text())
 

@@ -15,7 +15,7 @@ def test_while_a_launch_runs_the_headline_names_it(start: Callable[..., Supervis
     named = None
     while named is None:
         assert supervised.process.poll() is None
-        if (supervised.directory / "termination-log").exists():
+        if supervised.headline_written():
             named = supervised.headline().running
     assert named in {"hangs", "killed"}
     supervised.process.terminate()

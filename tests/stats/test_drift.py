@@ -50,7 +50,7 @@ def test_a_drift_of_five_percent_is_evident_in_noise_of_one(drift: float) -> Non
 
 def test_a_warm_up_that_was_too_short_is_evident() -> None:
     rng = random.Random(5)
-    settling = [value * (1 + 0.1 * math.exp(-index / 15)) for index, value in enumerate(blocks(rng, 100))]
+    settling = [value * (1 + 0.1 * math.exp(-index / 40)) for index, value in enumerate(blocks(rng, 100))]
     found = launch_drift(settling)
     assert found.evident
     assert found.log_change < -0.01

@@ -4,18 +4,21 @@ from hypothesis import strategies as st
 
 from accelbench.stats.outliers import Outliers, find_outliers, together
 
-# Quartiles 3 and 7: fences at -3 and 13, -9 and 19.
+# With a value above, quartiles 3.25 and 7.75: fences at 14.5 and 21.25. With one below, 2.25 and 6.75: -4.5 and -11.25.
 PLAIN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
 
 
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        (13.9, {"high_mild": 1}),
-        (20.6, {"high_severe": 1}),
-        (-3.9, {"low_mild": 1}),
-        (-10.6, {"low_severe": 1}),
-        (12.9, {}),
+        (14.6, {"high_mild": 1}),
+        (21.3, {"high_severe": 1}),
+        (-4.6, {"low_mild": 1}),
+        (-11.3, {"low_severe": 1}),
+        (14.4, {}),
+        (21.2, {"high_mild": 1}),
+        (-4.4, {}),
+        (-11.2, {"low_mild": 1}),
     ],
 )
 def test_tukeys_fences_classify(value: float, found: dict[str, int]) -> None:
