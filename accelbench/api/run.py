@@ -238,7 +238,9 @@ class Headline(Document):
 
     case: str = Field(description="The case's name.")
     variant: str = Field(description="The variant that is compared with the baseline.")
-    verdict: str = Field(description="faster, slower, equivalent or inconclusive; invalid where there is none.")
+    verdict: str = Field(
+        description="faster, slower, equivalent or inconclusive; where there is none: failed, invalid or none."
+    )
     speedup: str | None = Field(default=None, description="Baseline seconds / variant seconds.")
     interval: str | None = Field(default=None, description="Of the speedup, at the run's confidence.")
     rounds: int = Field(default=0, ge=0, description="Complete pairs of launches that the interval rests on.")

@@ -32,6 +32,7 @@ VERDICT_COLOURS = {
     "slower": "red",
     "equivalent": "blue",
     "inconclusive": "orange",
+    "failed": "purple",
     "invalid": "dark-red",
     "none": "text",
 }

@@ -26,7 +26,7 @@ Family = GaugeMetricFamily | CounterMetricFamily
 RESULT_LABELS: Labels = ("namespace", "series", "case", "workload", "accelerator")
 VARIANT_LABELS: Labels = (*RESULT_LABELS, "variant", "framework")
 
-VERDICTS: Labels = (*get_args(Verdict), "invalid", "none")
+VERDICTS: Labels = (*get_args(Verdict), "failed", "invalid", "none")
 """What can be said of a comparison: `invalid` where a check failed, `none` where complete rounds were missing."""
 
 
@@ -72,6 +72,11 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
         "accelbench_result_rounds",
         "Complete rounds of the latest result.",
         lambda result: result.rounds,
+    ),
+    Metric(
+        "accelbench_result_rounds_quarantined",
+        "Rounds of the latest result that count for no variant, because the device was throttled or shared.",
+        lambda result: result.quarantined,
     ),
     Metric(
         "accelbench_result_finished_timestamp_seconds",
@@ -151,7 +156,7 @@ OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
     Metric(
         "accelbench_verdict",
         "The verdict on the variant against the baseline: 1 for the one that stands, 0 for the others.",
-        lambda comparison: {(verdict,): _verdict(comparison) == verdict for verdict in VERDICTS},
+        lambda comparison: {(verdict,): comparison.outcome == verdict for verdict in VERDICTS},
         by=("verdict",),
     ),
 )
@@ -208,10 +213,6 @@ OF_THE_OPERATOR: tuple[Metric[Snapshot], ...] = (
         by=("version",),
     ),
 )
-
-
-def _verdict(comparison: ComparisonSummary) -> str:
-    return comparison.verdict or ("invalid" if comparison.invalid else "none")
 
 
 def _baseline(result: Summary) -> str:

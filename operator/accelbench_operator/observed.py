@@ -144,6 +144,7 @@ def observe_result(body: Manifest) -> Summary | None:
 def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_met: tuple[str, ...] = ()) -> Summary:
     """The headline of a result, stored as `namespace/name` and owned by the run of that UID."""
     case = result.case
+    failed = {variant.name for variant in result.variants if variant.failure}
     return Summary(
         namespace=namespace,
         name=name,
@@ -158,6 +159,7 @@ def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_me
         complete=result.complete,
         valid=result.valid,
         rounds=result.rounds,
+        quarantined=len(result.quarantined),
         variants=tuple(
             VariantSummary(
                 name=variant.name,
@@ -180,6 +182,7 @@ def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_me
                 lower=_number(comparison.lower),
                 upper=_number(comparison.upper),
                 invalid=comparison.invalid,
+                failed=not failed.isdisjoint({comparison.variant, comparison.baseline}),
             )
             for comparison in result.comparisons
         ),

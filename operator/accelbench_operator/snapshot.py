@@ -25,7 +25,7 @@ class VariantSummary:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSummary:
-    """One variant against the baseline. No verdict: `invalid` names the failed checks, or rounds were missing."""
+    """One variant against the baseline. Without verdict a side failed, checks did (`invalid`), or rounds lack."""
 
     variant: str
     baseline: str
@@ -35,6 +35,13 @@ class ComparisonSummary:
     lower: float | None = None
     upper: float | None = None
     invalid: tuple[str, ...] = ()
+    failed: bool = False
+    """The variant or the baseline failed."""
+
+    @property
+    def outcome(self) -> str:
+        """The verdict; without one `failed`, `invalid` or `none`."""
+        return self.verdict or ("failed" if self.failed else "invalid" if self.invalid else "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,8 @@ class Summary:
     complete: bool
     valid: bool
     rounds: int
+    quarantined: int
+    """Rounds that something disturbed, and that count for no variant."""
     variants: tuple[VariantSummary, ...]
     comparisons: tuple[ComparisonSummary, ...]
     failed_checks: tuple[str, ...] = ()

@@ -181,16 +181,12 @@ def _rows(result: Summary) -> Iterable[Headline]:
         yield Headline(
             case=result.case,
             variant=comparison.variant,
-            verdict=_verdict(comparison),
+            verdict=comparison.outcome,
             speedup=None if comparison.speedup is None else figures.speedup(comparison.speedup),
             interval=_interval(comparison),
             rounds=comparison.rounds,
             result=result.name,
         )
-
-
-def _verdict(comparison: ComparisonSummary) -> str:
-    return comparison.verdict or ("invalid" if comparison.invalid else "none")
 
 
 def _interval(comparison: ComparisonSummary) -> str | None:
@@ -213,8 +209,8 @@ def _tendency(comparisons: list[ComparisonSummary]) -> str:
     if len(comparisons) == 1:
         only = comparisons[0]
         speedup = "" if only.speedup is None else f" {figures.speedup(only.speedup)} ({_interval(only)})"
-        return f"{_verdict(only)}{speedup}"
-    verdicts = [_verdict(comparison) for comparison in comparisons]
+        return f"{only.outcome}{speedup}"
+    verdicts = [comparison.outcome for comparison in comparisons]
     counted = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
     speedups = [comparison.speedup for comparison in comparisons if comparison.speedup is not None]
     spread = f" ({figures.interval(min(speedups), max(speedups))})" if speedups else ""

@@ -81,7 +81,7 @@ def test_a_variant_that_ran_out_of_memory_is_named_with_the_reason_and_the_other
     assert value(shown, "accelbench_variant_failed", **gone, reason="OutOfMemory") == 1
     assert value(shown, "accelbench_step_seconds", **gone) is None
     assert value(shown, "accelbench_step_seconds", **gone | {"variant": "pytorch/eager"}) == 0.0204
-    assert value(shown, "accelbench_verdict", **gone, verdict="none") == 1
+    assert value(shown, "accelbench_verdict", **gone, verdict="failed") == 1
 
 
 def test_a_comparison_without_its_variant_does_not_spoil_the_scrape() -> None:

@@ -45,6 +45,13 @@ def test_the_message_names_the_variant_that_failed_and_the_result_that_says_why(
     assert summary.name in message
 
 
+def test_a_variant_that_failed_is_said_to_have_failed() -> None:
+    status = status_with(make_summary(make_plan(), failure=FAILED))
+
+    assert status.comparisons[0].verdict == "failed"
+    assert status.headline == "jax/jit failed"
+
+
 def test_the_table_shows_each_comparison_with_its_interval() -> None:
     (row,) = status_with(make_summary(make_plan())).comparisons
 
