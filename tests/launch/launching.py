@@ -68,7 +68,7 @@ def started(
     directory: Path, asked: Case, threads: int = 1, *, probe: bool = False
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[Message]]]:
     """A launch under way, and its messages as they come; `odd_workloads` can be found by their names."""
-    install_odd_workloads(directory)
+    environment = install_odd_workloads(directory)
     reading, writing = os.pipe()
     request = LaunchRequest(
         case=asked,
@@ -79,19 +79,13 @@ def started(
         threads=threads,
         probe=probe,
     )
-    tests = str(Path(__file__).parents[1])
-    path = [str(directory), tests, *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=[writing],
-        env={
-            **os.environ,
-            **launch_environment(directory),
-            "PYTHONPATH": os.pathsep.join(path),
-        },
+        env=environment,
         text=True,
     )
     os.close(writing)
@@ -111,10 +105,13 @@ def launch(directory: Path, asked: Case, threads: int = 1, *, probe: bool = Fals
         return Told(messages=told, output=output, status=process.wait())
 
 
-def install_odd_workloads(directory: Path) -> None:
-    """A distribution that declares them as entry points, as a third party's would."""
+def install_odd_workloads(directory: Path) -> dict[str, str]:
+    """The environment in which a distribution in `directory` declares them as entry points, like a third party's."""
     about = directory / "odd_workloads-1.dist-info"
     about.mkdir(exist_ok=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-workloads\nVersion: 1\n")
     points = [f"{kind.name} = {odd_workloads.__name__}:{kind.__name__}" for kind in odd_workloads.ALL]
     (about / "entry_points.txt").write_text("\n".join(["[accelbench.workloads]", *points]))
+    tests = str(Path(__file__).parents[1])
+    path = [str(directory), tests, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, **launch_environment(directory), "PYTHONPATH": os.pathsep.join(path)}

@@ -1,42 +1,13 @@
 """What the adapters make of a program, looked at from inside a process of the framework's own."""
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accelbench_runner.frameworks.adapter import Span, seconds_by_part
-
-PREPARE = """
-import json
-from accelbench import catalogue, inputs
-from accelbench_runner.frameworks.adapter import Settings, UnsupportedError
-from accelbench_runner.frameworks.{framework} import {adapter} as Adapter
-
-def prepare(workload, use, parameters, precision="float32", threads=1):
-    workload = catalogue.find(workload)
-    kind = workload.variants()[use]
-    adapter = Adapter(Settings(kind.mode, catalogue.parse_options(kind, {{}}), "cpu", precision, threads))
-    adapter.import_compiler()
-    adapter.initialise()
-    parsed = catalogue.parse_parameters(workload, parameters)
-    arrays = inputs.generate(workload, parsed, 0)
-    program = getattr(workload, kind.method)(parsed, arrays, adapter)
-    return adapter, program, adapter.prepare(program)
-"""
-
-
-def inside(framework: str, code: str) -> Any:
-    """What `code` prints, as JSON; it runs in a new process, after `prepare` has been defined."""
-    adapter = {"jax": "Jax", "pytorch": "PyTorch"}[framework]
-    program = PREPARE.format(framework=framework, adapter=adapter) + code
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+from launch.inside import inside
 
 
 @pytest.fixture(scope="module")

@@ -1,42 +1,65 @@
 """Work that compilers did away with, in real launches: what is left is counted, and the check says so."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from accelbench.validity.work_present import CHECK
 from accelbench_runner.frameworks.xla_operations import count_hlo
 from accelbench_runner.records import LaunchRecord
-from launch.launching import case, launch
+from launch.inside import inside
+from launch.launching import case, install_odd_workloads, launch
 
 FOUND = "{found} of 4 products in {source}"
 HLO, DISPATCHED = "the optimised HLO", "the operations dispatched"
 
 
-@pytest.mark.parametrize(
-    ("use", "outcome", "reading"),
-    [
-        ("jax/jit", "passed", FOUND.format(found="4 products", source=HLO)),
-        ("jax/scan", "passed", FOUND.format(found="4 products", source=HLO)),
-        ("jax/op-by-op", "passed", FOUND.format(found="4 products", source=DISPATCHED)),
-        ("pytorch/eager", "passed", FOUND.format(found="4 products", source=DISPATCHED)),
-        ("pytorch/compile", "passed", FOUND.format(found="4 products", source=DISPATCHED)),
-        ("jax/hoisted", "failed", FOUND.format(found="1 products", source=HLO)),
-        ("jax/folded", "failed", FOUND.format(found="none", source=HLO)),
-        ("jax/dropped", "failed", FOUND.format(found="none", source=HLO)),
-        ("pytorch/dropped", "failed", FOUND.format(found="none", source=DISPATCHED)),
-        ("jax/endless", "untested", "what is left of 4 products cannot be counted"),
-    ],
-)
-def test_work_that_was_hoisted_folded_or_dropped_is_missed(
-    use: str, outcome: str, reading: str, tmp_path: Path
-) -> None:
-    asked = case("declaring", use)
-    told = launch(tmp_path, asked)
-    assert told.failure is None, told.failure
-    record = LaunchRecord(variant=use, round=1, position=0, wall_seconds=1, facts=told.facts)
-    finding = CHECK.look(asked, record)
-    assert (finding.outcome, finding.reading) == (outcome, reading)
+COUNT = """
+from dataclasses import asdict
+found = {}
+for use in %r:
+    adapter, program, work = prepare("declaring", use, {})
+    adapter.compile_ahead(work)
+    work.synchronise(work.call(work.fresh(), work.batches))
+    counted = adapter.operations(work)
+    found[use] = {
+        "declared": {"products": 4, "convolutions": 0},
+        "found": asdict(counted.operations) if counted else None,
+        "source": counted.source if counted else None,
+    }
+print(json.dumps(found))
+"""
+DECLARING = {
+    "jax/jit": ("passed", FOUND.format(found="4 products", source=HLO)),
+    "jax/scan": ("passed", FOUND.format(found="4 products", source=HLO)),
+    "jax/op-by-op": ("passed", FOUND.format(found="4 products", source=DISPATCHED)),
+    "jax/hoisted": ("failed", FOUND.format(found="1 products", source=HLO)),
+    "jax/folded": ("failed", FOUND.format(found="none", source=HLO)),
+    "jax/dropped": ("failed", FOUND.format(found="none", source=HLO)),
+    "jax/endless": ("untested", "what is left of 4 products cannot be counted"),
+    "pytorch/eager": ("passed", FOUND.format(found="4 products", source=DISPATCHED)),
+    "pytorch/compile": ("passed", FOUND.format(found="4 products", source=DISPATCHED)),
+    "pytorch/dropped": ("failed", FOUND.format(found="none", source=DISPATCHED)),
+}
+
+
+def found_by(use: str, operations: Any) -> tuple[str, str]:
+    record = LaunchRecord(variant=use, round=1, position=0, wall_seconds=1, facts={"operations": operations})
+    finding = CHECK.look(case("declaring", use), record)
+    return finding.outcome, finding.reading
+
+
+@pytest.mark.parametrize("framework", ["jax", "pytorch"])
+def test_work_that_was_hoisted_folded_or_dropped_is_missed(framework: str, tmp_path: Path) -> None:
+    expected = {use: finding for use, finding in DECLARING.items() if use.startswith(framework)}
+    counted = inside(framework, COUNT % list(expected), install_odd_workloads(tmp_path))
+    assert {use: found_by(use, operations) for use, operations in counted.items()} == expected
+
+
+def test_a_launch_tells_what_was_declared_and_what_one_call_did(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("declaring", "jax/dropped"))
+    assert found_by("jax/dropped", told.facts["operations"]) == DECLARING["jax/dropped"]
 
 
 def test_nothing_is_counted_where_nothing_is_declared(tmp_path: Path) -> None:
