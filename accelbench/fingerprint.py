@@ -56,7 +56,7 @@ def of_launches(facts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """What launches read back: versions of frameworks and libraries, and the device; different values side by side."""
     found: dict[str, set[str]] = {}
     for reported in facts:
-        for key, prefix in (("versions", "version."), ("device", "device.")):
+        for key, prefix in (("versions", "version."), ("device", "device."), ("gpuSettings", "gpu.")):
             values = reported.get(key)
             if isinstance(values, Mapping):
                 for name, value in values.items():

@@ -24,3 +24,14 @@ def digest(arrays: Arrays) -> str:
             total.update(f"{place}/{name} {array.dtype.str} {array.shape};".encode())
             total.update(array.tobytes())
     return total.hexdigest()
+
+
+def working_set(arrays: Arrays, float_bytes: int) -> int:
+    """Bytes of state and batches, where a floating-point number takes `float_bytes`; temporaries come on top."""
+    import numpy as np
+
+    named = [*arrays.state.values(), *(array for batch in arrays.batches for array in batch.values())]
+    return sum(
+        array.size * (float_bytes if np.issubdtype(array.dtype, np.floating) else array.itemsize)
+        for array in map(np.asarray, named)
+    )

@@ -28,6 +28,9 @@ FailureReason = Literal[
 ]
 PaysBackAnswer = Literal["at-once", "after", "never", "until"]
 Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm-up", "steady"]
+Bound = Literal["compute", "memory"]
+LimitsSource = Literal["data sheet", "measured"]
+EnergySource = Literal["nvml", "rapl"]
 StopReason = Literal["target-met", "rounds-max", "time-limit", "interrupted", "nothing-to-compare"]
 
 
@@ -120,6 +123,35 @@ class Spread(Document):
     )
 
 
+class Cost(Document):
+    """What a unit of work costs, and how far that is from what the device can do (the roofline)."""
+
+    flops_per_unit: DecimalString | None = Field(default=None, description="Analytic: what the workload declares.")
+    bytes_per_unit: DecimalString | None = Field(default=None, description="Analytic: what has to move.")
+    flops_per_second: DecimalString | None = Field(default=None, description="FLOPs / median seconds.")
+    bytes_per_second: DecimalString | None = Field(
+        default=None, description="Bytes / median seconds: from a cache where they fit one."
+    )
+    intensity: DecimalString | None = Field(default=None, description="FLOPs for each byte that has to move.")
+    bound: Bound | None = Field(
+        default=None,
+        description="The limit that binds; memory only where the working set exceeds four last-level caches.",
+    )
+    share: DecimalString | None = Field(default=None, description="Of what that limit allows; 1 is the roofline.")
+    limit_flops_per_second: DecimalString | None = Field(default=None, description="The device's.")
+    limit_bytes_per_second: DecimalString | None = Field(default=None, description="The device's memory's.")
+    limits: LimitsSource | None = Field(
+        default=None,
+        description="Where they come from: measured is the best product and triad of any launch of the case.",
+    )
+    joules_per_unit: DecimalString | None = Field(
+        default=None, description="Mean power in the steady phase, times seconds per unit: the median over launches."
+    )
+    energy_source: EnergySource | None = Field(
+        default=None, description="nvml: the GPU; rapl: all processors of the machine, neighbours included."
+    )
+
+
 class VariantResult(Document):
     """What was measured of one variant. Without `seconds` there is a `failure`, or no complete round."""
 
@@ -136,7 +168,18 @@ class VariantResult(Document):
     launches: tuple[LaunchSummary, ...] = Field(default=(), description="The launches of complete rounds.")
     spread: Spread | None = None
     flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / median seconds.")
-    peak_memory_bytes: int | None = Field(default=None, description="The most over all launches.")
+    peak_memory_bytes: int | None = Field(
+        default=None,
+        description="The most over all launches: of live arrays on a GPU; on a CPU of the process while it ran "
+        "compiled steps, over its level before setup.",
+    )
+    compile_peak_memory_bytes: int | None = Field(
+        default=None, description="The same for the process while it set up, compiled and made the first call."
+    )
+    reserved_memory_bytes: int | None = Field(
+        default=None, description="The most that the allocator held of a GPU, in use or not."
+    )
+    cost: Cost | None = Field(default=None, description="Work, speed, share of the device's limits, energy.")
 
 
 class PaysBack(Document):

@@ -6,9 +6,9 @@ come from a process that ran a user's code: they may be missing or garbage, and 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
-from annotated_types import Gt
+from annotated_types import Gt, Len
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints, TypeAdapter, ValidationError
 from pydantic.types import NonNegativeInt
 
@@ -140,6 +140,9 @@ def launch_seconds(launch: Launch, quantity: Quantity | None = None) -> float | 
     return seconds_per_unit(((block.steps, block.seconds) for block in launch.blocks), quantity or quantities[0])
 
 
+PositiveFloat = Annotated[FiniteFloat, Gt(0)]
+
+
 class Fact(BaseModel):
     """A fact with fields; those that no check reads are let through."""
 
@@ -182,12 +185,16 @@ class Clock(Fact):
 
 
 class Throttling(Fact):
-    """What the control group says of the launch's steady phase."""
+    """What was taken from the launch's steady phase, by its control group and by the hypervisor."""
 
     periods: NonNegativeInt
     """Periods in which the group was held back by its quota."""
     seconds: FiniteFloat
     """How long it was held back, over all processors."""
+    steal_seconds: FiniteFloat = 0.0
+    """Time of its processors that the hypervisor gave to others."""
+    pressure_seconds: FiniteFloat = 0.0
+    """For which some task waited for a processor; a launch's own threads that wait for each other count too."""
 
 
 class Neighbours(Fact):
@@ -195,7 +202,7 @@ class Neighbours(Fact):
 
     busy_seconds: FiniteFloat
     """Processor time that was spent, and not by the launch; below zero where the kernel's ticks missed some."""
-    offered_seconds: Annotated[FiniteFloat, Gt(0)]
+    offered_seconds: PositiveFloat
     """The phase's wall seconds times the processors that the launch may run on."""
 
 
@@ -213,6 +220,64 @@ class Operations(Fact):
     found: Counts | None
     source: str | None
     """What they were counted in."""
+
+
+class Gpu(Fact):
+    """What NVML says of the launch's steady phase; None where it does not say."""
+
+    seconds: PositiveFloat
+    """Of the phase."""
+    held_back_seconds: dict[str, FiniteFloat] | None = None
+    """For which the clocks were below what was asked for, by why."""
+    other_processes: NonNegativeInt | None = None
+    """That computed on the same device."""
+
+
+class Limits(Fact):
+    """What the launch's own framework reached on its device: a large matrix product, a stream triad."""
+
+    flops_per_second: PositiveFloat
+    bytes_per_second: PositiveFloat
+
+
+class WorkingSet(Fact):
+    """What a call works on, and the last-level cache of the device; None where that does not say."""
+
+    bytes: NonNegativeInt
+    cache_bytes: NonNegativeInt | None = None
+
+
+class Energy(Fact):
+    """What the device spent in the launch's steady phase, or by RAPL all processors of the machine."""
+
+    joules: PositiveFloat
+    seconds: PositiveFloat
+    """Of the phase."""
+    source: Literal["nvml", "rapl"]
+
+
+class Run(Fact):
+    """A run of calls, apart from the blocks, and what it left undone."""
+
+    seconds: PositiveFloat
+    late_seconds: FiniteFloat
+    """For which the process was still at work, or the device, after the clock had stopped."""
+
+
+class Synchronisation(Fact):
+    """What was found when the clock had stopped."""
+
+    runs: Annotated[list[Run], Len(1, 2)]
+    """One as long as a block, and in the first rounds a longer one."""
+    ready: bool | None = None
+    """Whether all that the calls returned was there; None where the framework cannot say."""
+
+
+class HostOverDevice(Fact):
+    """A block's seconds by the host's clock over those by the device's events."""
+
+    least: PositiveFloat
+    """Of all blocks."""
 
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -24,6 +24,7 @@ from accelbench.document import decimal_string
 from accelbench.lost import without_finding
 from accelbench.stats.summary import quantile
 from accelbench.validity.evidence import launch_seconds, protocol_of
+from accelbench_runner.costs import cost, most
 from accelbench_runner.fit import fit
 from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
 
@@ -67,8 +68,10 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             quarantined=quarantined,
             variants=tuple(
                 _variant_result(
+                    case,
                     variant,
                     [launch for launch in counted if launch.variant == variant.name],
+                    launches,
                     assessment.spread.get(variant.name) if assessment else None,
                 )
                 for variant in case.variants
@@ -106,14 +109,19 @@ def seconds_per_unit(launch: LaunchRecord) -> list[float]:
     return [block.seconds / block.steps for block in launch.blocks]
 
 
-def _variant_result(variant: CaseVariant, launches: Sequence[LaunchRecord], spread: Spread | None) -> VariantResult:
+def _variant_result(
+    case: Case,
+    variant: CaseVariant,
+    launches: Sequence[LaunchRecord],
+    everyone: Sequence[LaunchRecord],
+    spread: Spread | None,
+) -> VariantResult:
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.blocks]
     if not measured:
         return VariantResult(name=variant.name, use=variant.use, failure=failure)
     medians = [seconds for launch in measured if (seconds := launch_seconds(launch)) is not None]
     flops = _positive(measured[0].facts.get("flopsPerUnit"))
-    peaks = [peak for launch in measured if (peak := _positive(launch.facts.get("peakMemoryBytes")))]
     return VariantResult(
         name=variant.name,
         use=variant.use,
@@ -130,7 +138,10 @@ def _variant_result(variant: CaseVariant, launches: Sequence[LaunchRecord], spre
         launches=tuple(map(_launch_summary, measured)),
         spread=spread,
         flops_per_second=decimal_string(flops / statistics.median(medians)) if flops else None,
-        peak_memory_bytes=round(max(peaks)) if peaks else None,
+        peak_memory_bytes=most(measured, "peakMemoryBytes"),
+        compile_peak_memory_bytes=most(measured, "compilePeakMemoryBytes"),
+        reserved_memory_bytes=most(measured, "reservedMemoryBytes"),
+        cost=cost(case, measured, everyone, statistics.median(medians)),
     )
 
 

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from accelbench_runner.clock import Clock
 
@@ -41,6 +41,22 @@ MINIMUM_LATENCY_CALLS = 100
 """...unless there are fewer than these: below, the 99th percentile is the slowest call."""
 
 
+class Events(Protocol):
+    """The device's own clock beside the host's: marks in its queue, before the first call and after the last."""
+
+    def start(self) -> None:
+        """Marks where the device is."""
+        ...
+
+    def stop(self) -> None:
+        """Marks where it will be."""
+        ...
+
+    def compare(self, host_seconds: float) -> None:
+        """Told once the device is past both marks what the host made of it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Work:
     """What is timed. `call` takes a state and the batches and returns the next state and everything it computed."""
@@ -52,6 +68,10 @@ class Work:
     """Returns when everything in its argument has been computed."""
     units: int
     """Units of work in one call."""
+    events: Events | None = None
+    """Where the device has some that can be timed."""
+    evict: Callable[[], None] | None = None
+    """Empties the caches before the clock starts, for work that asks for cold data."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +120,21 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
     """
     state = work.fresh()
     work.synchronise(state)
+    if work.evict:
+        work.evict()
     out: Any = None
-    call, batches = work.call, work.batches
+    call, batches, events = work.call, work.batches, work.events
     began = clock.seconds()
+    if events:
+        events.start()
     for _ in range(calls):
         state, out = call(state, batches)
+    if events:
+        events.stop()
     work.synchronise((state, out))
     seconds = clock.seconds() - began
+    if events:
+        events.compare(seconds)
     inspect((state, out))
     return seconds
 

@@ -7,11 +7,12 @@ warm probe ends after the first call.
 
 import os
 import platform
+import statistics
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from accelbench import catalogue, inputs
 from accelbench.api.result import FailureReason, Phase
 from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
-from accelbench_runner import blocks
+from accelbench_runner import blocks, limits, synchronised
 from accelbench_runner.clock import Clock, Drift, MonotonicClock, reading_seconds, resolution
 from accelbench_runner.devices import cpu
+from accelbench_runner.devices.watch import Watch
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.protocol import Block, Done, Facts, Failed, LaunchRequest, Message, PhaseEnded, PhaseStarted
 
@@ -97,6 +99,7 @@ class Launch:
         self._kind = self._workload.variants()[self._variant.use]
         self._measure: Measure = self._workload.measure(self._parameters)
         self._causes: list[str] = []
+        self._watch = Watch(case.accelerator.platform, clock)
 
     def run(self) -> None:
         """Everything, in order; raises what the variant raises."""
@@ -106,7 +109,12 @@ class Launch:
         adapter = self.adapter = self._import()
         with self._reporter.phase("device-init"):
             adapter.initialise()
-        self._reporter.facts(protocol=protocol, versions=_versions(adapter))
+        self._reporter.facts(
+            protocol=protocol,
+            versions=_versions(adapter),
+            gpuSettings=self._watch.awake(adapter.gpu()),
+            emulated=adapter.emulated(),
+        )
         if self._request.probe:
             self._first_call(adapter, self._set_up(adapter)[1])
             self._reporter.facts(compileCache=adapter.compile_cache())
@@ -128,6 +136,7 @@ class Launch:
         self._reporter.facts(
             compilePeakMemoryBytes=max(0, compile_peak - held),
             peakMemoryBytes=max(0, cpu.peak_bytes() - held) if on_device is None else on_device,
+            reservedMemoryBytes=adapter.reserved_memory_bytes(),
             precision=adapter.precision(),
             threads={
                 "requested": self._request.threads,
@@ -135,6 +144,9 @@ class Launch:
                 "framework": adapter.threads(),
             },
         )
+        if self._request.round <= limits.ROUNDS:
+            platform = self._request.case.accelerator.platform
+            self._reporter.facts(limits=limits.measure_undisturbed(adapter, platform, self._clock))
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -163,6 +175,8 @@ class Launch:
             arrays = inputs.generate(self._workload, self._parameters, self._request.case.measurement.seed)
             program = getattr(self._workload, self._kind.method)(self._parameters, arrays, adapter)
             work = adapter.prepare(program)
+            if self._measure.cold:
+                work = replace(work, evict=adapter.evictor())
             work.synchronise((work.fresh(), work.batches))
         cost = self._workload.cost(self._parameters, adapter.float_bytes)
         self._reporter.facts(
@@ -171,6 +185,11 @@ class Launch:
             unitsPerCall=work.units,
             flopsPerUnit=cost.flops,
             bytesPerUnit=cost.bytes,
+            workingSet={
+                "bytes": inputs.working_set(arrays, adapter.float_bytes),
+                "cache_bytes": adapter.cache_bytes(),
+            },
+            cold=work.evict is not None if self._measure.cold else None,
         )
         return program, work
 
@@ -234,13 +253,13 @@ class Launch:
         """`steady`: blocks of many calls, planned; `latency`: every call a block of its own."""
         with self._reporter.phase("warm-up"):
             if self._measure.protocol == "latency":
-                blocks.warm_up(work, self._clock, longest=0.0)
+                seconds_per_call = blocks.warm_up(work, self._clock, longest=0.0)
                 planned = blocks.LATENCY
             else:
                 seconds_per_call = blocks.warm_up(work, self._clock)
                 planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
 
-        def measure(inspect: Inspect) -> Iterable[blocks.Timed]:
+        def measure(inspect: Inspect) -> Sequence[blocks.Timed]:
             try:
                 with adapter.forbid_compiling():
                     measured = blocks.measure_as_planned(work, planned, self._clock, inspect)
@@ -251,7 +270,17 @@ class Launch:
             self._reporter.facts(replanned=measured.replanned)
             return measured.blocks
 
-        self._time(adapter, measure)
+        timed = self._time(adapter, measure)
+        self._reporter.facts(
+            synchronisation=synchronised.look(
+                adapter,
+                work,
+                calls=timed[0].units // work.units,
+                seconds_per_call=seconds_per_call,
+                long=self._request.round <= synchronised.LONG_ROUNDS,
+                clock=self._clock,
+            )
+        )
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
         """`episode`: one pass over the batches in order, the first calls and their compiling included."""
@@ -260,7 +289,7 @@ class Launch:
         state: Any = None
         out: Any = None
 
-        def measure(inspect: Inspect) -> Iterable[blocks.Timed]:
+        def measure(inspect: Inspect) -> Sequence[blocks.Timed]:
             nonlocal state, out
             timed, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
@@ -270,46 +299,43 @@ class Launch:
         self._reporter.facts(compileCache=adapter.compile_cache())
         self._write_outputs(adapter, program, state, out, work.units * len(batches))
 
-    def _time(self, adapter: Adapter, measure: Callable[[Inspect], Iterable[blocks.Timed]]) -> None:
+    def _time(self, adapter: Adapter, measure: Callable[[Inspect], Sequence[blocks.Timed]]) -> Sequence[blocks.Timed]:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""
         devices: list[dict[str, Any]] = []
         resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), Drift(self._clock)
         compiled = adapter.compilations()
-        taken, used, began = cpu.taken(), cpu.usage(), self._clock.seconds()
+        compared = len(adapter.host_over_device())
+
+        def inspect(result: Any) -> None:
+            devices.append(adapter.device(result))
+            self._watch.look()
+
+        self._watch.begin()
         with self._reporter.phase("steady") as parts:
-            timed = measure(lambda result: devices.append(adapter.device(result)))
+            timed = measure(inspect)
             for part, seconds in adapter.compilations().seconds.items():
                 if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
                     parts[part] = more
-        neighbours = {
-            "busy_seconds": cpu.usage().by_others_since(used),
-            "offered_seconds": (self._clock.seconds() - began) * len(os.sched_getaffinity(0)),
-        }
+        watched = self._watch.end()
+        ratios = adapter.host_over_device()[compared:]
         for block in timed:
             self._reporter.say(Block(steps=block.units, seconds=block.seconds))
         causes = self._causes + adapter.compilations().causes[len(compiled.causes) :]
         self._reporter.facts(
-            gpu=_gpu() if devices[-1]["platform"] == "cuda" else None,
             device=devices[-1],
             recompilations=len(causes),
             recompilationCauses=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],
-            throttling=cpu.taken().since(taken)._asdict(),
-            neighbours=neighbours,
+            **watched,
+            hostOverDevice={"least": min(ratios), "median": statistics.median(ratios)} if ratios else None,
             clock={"resolution_seconds": resolved, "reading_seconds": reading, "drift": drift.read()},
         )
+        return timed
 
 
 def _versions(adapter: Adapter) -> dict[str, str]:
     import numpy as np
 
     return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions()}
-
-
-def _gpu() -> dict[str, Any] | None:
-    from accelbench_runner.devices import nvidia
-
-    reading = nvidia.read()
-    return reading._asdict() if reading else None
 
 
 def failure(error: Exception, adapter: Adapter | None) -> Failed:

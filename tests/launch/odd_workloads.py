@@ -3,6 +3,8 @@
 # ruff: noqa: ARG002 - the interface's signatures
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Semaphore
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -154,6 +156,65 @@ class Donating(Odd):
             donate=True,
             export=lambda state, out: {"x": state["x"], "sum": out},
         )
+
+
+class Boasting(Odd):
+    """Declares a product that no compiler leaves in place: nothing needs it."""
+
+    name = "boasting"
+    modes = {"jax": ("jit",)}
+
+    def cost(self, parameters: Any, float_bytes: int) -> Cost:
+        return Cost(flops=2 * 512**3, bytes=0)
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import numpy as np
+
+        def step(state: Any, batch: Any) -> tuple[Any, None]:
+            _nobody_wants_it = batch["w"] @ batch["w"]
+            return {"x": state["x"] + 1}, None
+
+        return Program(state=tools.put(arrays.state), step=step, batches=(tools.put({"w": np.ones((512, 512))}),))
+
+
+class Escaping(Odd):
+    """Goes on when its step has returned."""
+
+    name = "escaping"
+
+    @variant("jax/not-returned")
+    def not_returned(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import jax
+        import jax.numpy as jnp
+
+        w = jnp.ones((1200, 1200))
+        once = jax.jit(lambda x, w: x + 1 + 0 * (w @ (w * x[0])).sum())
+        often = jax.jit(lambda x, w: jax.lax.fori_loop(0, 10, lambda _, y: w @ y, w * x[0]))
+
+        def step(state: Any, _batch: Any) -> tuple[Any, None]:
+            result = {"x": once(state["x"], w)}
+            often(result["x"], w)
+            return result, None
+
+        return program(arrays, tools, step)
+
+    @variant("pytorch/thread")
+    def thread(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import torch
+
+        a, worker, waiting = torch.ones(256, 256), ThreadPoolExecutor(1), Semaphore(4)
+
+        def burn() -> None:
+            for _ in range(20):
+                a @ a
+            waiting.release()
+
+        def step(state: Any, _batch: Any) -> tuple[Any, None]:
+            if waiting.acquire(blocking=False):
+                worker.submit(burn)
+            return {"x": state["x"] + 1}, None
+
+        return program(arrays, tools, step)
 
 
 class Choosy(Odd):
@@ -309,4 +370,17 @@ class Declaring(Odd):
         return Program(state=tools.put(arrays.state), batches=batches, step=step, units=4, placed=True)
 
 
-ALL = [ByCall, Declaring, InOnePass, Choosy, Raising, Loud, Recompiling, PastLimit, Greedy, Donating]
+ALL = [
+    ByCall,
+    Declaring,
+    InOnePass,
+    Choosy,
+    Raising,
+    Loud,
+    Recompiling,
+    PastLimit,
+    Greedy,
+    Donating,
+    Boasting,
+    Escaping,
+]

@@ -5,7 +5,7 @@ import resource
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -51,7 +51,10 @@ class Taken(NamedTuple):
     seconds: float
     """For which it was."""
     steal_seconds: float
-    """That the hypervisor gave to others."""
+    """Of the processors that this process may run on, that the hypervisor gave to others."""
+    pressure_seconds: float
+    """For which some task of the group, or of the machine where groups do not tell, waited for a processor: our own
+    threads that wait for each other count too."""
 
     def since(self, earlier: "Taken") -> "Taken":
         """What was taken between two readings."""
@@ -59,12 +62,14 @@ class Taken(NamedTuple):
             self.periods - earlier.periods,
             self.seconds - earlier.seconds,
             self.steal_seconds - earlier.steal_seconds,
+            self.pressure_seconds - earlier.pressure_seconds,
         )
 
 
 def taken() -> Taken:
     """Read before and after what is measured."""
-    return Taken(*_throttled(), steal_seconds=psutil.cpu_times().steal)
+    steal = sum(times.steal for times in _own_processors())
+    return Taken(*_throttled(), steal_seconds=steal, pressure_seconds=_pressure())
 
 
 class Usage(NamedTuple):
@@ -82,10 +87,23 @@ class Usage(NamedTuple):
 
 def usage() -> Usage:
     """Read before and after what is measured. In a container too, the kernel tells of the whole machine."""
-    times = dict(enumerate(psutil.cpu_times(percpu=True)))
-    ours = [times[number] for number in os.sched_getaffinity(0) if number in times]
-    spent = sum(each.user + each.nice + each.system + each.irq + each.softirq for each in ours)
+    spent = sum(each.user + each.nice + each.system + each.irq + each.softirq for each in _own_processors())
     return Usage(all_seconds=spent, own_seconds=time.process_time())
+
+
+def _own_processors() -> list[Any]:
+    """Times of the processors that this process may run on."""
+    times = dict(enumerate(psutil.cpu_times(percpu=True)))
+    return [times[number] for number in os.sched_getaffinity(0) if number in times]
+
+
+def _pressure() -> float:
+    group = cgroup.find("cpu")
+    own = [group.directory / "cpu.pressure"] if group and group.version == 2 else []  # noqa: PLR2004
+    for file in (*own, Path("/proc/pressure/cpu")):
+        with suppress(OSError, ValueError):
+            return int(file.read_text().splitlines()[0].partition("total=")[2]) / 1e6
+    return 0.0
 
 
 def _throttled() -> tuple[int, float]:

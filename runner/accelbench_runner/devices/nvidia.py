@@ -1,46 +1,222 @@
-"""NVIDIA GPUs by NVML: which device it is, and whether its clocks were held back. Where NVML is missing, nothing."""
+"""One NVIDIA GPU by NVML: what it is, and what happened to it while something was measured.
 
-from typing import Any, NamedTuple
+NVML is asked before and after a phase and between its blocks, never inside one. Where a reading is not to be had (an
+older driver, a MIG slice, no rights) it is None, and nothing here fails for want of one.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
 
 import pynvml
 
-HELD_BACK = {
-    pynvml.nvmlClocksEventReasonSwPowerCap: "power cap",
-    pynvml.nvmlClocksThrottleReasonHwSlowdown: "hardware slowdown",
-    pynvml.nvmlClocksThrottleReasonHwThermalSlowdown: "hardware thermal slowdown",
-    pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown: "power brake",
-    pynvml.nvmlClocksEventReasonSwThermalSlowdown: "thermal slowdown",
+POLICIES = {
+    "power cap": pynvml.NVML_PERF_POLICY_POWER,
+    "thermal slowdown": pynvml.NVML_PERF_POLICY_THERMAL,
+    "board limit": pynvml.NVML_PERF_POLICY_BOARD_LIMIT,
+    "reliability": pynvml.NVML_PERF_POLICY_RELIABILITY,
 }
+"""Cumulative counters of time spent below the clocks asked for, by why."""
+REASONS = {
+    "power cap": pynvml.nvmlClocksEventReasonSwPowerCap,
+    "hardware slowdown": pynvml.nvmlClocksEventReasonHwSlowdown,
+    "thermal slowdown": pynvml.nvmlClocksEventReasonSwThermalSlowdown,
+    "hardware thermal slowdown": pynvml.nvmlClocksEventReasonHwThermalSlowdown,
+    "power brake": pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown,
+}
+"""The same as of one moment, finer; each look counts for its share of the phase."""
+
+T = TypeVar("T")
 
 
-class Reading(NamedTuple):
-    """One look at the first visible GPU."""
+@dataclass(frozen=True)
+class Counters:
+    """What the device counts since some moment in the past."""
 
-    name: str
-    uuid: str
-    driver: str
-    sm_clock_megahertz: int
-    held_back: tuple[str, ...]
-    """Why the clocks are below what was asked for, at this moment."""
+    held_back_nanoseconds: Mapping[str, int]
+    energy_millijoules: int | None
 
 
-def read() -> Reading | None:
-    """The first GPU that NVML shows this container; None where there is no NVML to ask."""
+def asked(question: Callable[..., T], *arguments: Any) -> T | None:
+    """NVML's answer; None where it has none."""
     try:
-        pynvml.nvmlInit()
+        return question(*arguments)
     except pynvml.NVMLError:
         return None
-    try:
-        device: Any = pynvml.nvmlDeviceGetHandleByIndex(0)
-        reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(device)
-        return Reading(
-            name=pynvml.nvmlDeviceGetName(device),
-            uuid=pynvml.nvmlDeviceGetUUID(device),
-            driver=pynvml.nvmlSystemGetDriverVersion(),
-            sm_clock_megahertz=pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_SM),
-            held_back=tuple(name for bit, name in HELD_BACK.items() if reasons & bit),
-        )
-    except pynvml.NVMLError:
+
+
+def visible(environment: Mapping[str, str] = os.environ) -> str:
+    """The first GPU that CUDA may use, as the environment names it: an index, a UUID or its beginning; or nothing."""
+    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
+        first = environment.get(name, "").split(",")[0].strip()
+        if first.startswith(("GPU-", "MIG-")) or (name.startswith("CUDA") and first.isdecimal()):
+            return first
+    return ""
+
+
+@dataclass
+class Gpu:
+    """The GPU that a launch measures on."""
+
+    handle: Any
+    physical: Any
+    """The whole device that a MIG slice is part of; else the device itself."""
+    before: frozenset[int] | None
+    """Processes that used it before this one did."""
+    looks: list[int] = field(default_factory=list)
+    """Reasons for the clocks, a bit mask a look."""
+    clocks_megahertz: list[int] = field(default_factory=list)
+    began: Counters | None = None
+
+    @classmethod
+    def open(cls, name: str | None = None, crowd: Mapping[str, frozenset[int]] | None = None) -> Self | None:
+        """The GPU of that index or UUID, by default the first visible one; None where NVML does not know it.
+
+        `crowd`: what `crowd()` found before the framework woke the device.
+        """
+        if not _count():
+            return None
+        handle = _find(visible() if name is None else name)
+        if handle is None:
+            return None
+        is_slice = bool(asked(pynvml.nvmlDeviceIsMigDeviceHandle, handle))
+        whole = asked(pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle) if is_slice else None
+        uuid = asked(pynvml.nvmlDeviceGetUUID, handle)
+        return cls(handle, whole or handle, before=(crowd or {}).get(uuid or ""))
+
+    def settings(self) -> dict[str, str]:
+        """What stays as it is during a run, for the fingerprint: short strings, what is not told left out."""
+        device = self.physical
+        limit = asked(pynvml.nvmlDeviceGetEnforcedPowerLimit, device)
+        ecc = asked(pynvml.nvmlDeviceGetCurrentEccMode, device)
+        mig = asked(pynvml.nvmlDeviceGetMigMode, device)
+        generation = asked(pynvml.nvmlDeviceGetCurrPcieLinkGeneration, device)
+        width = asked(pynvml.nvmlDeviceGetCurrPcieLinkWidth, device)
+        clock = asked(pynvml.nvmlDeviceGetMaxClockInfo, device, pynvml.NVML_CLOCK_SM)
+        found = {
+            "name": asked(pynvml.nvmlDeviceGetName, device),
+            "uuid": asked(pynvml.nvmlDeviceGetUUID, self.handle),
+            "driver": asked(pynvml.nvmlSystemGetDriverVersion),
+            "powerLimitWatts": None if limit is None else f"{limit / 1000:g}",
+            "ecc": None if ecc is None else _on(ecc),
+            "mig": None if mig is None else _on(mig[0]),
+            "maxClockMegahertz": None if clock is None else str(clock),
+            "link": f"PCIe {generation} x{width}" if generation and width else None,
+            "nvlinks": str(_links(device) or "") or None,
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def begin(self) -> None:
+        """The phase begins."""
+        self.looks.clear()
+        self.clocks_megahertz.clear()
+        self.began = self._counters()
+
+    def look(self) -> None:
+        """Between blocks: why the clocks are what they are."""
+        reasons = asked(pynvml.nvmlDeviceGetCurrentClocksEventReasons, self.physical)
+        clock = asked(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
+        self.looks += [] if reasons is None else [reasons]
+        self.clocks_megahertz += [] if clock is None else [clock]
+
+    def end(self, seconds: float) -> dict[str, Any]:
+        """What happened since `begin`, `seconds` ago: the fact `gpu`."""
+        began, ended = self.began, self._counters()
+        assert began is not None  # noqa: S101 - begin comes first
+        self.look()
+        held = {
+            why: (ended.held_back_nanoseconds[why] - began.held_back_nanoseconds[why]) / 1e9
+            for why in ended.held_back_nanoseconds.keys() & began.held_back_nanoseconds.keys()
+        }
+        for why, bit in REASONS.items():
+            if self.looks:
+                share = sum(bool(look & bit) for look in self.looks) / len(self.looks)
+                held[why] = max(held.get(why, 0.0), share * seconds)
+        spent = (ended.energy_millijoules, began.energy_millijoules)
+        return {
+            "seconds": seconds,
+            "held_back_seconds": held if held or self.looks else None,
+            "other_processes": others(self.before, _processes(self.handle), os.getpid()),
+            "clock_megahertz": [min(self.clocks_megahertz), max(self.clocks_megahertz)]
+            if self.clocks_megahertz
+            else None,
+            "joules": (spent[0] - spent[1]) / 1000 if spent[0] is not None and spent[1] is not None else None,
+        }
+
+    def _counters(self) -> Counters:
+        held = {
+            why: status.violationTime
+            for why, policy in POLICIES.items()
+            if (status := asked(pynvml.nvmlDeviceGetViolationStatus, self.physical, policy)) is not None
+        }
+        # The counter is the whole device's: what a slice of it spent, nobody tells.
+        whole = self.physical is self.handle
+        energy = asked(pynvml.nvmlDeviceGetTotalEnergyConsumption, self.physical) if whole else None
+        return Counters(held_back_nanoseconds=held, energy_millijoules=energy)
+
+
+def crowd() -> dict[str, frozenset[int]]:
+    """Which processes compute on which GPU, by UUID; to be asked before our own does."""
+    found = {}
+    for index in range(_count()):
+        handle = asked(pynvml.nvmlDeviceGetHandleByIndex, index)
+        uuid = asked(pynvml.nvmlDeviceGetUUID, handle)
+        processes = _processes(handle)
+        if uuid is not None and processes is not None:
+            found[uuid] = processes
+    return found
+
+
+def others(before: frozenset[int] | None, now: frozenset[int] | None, own: int) -> int | None:
+    """How many processes but this one use the device; None where that cannot be told.
+
+    In a container NVML speaks of processes by the host's numbers, so that we cannot know our own: of those that came
+    after us one is ours. Where not even one came, NVML hides them.
+    """
+    if before is None or now is None:
         return None
-    finally:
-        pynvml.nvmlShutdown()
+    if own in now:
+        return len(now - {own})
+    came = now - before
+    return len(now) - 1 if came else None
+
+
+def _count() -> int:
+    """GPUs that NVML shows; 0 where there is no NVML. Initialising it again is allowed and counted."""
+    asked(pynvml.nvmlInit)
+    return asked(pynvml.nvmlDeviceGetCount) or 0
+
+
+def _find(name: str) -> Any:
+    """The handle; an index counts CUDA's devices, which NVML orders alike where all of them are of one model."""
+    if name.startswith(("GPU-", "MIG-")):
+        exact = asked(pynvml.nvmlDeviceGetHandleByUUID, name)
+        return exact if exact is not None else _find_beginning(name)
+    return asked(pynvml.nvmlDeviceGetHandleByIndex, int(name) if name.isdecimal() else 0)
+
+
+def _find_beginning(name: str) -> Any:
+    """CUDA takes the beginning of a UUID for the whole."""
+    for index in range(_count()):
+        handle = asked(pynvml.nvmlDeviceGetHandleByIndex, index)
+        if handle is not None and str(asked(pynvml.nvmlDeviceGetUUID, handle)).startswith(name):
+            return handle
+    return None
+
+
+def _processes(handle: Any) -> frozenset[int] | None:
+    running: Sequence[Any] | None = asked(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    return None if running is None else frozenset(process.pid for process in running)
+
+
+def _links(device: Any) -> int:
+    """NVLinks that are up."""
+    return sum(
+        asked(pynvml.nvmlDeviceGetNvLinkState, device, link) == pynvml.NVML_FEATURE_ENABLED
+        for link in range(pynvml.NVML_NVLINK_MAX_LINKS)
+    )
+
+
+def _on(state: int) -> str:
+    return "on" if state else "off"

@@ -1,6 +1,6 @@
 """What an adapter does for a launch: it knows one framework, and the launch knows none."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -135,7 +135,47 @@ class Adapter(Protocol):
         ...
 
     def peak_memory_bytes(self) -> int | None:
-        """Of the device's allocator; None on a CPU."""
+        """The most that arrays took on the device at once; None on a CPU."""
+        ...
+
+    def reserved_memory_bytes(self) -> int | None:
+        """The most that the allocator held of the device, for arrays or in reserve; None where it does not say."""
+        ...
+
+    def gpu(self) -> str | None:
+        """The UUID or index of the GPU as NVML knows it; None: the first visible one."""
+        ...
+
+    def emulated(self) -> str:
+        """Why the devices are not what they seem, for people; empty: they are."""
+        ...
+
+    def host_over_device(self) -> list[float]:
+        """Of every timed run so far, the host's seconds over those of the device's events; empty without such."""
+        ...
+
+    def drain(self) -> None:
+        """Returns when everything that this process gave the device is done, returned to anyone or not."""
+        ...
+
+    def ready(self, value: Any) -> bool | None:
+        """Whether all arrays in `value` have been computed; None where the framework cannot say without waiting."""
+        ...
+
+    def evictor(self) -> Callable[[], None] | None:
+        """A call that empties the device's caches; None where that cannot be done."""
+        ...
+
+    def cache_bytes(self) -> int | None:
+        """Of the device's last cache before memory; None where it does not say."""
+        ...
+
+    def product(self, size: int) -> Callable[[], None]:
+        """A (size, size) product in the policy's type; the call returns when it is done."""
+        ...
+
+    def triad(self, elements: int) -> Callable[[], None]:
+        """`a <- b + 0.5 a` in the policy's type; the call returns when it is done."""
         ...
 
     def out_of_memory(self, error: BaseException) -> bool:

@@ -1,6 +1,6 @@
 """JAX: jit, op-by-op and scan, on CPU, GPU or TPU."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from accelbench.workload import Array, Program
 from accelbench_runner.blocks import Work
-from accelbench_runner.devices import cpu
+from accelbench_runner.devices import cache, cpu
 from accelbench_runner.frameworks.adapter import (
     Compilations,
     Counted,
@@ -33,6 +33,8 @@ DTYPES = {
 MATMUL_PRECISION = {"tf32": "tensorfloat32"}
 """Of float32 products; every other policy takes the type's full precision."""
 PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "tpu": "tpu"}
+RESERVED = ("peak_pool_bytes", "peak_bytes_reserved", "pool_bytes", "bytes_reserved")
+"""What allocators call what they hold; the first that one tells."""
 PARTS = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
@@ -221,6 +223,72 @@ class Jax:
         """Of the first device; the CPU client keeps no such statistics."""
         statistics = jax.devices()[0].memory_stats()
         return int(statistics["peak_bytes_in_use"]) if statistics and "peak_bytes_in_use" in statistics else None
+
+    def reserved_memory_bytes(self) -> int | None:
+        """The pool, which by default is most of the device from the start."""
+        statistics = jax.devices()[0].memory_stats() or {}
+        return next((int(statistics[name]) for name in RESERVED if statistics.get(name)), None)
+
+    def gpu(self) -> str | None:
+        """JAX knows no UUID; its first device is the first visible one."""
+        return None
+
+    def emulated(self) -> str:
+        """XLA makes several devices of one processor when it is told to (XLA_FLAGS, jax_num_cpu_devices)."""
+        devices = jax.local_devices()
+        several = devices[0].platform == "cpu" and len(devices) > 1
+        return f"XLA makes {len(devices)} devices of one host's processor" if several else ""
+
+    def host_over_device(self) -> list[float]:
+        """JAX shows no events of its stream."""
+        return []
+
+    def drain(self) -> None:
+        """A computation on each device that waits its turn behind all others, and what has side effects."""
+        jax.effects_barrier()
+        for device in jax.local_devices():
+            (jax.device_put(np.float32(1), device) + 1).block_until_ready()
+
+    def ready(self, value: Any) -> bool | None:
+        """Arrays can be asked."""
+        return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array))
+
+    def evictor(self) -> Callable[[], None] | None:
+        """Writes more than any GPU's L2 holds."""
+        if self._settings.platform == "cpu":
+            return cache.evictor(cache.last_level_bytes())
+        held = [jnp.zeros(cache.MOST_BYTES, dtype=jnp.uint8)]
+        change = jax.jit(lambda buffer: buffer + jnp.uint8(1), donate_argnums=0)
+        held[0] = change(held[0]).block_until_ready()
+
+        def evict() -> None:
+            held[0] = change(held[0]).block_until_ready()
+
+        return evict
+
+    def cache_bytes(self) -> int | None:
+        """Of a processor as the kernel tells it; JAX tells nothing of a GPU's."""
+        return cache.last_level_bytes() if self._settings.platform == "cpu" else None
+
+    def product(self, size: int) -> Callable[[], None]:
+        """One compiled program of one dot."""
+        x = self._random(size, size)
+        multiply = jax.jit(jnp.matmul)
+        return lambda: jax.block_until_ready(multiply(x, x))
+
+    def triad(self, elements: int) -> Callable[[], None]:
+        """In the memory of `a`: a fresh array each time would measure the kernel that hands out pages."""
+        b, held = self._random(elements), [self._random(elements)]
+        add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
+
+        def call() -> None:
+            held[0] = add(held[0], b).block_until_ready()
+
+        return call
+
+    def _random(self, *shape: int) -> jax.Array:
+        """Neither zeros nor denormals: what hardware makes of them is no limit of ordinary numbers."""
+        return jax.random.uniform(jax.random.key(0), shape, dtype=self._dtype, minval=0.5)
 
     def out_of_memory(self, error: BaseException) -> bool:
         """XLA says RESOURCE_EXHAUSTED, on every platform."""

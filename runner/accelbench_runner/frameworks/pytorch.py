@@ -1,19 +1,22 @@
 """PyTorch: eager and compile, on CPU or CUDA."""
 
 import copy
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
+from torch import distributed
 from torch.utils import _pytree as pytree
 
 from accelbench.modes import CompileOptions
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.blocks import Work
-from accelbench_runner.devices import cpu
+from accelbench_runner.devices import cache, cpu
 from accelbench_runner.frameworks.adapter import (
     Compilations,
     Counted,
@@ -59,6 +62,30 @@ PAST_LIMIT = "Dynamo recompile limit exceeded"
 """How the reason begins that Dynamo counts once a function has been compiled too often."""
 
 
+class Events:
+    """CUDA's events on the current stream, around a block."""
+
+    def __init__(self) -> None:
+        self.ratios: list[float] = []
+        """The host's seconds over the device's, block by block."""
+
+    def start(self) -> None:
+        """In the stream, before the first call's work."""
+        self._started, self._stopped = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._started.record()
+
+    def stop(self) -> None:
+        """In the stream, behind the last call's work."""
+        self._stopped.record()
+
+    def compare(self, host_seconds: float) -> None:
+        """An event that the device has not reached is waited for here, outside the timed part."""
+        self._stopped.synchronize()
+        milliseconds: float = self._started.elapsed_time(self._stopped)
+        if milliseconds > 0:
+            self.ratios.append(host_seconds / (milliseconds / 1000))
+
+
 class PyTorch:
     """The adapter; one in a process."""
 
@@ -69,6 +96,7 @@ class PyTorch:
         self._compiles = settings.mode == "compile"
         self._causes: list[str] = []
         self._listed = False
+        self.events = Events() if settings.platform == "cuda" else None
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
@@ -126,6 +154,7 @@ class PyTorch:
             call=call,
             batches=batches,
             synchronise=self._synchronise,
+            events=self.events,
             units=program.inner * program.units,
         )
 
@@ -244,6 +273,78 @@ class PyTorch:
             return None
         peak: int = torch.cuda.max_memory_allocated()
         return peak
+
+    def reserved_memory_bytes(self) -> int | None:
+        """Of CUDA's caching allocator."""
+        if self._settings.platform != "cuda":
+            return None
+        reserved: int = torch.cuda.max_memory_reserved()
+        return reserved
+
+    def gpu(self) -> str | None:
+        """CUDA tells the UUID, without the word before it; a slice's is not known by that name."""
+        if self._settings.platform != "cuda":
+            return None
+        uuid = getattr(torch.cuda.get_device_properties(self._device), "uuid", None)
+        return f"GPU-{uuid}" if uuid else None
+
+    def emulated(self) -> str:
+        """Several processes of one host that talk through gloo share its processor and its memory."""
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return ""
+        processes = distributed.get_world_size()
+        backends = str(distributed.get_backend())
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))
+        return f"{here} processes of one host talk through gloo" if backends == "gloo" and here > 1 else ""
+
+    def host_over_device(self) -> list[float]:
+        """By CUDA's events."""
+        return list(self.events.ratios) if self.events else []
+
+    def drain(self) -> None:
+        """All streams of the device; on a CPU a call returns when it is done."""
+        self._synchronise(None)
+
+    def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - tensors do not say
+        """CUDA's streams can be asked, and no single tensor."""
+        if self._settings.platform != "cuda":
+            return None
+        done: bool = torch.cuda.current_stream().query()
+        return done
+
+    def evictor(self) -> Callable[[], None] | None:
+        """Writes more than any GPU's L2 holds."""
+        if self._settings.platform != "cuda":
+            return cache.evictor(cache.last_level_bytes())
+        return self._finished(torch.empty(cache.MOST_BYTES, dtype=torch.uint8, device=self._device).zero_)
+
+    def cache_bytes(self) -> int | None:
+        """As CUDA tells it, or the kernel."""
+        if self._settings.platform != "cuda":
+            return cache.last_level_bytes()
+        size: int = torch.cuda.get_device_properties(self._device).L2_cache_size
+        return size
+
+    def product(self, size: int) -> Callable[[], None]:
+        """Into memory that is there already."""
+        x = self._random(size, size)
+        return self._finished(partial(torch.mm, x, x, out=torch.empty_like(x)))
+
+    def triad(self, elements: int) -> Callable[[], None]:
+        """One pass: `add` scales its second operand as it goes."""
+        a, b = self._random(elements), self._random(elements)
+        return self._finished(partial(torch.add, b, a, alpha=0.5, out=a))
+
+    def _random(self, *shape: int) -> torch.Tensor:
+        """Neither zeros nor denormals: what hardware makes of them is no limit of ordinary numbers."""
+        return torch.empty(shape, dtype=self._dtype, device=self._device).uniform_(0.5, 1)
+
+    def _finished(self, call: Callable[[], Any]) -> Callable[[], None]:
+        def called() -> None:
+            call()
+            self._synchronise(None)
+
+        return called
 
     def out_of_memory(self, error: BaseException) -> bool:
         """CUDA's allocator has an exception of its own, the CPU's only a sentence."""

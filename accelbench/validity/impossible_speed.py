@@ -1,0 +1,54 @@
+"""Nothing ran faster than its device can: declared work that was not done shows as a speed that cannot be."""
+
+from collections.abc import Iterator
+
+from accelbench.api.result import LimitsSource
+from accelbench.report.figures import quantity
+from accelbench.roofline import CACHES, Roof, roof, work_per_unit, works_from_memory
+from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
+from accelbench.validity.evidence import Evidence, Launch, launch_seconds
+
+ALLOWED: dict[LimitsSource, float] = {"data sheet": 1.02, "measured": 1.5}
+"""Times the limit. Nothing is faster than its data sheet, but for clocks' rounding. A product and a triad, measured,
+reach at least two thirds of what the processor can, or it would be their framework's defect."""
+
+
+def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    limits = roof(evidence.case, (*evidence.launches, *evidence.quarantined))
+    for variant in evidence.variants:
+        launches = [launch for launch in evidence.of(variant) if launch_seconds(launch)]
+        if limits is None:
+            yield variant, untested("the device's limits are neither published nor measured")
+        elif not launches or work_per_unit(launches[0]) is None:
+            yield variant, untested("the workload declares neither operations nor bytes")
+        else:
+            yield variant, _fastest(launches, limits)
+
+
+def _fastest(launches: list[Launch], limits: Roof) -> Finding:
+    fastest = min(launches, key=lambda launch: launch_seconds(launch) or float("inf"))
+    seconds = launch_seconds(fastest) or float("inf")
+    flops, moved = work_per_unit(fastest) or (0.0, 0.0)
+    allowed = ALLOWED[limits.source or "measured"]
+    readings, beyond = [], False
+    if flops and limits.flops_per_second:
+        beyond |= flops / seconds > allowed * limits.flops_per_second
+        readings.append(f"{quantity(flops / seconds, 'FLOP/s')} of {quantity(limits.flops_per_second, 'FLOP/s')}")
+    if moved and limits.bytes_per_second and works_from_memory(fastest):
+        beyond |= moved / seconds > allowed * limits.bytes_per_second
+        readings.append(f"{quantity(moved / seconds, 'B/s')} of {quantity(limits.bytes_per_second, 'B/s')}")
+    if not readings:
+        return untested("no operations to count, and what it works on may live in a cache")
+    reading = f"{', '.join(readings)} ({limits.source})"
+    return failed(f"round {fastest.round}: {reading}: the work is not done") if beyond else passed(reading)
+
+
+CHECK = CaseCheck(
+    name="impossible-speed",
+    threshold=(
+        f"at most {ALLOWED['data sheet']:g} times the data sheet or {ALLOWED['measured']:g} times what was measured; "
+        f"bytes where the working set exceeds {CACHES} caches"
+    ),
+    reason="work that a compiler hoisted or dropped makes a step many times as fast as the device",
+    look=_look,
+)

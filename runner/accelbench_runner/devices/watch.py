@@ -1,0 +1,58 @@
+"""What the machine and the device did while something was measured: facts that validity checks and costs read."""
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from accelbench.api.case import Platform
+from accelbench_runner.clock import Clock
+from accelbench_runner.devices import cpu, rapl
+
+if TYPE_CHECKING:
+    from accelbench_runner.devices.nvidia import Gpu
+
+
+class Watch:
+    """Made before the framework wakes the device; `begin` and `end` stand around what is measured."""
+
+    def __init__(self, platform: Platform, clock: Clock) -> None:
+        self._clock = clock
+        self._nvidia = import_module("accelbench_runner.devices.nvidia") if platform == "cuda" else None
+        self._crowd = self._nvidia.crowd() if self._nvidia else None
+        self.gpu: Gpu | None = None
+
+    def awake(self, name: str | None) -> dict[str, str] | None:
+        """The device is awake, and is `name` to the framework; returns its settings, where it is a GPU with NVML."""
+        if self._nvidia:
+            self.gpu = self._nvidia.Gpu.open(name, self._crowd)
+        return self.gpu.settings() if self.gpu else None
+
+    def begin(self) -> None:
+        """Reads every counter; cheap readings last, so that they cover the least that is not measured."""
+        if self.gpu:
+            self.gpu.begin()
+        self._packages = rapl.read()
+        self._taken, self._used, self._began = cpu.taken(), cpu.usage(), self._clock.seconds()
+
+    def look(self) -> None:
+        """Between blocks."""
+        if self.gpu:
+            self.gpu.look()
+
+    def end(self) -> dict[str, Any]:
+        """The facts `throttling`, `neighbours`, `gpu` and `energy`; None where there is nothing to say."""
+        seconds = self._clock.seconds() - self._began
+        used, taken = cpu.usage(), cpu.taken()
+        joules, source = rapl.joules(self._packages, rapl.read()), "rapl"
+        gpu = self.gpu.end(seconds) if self.gpu else None
+        if gpu:
+            joules, source = gpu["joules"], "nvml"
+        return {
+            "throttling": taken.since(self._taken)._asdict(),
+            "neighbours": {
+                "busy_seconds": used.by_others_since(self._used),
+                "offered_seconds": seconds * len(os.sched_getaffinity(0)),
+            },
+            "gpu": gpu,
+            "energy": None if joules is None else {"joules": joules, "seconds": seconds, "source": source},
+        }

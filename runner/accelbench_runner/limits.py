@@ -1,0 +1,104 @@
+"""What a framework reaches on its device: a large matrix product and a stream triad, after the steady phase.
+
+The best of what fits a small time: neighbours and cold caches only ever slow a call down. J. McCalpin's STREAM names
+the triad, and counts two reads and one write.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from accelbench import cgroup
+from accelbench.validity import shared_device
+from accelbench_runner.clock import Clock
+from accelbench_runner.devices import cpu
+
+ROUNDS = 2
+"""Limits are measured in the first rounds: the best launch of a case speaks for its device."""
+BUDGET_SECONDS = 0.15
+"""For each of the two; the first call of a size may compile, and does not count."""
+LARGEST_PRODUCT = {"cpu": 2048, "cuda": 8192, "tpu": 8192}
+SMALLEST_PRODUCT = 512
+LONG_SECONDS = 0.010
+"""A product that takes this long is large enough."""
+TRIAD_BYTES = {"cpu": 256 * 1024**2, "cuda": 1024**3, "tpu": 1024**3}
+"""Of both its arrays together, at most."""
+CACHES = 4
+ROOM_SHARE = 0.25
+"""Of the memory that the group has left: a launch that measured what it was asked must not end for want of it."""
+
+Call = Callable[[], None]
+
+
+class Reaching(Protocol):
+    """What is asked of an adapter."""
+
+    float_bytes: int
+
+    def cache_bytes(self) -> int | None:
+        """Of the device's last cache before memory."""
+        ...
+
+    def product(self, size: int) -> Call:
+        """A (size, size) product in the policy's type; the call returns when it is done."""
+        ...
+
+    def triad(self, elements: int) -> Call:
+        """`a <- b + 0.5 a` in the policy's type; the call returns when it is done."""
+        ...
+
+
+def measure_undisturbed(adapter: Reaching, platform: str, clock: Clock) -> dict[str, Any] | None:
+    """As `measure`; None where others took the processors meanwhile: limits too low accuse the innocent."""
+    used, began = cpu.usage(), clock.seconds()
+    found = measure(adapter, platform, clock)
+    offered = (clock.seconds() - began) * len(os.sched_getaffinity(0))
+    return found if cpu.usage().by_others_since(used) <= shared_device.ALLOWED_SHARE * offered else None
+
+
+def measure(adapter: Reaching, platform: str, clock: Clock) -> dict[str, Any] | None:
+    """The fact `limits`: FLOP/s of the product, bytes/s of the triad; None where either cannot be had."""
+    try:
+        flops = _product(adapter, LARGEST_PRODUCT[platform], clock)
+        moved = _triad(adapter, _triad_bytes(platform, adapter.cache_bytes()), clock)
+    except (MemoryError, RuntimeError):  # what the device cannot hold, or the type cannot do, has no limit
+        return None
+    return {"flops_per_second": flops, "bytes_per_second": moved} if flops and moved else None
+
+
+def _product(adapter: Reaching, largest: int, clock: Clock) -> float:
+    best, size = 0.0, SMALLEST_PRODUCT
+    began = clock.seconds()
+    while size <= largest and clock.seconds() - began < BUDGET_SECONDS:
+        fastest = _fastest(adapter.product(size), BUDGET_SECONDS / 3, clock)
+        best = max(best, 2.0 * size**3 / fastest)
+        if fastest >= LONG_SECONDS:
+            break
+        size *= 2
+    return best
+
+
+def _triad(adapter: Reaching, held: int, clock: Clock) -> float:
+    elements = held // (2 * adapter.float_bytes)
+    return 3.0 * elements * adapter.float_bytes / _fastest(adapter.triad(elements), BUDGET_SECONDS, clock)
+
+
+def _triad_bytes(platform: str, cache_bytes: int | None) -> int:
+    wanted = TRIAD_BYTES[platform]
+    if cache_bytes:
+        wanted = min(wanted, CACHES * cache_bytes)
+    limit = cgroup.memory_limit(cgroup.find("memory")) if platform == "cpu" else None
+    room = wanted if limit is None else int(ROOM_SHARE * max(0, limit - cpu.resident_bytes()))
+    return max(1024**2, min(wanted, room))
+
+
+def _fastest(call: Call, budget: float, clock: Clock) -> float:
+    """Seconds of the fastest call within the budget; two at least, after one that does not count."""
+    call()
+    began, fastest, calls = clock.seconds(), float("inf"), 0
+    while calls < 2 or clock.seconds() - began < budget:  # noqa: PLR2004 - two at least
+        start = clock.seconds()
+        call()
+        fastest = min(fastest, clock.seconds() - start)
+        calls += 1
+    return fastest
