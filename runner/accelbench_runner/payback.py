@@ -42,7 +42,7 @@ def payback(baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRe
 
 def cost_of(launch: LaunchRecord) -> Cost | None:
     """What a launch costs; None where it did not say, or timed nothing."""
-    phases = {phase.phase: phase.seconds for phase in launch.phases}
+    phases: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
     step = launch_seconds(launch)
     if step is None or not phases.keys() >= set(FIRST_CALL):
         return None
