@@ -37,4 +37,5 @@ def evictor(cache_bytes: int | None) -> Callable[[], None] | None:
 
 
 def _bytes(text: str) -> int:
-    return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
+    unit = UNITS.get(text[-1:])
+    return int(text[:-1]) * unit if unit else int(text)

@@ -4,6 +4,7 @@ import os
 import resource
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +13,9 @@ import psutil
 from accelbench import cgroup
 
 
+@cache
 def model() -> str:
-    """The processor's name as the kernel tells it; the architecture where it tells none."""
+    """The processor's name as the kernel tells it, asked once: it may take milliseconds; else the architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

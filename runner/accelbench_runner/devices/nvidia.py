@@ -27,6 +27,10 @@ REASONS = {
 }
 """The same as of one moment, finer; each look counts for its share of the phase."""
 
+ASK_REASONS = (pynvml.nvmlDeviceGetCurrentClocksEventReasons, pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)
+"""The latter is what drivers before 535 call it."""
+ASK_PROCESSES = (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetComputeRunningProcesses_v2)
+
 T = TypeVar("T")
 
 
@@ -42,8 +46,14 @@ def asked(question: Callable[..., T], *arguments: Any) -> T | None:
     """NVML's answer; None where it has none."""
     try:
         return question(*arguments)
-    except pynvml.NVMLError:
+    except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
         return None
+
+
+def first_answer(questions: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
+    """NVML's answer to the first question that it understands, newest first."""
+    answers = (asked(question, *arguments) for question in questions)
+    return next((answer for answer in answers if answer is not None), None)
 
 
 def visible(environment: Mapping[str, str] = os.environ) -> str:
@@ -115,7 +125,7 @@ class Gpu:
 
     def look(self) -> None:
         """Between blocks: why the clocks are what they are."""
-        reasons = asked(pynvml.nvmlDeviceGetCurrentClocksEventReasons, self.physical)
+        reasons = first_answer(ASK_REASONS, self.physical)
         clock = asked(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
         self.looks += [] if reasons is None else [reasons]
         self.clocks_megahertz += [] if clock is None else [clock]
@@ -206,7 +216,7 @@ def _find_beginning(name: str) -> Any:
 
 
 def _processes(handle: Any) -> frozenset[int] | None:
-    running: Sequence[Any] | None = asked(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    running: Sequence[Any] | None = first_answer(ASK_PROCESSES, handle)
     return None if running is None else frozenset(process.pid for process in running)
 
 

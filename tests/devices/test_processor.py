@@ -1,0 +1,73 @@
+"""What the kernel tells of processors: energy by RAPL, caches; and what it tells when it does not want to."""
+
+from pathlib import Path
+
+import pytest
+
+from accelbench_runner.devices import cache, rapl
+
+RANGE = 262_143_328_850
+
+
+def package(root: Path, number: int, microjoules: int, name: str = "package-0") -> None:
+    directory = root / f"intel-rapl:{number}"
+    directory.mkdir(exist_ok=True)
+    (directory / "name").write_text(f"{name}\n")
+    (directory / "energy_uj").write_text(f"{microjoules}\n")
+    (directory / "max_energy_range_uj").write_text(f"{RANGE}\n")
+
+
+def test_energy_is_that_of_all_packages_and_of_nothing_twice(tmp_path: Path) -> None:
+    for number, name in enumerate(("package-0", "package-1", "psys")):
+        package(tmp_path, number, 1_000_000, name)
+    before = rapl.read(tmp_path)
+    for number, name in enumerate(("package-0", "package-1", "psys")):
+        package(tmp_path, number, 3_500_000, name)
+    assert rapl.joules(before, rapl.read(tmp_path)) == 5.0
+
+
+def test_a_counter_that_began_anew_is_mended(tmp_path: Path) -> None:
+    package(tmp_path, 0, RANGE - 999_999)
+    before = rapl.read(tmp_path)
+    package(tmp_path, 0, 1_000_000)
+    assert rapl.joules(before, rapl.read(tmp_path)) == 2.0
+
+
+def test_counters_that_we_may_not_read_tell_nothing(tmp_path: Path) -> None:
+    package(tmp_path, 0, 1_000_000)
+    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
+    assert rapl.joules(rapl.read(tmp_path), rapl.read(tmp_path)) is None
+    assert rapl.joules(rapl.read(tmp_path / "nowhere"), {}) is None
+
+
+def a_cache(root: Path, index: int, level: int, kind: str, size: str) -> None:
+    directory = root / f"cpu0/cache/index{index}"
+    directory.mkdir(parents=True)
+    for name, value in (("level", level), ("type", kind), ("size", size)):
+        (directory / name).write_text(f"{value}\n")
+
+
+def test_the_last_level_is_the_one_before_memory(tmp_path: Path) -> None:
+    for index, (level, kind, size) in enumerate(
+        [(1, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "2048K"), (3, "Unified", "105M")]
+    ):
+        a_cache(tmp_path, index, level, kind, size)
+    assert cache.last_level_bytes(tmp_path) == 105 * 1024**2
+
+
+@pytest.mark.parametrize("size", ["", "much", "K"])
+def test_a_kernel_that_does_not_say_has_no_cache(size: str, tmp_path: Path) -> None:
+    assert cache.last_level_bytes(tmp_path) is None
+    a_cache(tmp_path, 0, 3, "Unified", size)
+    assert cache.last_level_bytes(tmp_path) is None
+
+
+@pytest.mark.parametrize("size", [None, 480 * 1024**2])
+def test_a_cache_that_is_too_large_to_walk_is_not_emptied(size: int | None) -> None:
+    assert cache.evictor(size) is None
+
+
+def test_emptying_a_cache_touches_twice_its_lines() -> None:
+    evict = cache.evictor(64 * 1024)
+    assert evict is not None
+    evict()
