@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
-from annotated_types import Gt, Len
+from annotated_types import Ge, Gt, Len
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints, TypeAdapter, ValidationError
 from pydantic.types import NonNegativeInt
 
@@ -279,6 +279,11 @@ class HostOverDevice(Fact):
     least: PositiveFloat
     """Of all blocks."""
 
+
+Aside = Literal["watch", "parity", "operations", "synchronisation", "limits"]
+"""What a launch does beside its phases: asking NVML, the outputs for the parity check, the looks of three checks."""
+Asides = dict[Aside, Annotated[FiniteFloat, Ge(0)]]
+"""The fact `aside`: seconds."""
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 

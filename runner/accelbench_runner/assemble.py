@@ -23,7 +23,7 @@ from accelbench.api.result import (
 from accelbench.document import decimal_string
 from accelbench.lost import without_finding
 from accelbench.stats.summary import quantile
-from accelbench.validity.evidence import launch_seconds, protocol_of
+from accelbench.validity.evidence import Asides, Unreadable, fact, launch_seconds, protocol_of
 from accelbench_runner.costs import cost, most
 from accelbench_runner.fit import fit
 from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
@@ -54,6 +54,8 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if course.discarded:
         rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
         notes += (f"round {rounds} was not completed: {len(course.discarded)} launches count for nothing",)
+    if any(launch.facts.get("cold") is False for launch in launches):
+        notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
     counted = _counted(launches, {each.round for each in quarantined})
     return fit(
@@ -184,13 +186,16 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
 def _overhead(launches: Iterable[LaunchRecord], course: Course) -> dict[str, str]:
     """Where the wall seconds went: phases and process start and end of all launches, the judge, and the rest.
 
-    `blocks` is the part of `steady` that was inside timed blocks.
+    `blocks` is the part of `steady` that was inside timed blocks; what is done beside the phases has names of its own.
     """
     spent: dict[str, float] = {}
     processes = blocks = probes = 0.0
     for launch in launches:
         processes += launch.wall_seconds
         probes += launch.warm.wall_seconds if launch.warm else 0.0
+        asides = fact(launch, "aside", Asides)
+        for name, seconds in {} if isinstance(asides, Unreadable) else asides.items():
+            spent[name] = spent.get(name, 0.0) + seconds
         blocks += sum(block.seconds for block in launch.blocks)
         for phase in launch.phases:
             spent[phase.phase] = spent.get(phase.phase, 0.0) + phase.seconds

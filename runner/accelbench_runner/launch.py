@@ -20,6 +20,7 @@ from typing import Any
 from accelbench import catalogue, inputs
 from accelbench.api.result import FailureReason, Phase
 from accelbench.modes import PACKAGES, not_installed
+from accelbench.validity.evidence import Aside
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks, limits, synchronised
 from accelbench_runner.clock import Clock, Drift, MonotonicClock, reading_seconds, resolution
@@ -45,6 +46,8 @@ class Reporter:
     def __init__(self, descriptor: int, clock: Clock) -> None:
         self._descriptor = descriptor
         self._clock = clock
+        self.asides: dict[Aside, float] = {}
+        """Seconds spent beside the phases, by what on."""
 
     def say(self, message: Message) -> None:
         """One line, whole: `os.write` may take less than it is given."""
@@ -64,6 +67,13 @@ class Reporter:
         began = self._clock.seconds()
         yield parts
         self.say(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began, parts=parts))
+
+    @contextmanager
+    def aside(self, name: Aside) -> Iterator[None]:
+        """Times what is done beside the phases, so that it is named where a case's time went, and hides in none."""
+        began = self._clock.seconds()
+        yield
+        self.asides[name] = self.asides.get(name, 0.0) + self._clock.seconds() - began
 
 
 def main() -> int:
@@ -87,6 +97,8 @@ class Launch:
 
     adapter: Adapter | None = None
     _compiler_import_seconds = 0.0
+    _held_bytes = 0
+    """By the process before setup."""
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, clock: Clock) -> None:
         self._request = request
@@ -99,7 +111,8 @@ class Launch:
         self._kind = self._workload.variants()[self._variant.use]
         self._measure: Measure = self._workload.measure(self._parameters)
         self._causes: list[str] = []
-        self._watch = Watch(case.accelerator.platform, clock)
+        with reporter.aside("watch"):
+            self._watch = Watch(case.accelerator.platform, clock)
 
     def run(self) -> None:
         """Everything, in order; raises what the variant raises."""
@@ -109,34 +122,27 @@ class Launch:
         adapter = self.adapter = self._import()
         with self._reporter.phase("device-init"):
             adapter.initialise()
+        with self._reporter.aside("watch"):
+            settings = self._watch.awake(adapter.gpu())
         self._reporter.facts(
-            protocol=protocol,
-            versions=_versions(adapter),
-            gpuSettings=self._watch.awake(adapter.gpu()),
-            emulated=adapter.emulated(),
+            protocol=protocol, versions=_versions(adapter), gpuSettings=settings, emulated=adapter.emulated()
         )
         if self._request.probe:
             self._first_call(adapter, self._set_up(adapter)[1])
             self._reporter.facts(compileCache=adapter.compile_cache())
             return
-        held = cpu.resident_bytes()
+        self._held_bytes = cpu.resident_bytes()
         cpu.restart_peak()
         program, work = self._set_up(adapter)
         if protocol == "episode":
-            compile_peak = held
             self._measure_episode(adapter, program, work)
         else:
             self._compute_outputs(adapter, program, work)
             self._count_operations(adapter, work)
-            compile_peak = cpu.peak_bytes()
             cpu.restart_peak()
             with blocks.garbage_kept() if protocol == "steady" else nullcontext():
                 self._measure_blocks(adapter, work)
-        on_device = adapter.peak_memory_bytes()
         self._reporter.facts(
-            compilePeakMemoryBytes=max(0, compile_peak - held),
-            peakMemoryBytes=max(0, cpu.peak_bytes() - held) if on_device is None else on_device,
-            reservedMemoryBytes=adapter.reserved_memory_bytes(),
             precision=adapter.precision(),
             threads={
                 "requested": self._request.threads,
@@ -146,7 +152,10 @@ class Launch:
         )
         if self._request.round <= limits.ROUNDS:
             platform = self._request.case.accelerator.platform
-            self._reporter.facts(limits=limits.measure_undisturbed(adapter, platform, self._clock))
+            with self._reporter.aside("limits"):
+                found = limits.measure_undisturbed(adapter, platform, self._clock)
+            self._reporter.facts(limits=found)
+        self._reporter.facts(aside=self._reporter.asides)
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -196,12 +205,16 @@ class Launch:
     def _compute_outputs(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
         """The first call and as many more as parity needs, from a fresh state; writes what is compared."""
         state, out = self._first_call(adapter, work)
-        self._reporter.facts(compileCache=adapter.compile_cache())
-        units = work.units
-        while units < self._measure.parity_units:
-            state, out = work.call(state, work.batches)
-            units += work.units
-        self._write_outputs(adapter, program, state, out, units)
+        self._reporter.facts(
+            compileCache=adapter.compile_cache(),
+            compilePeakMemoryBytes=max(0, cpu.peak_bytes() - self._held_bytes),
+        )
+        with self._reporter.aside("parity"):
+            units = work.units
+            while units < self._measure.parity_units:
+                state, out = work.call(state, work.batches)
+                units += work.units
+            self._write_outputs(adapter, program, state, out, units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
         import numpy as np
@@ -215,7 +228,8 @@ class Launch:
         declared = self._workload.operations(self._parameters)
         if declared is None:
             return
-        counted = adapter.operations(work)
+        with self._reporter.aside("operations"):
+            counted = adapter.operations(work)
         self._reporter.facts(
             operations={
                 "declared": asdict(declared * work.units),
@@ -271,8 +285,8 @@ class Launch:
             return measured.blocks
 
         timed = self._time(adapter, measure)
-        self._reporter.facts(
-            synchronisation=synchronised.look(
+        with self._reporter.aside("synchronisation"):
+            found = synchronised.look(
                 adapter,
                 work,
                 calls=timed[0].units // work.units,
@@ -280,7 +294,7 @@ class Launch:
                 long=self._request.round <= synchronised.LONG_ROUNDS,
                 clock=self._clock,
             )
-        )
+        self._reporter.facts(synchronisation=found)
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
         """`episode`: one pass over the batches in order, the first calls and their compiling included."""
@@ -295,9 +309,13 @@ class Launch:
             inspect((state, out))
             return timed
 
-        self._time(adapter, measure)
+        last = self._time(adapter, measure)[-1]
+        with self._reporter.aside("synchronisation"):
+            found = synchronised.look_behind(adapter, (state, out), seconds=last.seconds, clock=self._clock)
+        self._reporter.facts(synchronisation=found)
         self._reporter.facts(compileCache=adapter.compile_cache())
-        self._write_outputs(adapter, program, state, out, work.units * len(batches))
+        with self._reporter.aside("parity"):
+            self._write_outputs(adapter, program, state, out, work.units * len(batches))
 
     def _time(self, adapter: Adapter, measure: Callable[[Inspect], Sequence[blocks.Timed]]) -> Sequence[blocks.Timed]:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""
@@ -317,6 +335,8 @@ class Launch:
                 if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
                     parts[part] = more
         watched = self._watch.end()
+        on_device = adapter.peak_memory_bytes()
+        peak = max(0, cpu.peak_bytes() - self._held_bytes) if on_device is None else on_device
         ratios = adapter.host_over_device()[compared:]
         for block in timed:
             self._reporter.say(Block(steps=block.units, seconds=block.seconds))
@@ -326,6 +346,8 @@ class Launch:
             recompilations=len(causes),
             recompilationCauses=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],
             **watched,
+            peakMemoryBytes=peak,
+            reservedMemoryBytes=adapter.reserved_memory_bytes(),
             hostOverDevice={"least": min(ratios), "median": statistics.median(ratios)} if ratios else None,
             clock={"resolution_seconds": resolved, "reading_seconds": reading, "drift": drift.read()},
         )

@@ -2,7 +2,7 @@
 
 What escapes (a thread that a step started, a computation whose result nobody returns) goes on burning processor time,
 or keeps the device's queue busy: both are watched until they are quiet. A run as long as a block shows what its last
-call leaves behind; a longer one, what every call leaves behind a little of.
+call leaves behind; a longer one, what every call leaves behind a little of. An episode is looked at when it ends.
 """
 
 import math
@@ -54,12 +54,7 @@ def look(
     burnt: Callable[[], float] = time.process_time,
 ) -> dict[str, Any]:
     """The fact `synchronisation`; `calls` is those of a block, `burnt` the process's processor time."""
-    product = adapter.product(PRODUCT)
-    product()
-    adapter.drain()
-    _until_quiet(clock, burnt)
-    product()
-    usual = _late(adapter, clock, burnt)
+    usual = _usual(adapter, clock, burnt)
     readies: list[bool | None] = []
 
     def run(number: int) -> dict[str, float]:
@@ -76,6 +71,33 @@ def look(
     if long and (longer := math.ceil(LONG_SECONDS / seconds_per_call)) > calls:
         runs.append(run(longer))
     return {"runs": runs, "ready": None if None in readies else all(readies)}
+
+
+def look_behind(
+    adapter: Settling,
+    result: Any,
+    *,
+    seconds: float,
+    clock: Clock,
+    burnt: Callable[[], float] = time.process_time,
+) -> dict[str, Any]:
+    """The fact `synchronisation` where calls cannot be made again: the last one took `seconds`, until just now."""
+    ready = adapter.ready(result)
+    late = _late(adapter, clock, burnt)
+    return {
+        "runs": [{"seconds": seconds, "late_seconds": max(0.0, late - _usual(adapter, clock, burnt))}],
+        "ready": ready,
+    }
+
+
+def _usual(adapter: Settling, clock: Clock, burnt: Callable[[], float]) -> float:
+    """How late a call is that leaves nothing undone."""
+    product = adapter.product(PRODUCT)
+    product()
+    adapter.drain()
+    _until_quiet(clock, burnt)
+    product()
+    return _late(adapter, clock, burnt)
 
 
 def _late(adapter: Settling, clock: Clock, burnt: Callable[[], float]) -> float:

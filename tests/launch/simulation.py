@@ -20,6 +20,9 @@ class Simulated:
     pending: float = 0.0
     """Asynchronous work that only a synchronisation waits for."""
     events: list[str] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+    marked: float = 0.0
+    device_seconds: float = 0.0
 
     def seconds(self) -> float:
         self.now += self.read_seconds
@@ -32,6 +35,25 @@ class Simulated:
         return Work(
             fresh=self._fresh, call=self._call, batches="batches", synchronise=self._synchronise, units=self.units
         )
+
+    def start(self) -> None:
+        """A mark in the device's queue, where it stands idle."""
+        self.events.append("start")
+        self.marked = self.now
+
+    def stop(self) -> None:
+        """A mark behind all work that waits."""
+        self.events.append("stop")
+        self.device_seconds = self.now + self.pending - self.marked
+
+    def compare(self, host_seconds: float) -> None:
+        """The host's seconds over the device's."""
+        self.ratios.append(host_seconds / self.device_seconds)
+
+    def evict(self) -> None:
+        """Takes long, and makes the next call slow."""
+        self.events.append("evict")
+        self.now += 1.0
 
     def _fresh(self) -> int:
         self.events.append("fresh")

@@ -3,6 +3,7 @@
 import gc
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -163,3 +164,26 @@ def test_one_slow_reading_does_not_make_every_block_longer() -> None:
 
     again = blocks.Work(work.fresh, work.call, work.batches, synchronise, work.units)
     assert blocks.overhead_seconds(again, machine) == pytest.approx(0.00001)
+
+
+def test_caches_are_emptied_before_the_clock_starts_and_in_every_block() -> None:
+    machine = Simulated([0.25])
+    work = replace(machine.work(), evict=machine.evict)
+    measured = list(blocks.measure(work, blocks.Plan(calls=2, blocks=2), machine))
+    assert [block.seconds for block in measured] == [0.5, 0.5]
+    assert machine.events == ["fresh", "synchronise", "evict", "synchronise"] * 2
+
+
+def test_the_devices_events_stand_inside_what_the_host_times() -> None:
+    machine = Simulated([0.25], synchronise_seconds=0.5)
+    work = replace(machine.work(), events=machine)
+    assert blocks.time_calls(work, 4, machine) == 1.5
+    assert machine.events == ["fresh", "synchronise", "start", "stop", "synchronise"]
+    assert machine.ratios == [1.5]
+
+
+def test_a_synchronisation_that_does_not_wait_shows_against_the_devices_events() -> None:
+    machine = Simulated([0.25])
+    work = replace(machine.work(), events=machine, synchronise=lambda _state: None)
+    blocks.time_calls(work, 4, machine)
+    assert machine.ratios == [0.0]

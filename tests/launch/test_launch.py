@@ -36,6 +36,11 @@ FACTS = {
     "unit",
     "throttling",
     "neighbours",
+    "emulated",
+    "synchronisation",
+    "workingSet",
+    "compilePeakMemoryBytes",
+    "aside",
 }
 
 
@@ -82,6 +87,22 @@ def test_blocks_are_long_and_many_enough(told: tuple[Told, Path]) -> None:
 
 def test_every_fact_is_reported(told: tuple[Told, Path]) -> None:
     assert told[0].facts.keys() >= FACTS
+
+
+def test_what_a_launch_does_beside_its_phases_is_named(told: tuple[Told, Path]) -> None:
+    assert set(told[0].facts["aside"]) == {"watch", "parity", "operations", "synchronisation", "limits"}
+    assert all(seconds >= 0 for seconds in told[0].facts["aside"].values())
+
+
+def test_work_is_done_when_the_clock_stops(told: tuple[Told, Path]) -> None:
+    found = told[0].facts["synchronisation"]
+    assert found["ready"] in {True, None}
+    assert 1 <= len(found["runs"]) <= 2
+    assert all(run["seconds"] > 0 for run in found["runs"])
+
+
+def test_the_working_set_is_state_and_batches_in_the_policys_type(told: tuple[Told, Path]) -> None:
+    assert told[0].facts["workingSet"]["bytes"] == 2 * 32 * 32 * 4
 
 
 def test_facts_say_what_was_asked_for(told: tuple[Told, Path]) -> None:

@@ -31,6 +31,7 @@ def test_an_episode_is_one_ordered_pass_with_its_compiling_counted(use: str, tmp
     assert len(told.blocks) == told.facts["parityUnits"] == 6
     assert told.facts["recompilations"] >= 2
     assert told.facts["recompilationCauses"]
+    assert len(told.facts["synchronisation"]["runs"]) == 1
     assert list(told.phases) == ["import", "device-init", "setup", "steady"]
     compiling, steady = sum(told.phases["steady"].parts.values()), told.phases["steady"].seconds
     assert 0 < compiling < steady

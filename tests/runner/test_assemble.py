@@ -97,6 +97,25 @@ def test_every_second_of_the_case_is_accounted_for() -> None:
     assert parts == overhead["total"]
 
 
+def test_what_is_done_beside_the_phases_has_a_name_of_its_own() -> None:
+    phases = (PhaseRecord(phase="import", seconds=3), PhaseRecord(phase="steady", seconds=5))
+    asides = [{"parity": 0.25, "limits": 0.5}, {"limits": 0.5}, {"limits": -1}, {"import": 1.0}, "garbage"]
+    launches = [
+        launch("a", number, 2.0, 2.0, phases=phases, facts={"aside": aside})
+        for number, aside in enumerate(asides, start=1)
+    ]
+    overhead = assemble(case_of("a", "b"), launches, None, COURSE).overhead
+    told = [overhead[name] for name in ("import", "parity", "limits", "process")]
+    assert told == ["15", "0.25", "1", "8.75"]
+
+
+def test_data_that_was_to_be_cold_and_was_not_is_noted() -> None:
+    warm = assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts={"cold": False})], None, COURSE)
+    assert any("caches could not be emptied" in note for note in warm.notes)
+    for facts in ({"cold": True}, {}):
+        assert assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts=facts)], None, COURSE).notes == ()
+
+
 def test_the_judges_findings_are_passed_on_untouched() -> None:
     comparison = Comparison(
         variant="b", baseline="a", rounds=3, confidence="0.95", verdict="faster", speedup="2", lower="1.9", upper="2.1",

@@ -272,13 +272,13 @@ class Jax:
 
     def product(self, size: int) -> Callable[[], None]:
         """One compiled program of one dot."""
-        x = self._random(size, size)
+        x = self._ordinary(size, size)
         multiply = jax.jit(jnp.matmul)
         return lambda: jax.block_until_ready(multiply(x, x))
 
     def triad(self, elements: int) -> Callable[[], None]:
         """In the memory of `a`: a fresh array each time would measure the kernel that hands out pages."""
-        b, held = self._random(elements), [self._random(elements)]
+        b, held = self._ordinary(elements), [self._ordinary(elements)]
         add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
 
         def call() -> None:
@@ -286,9 +286,9 @@ class Jax:
 
         return call
 
-    def _random(self, *shape: int) -> jax.Array:
-        """Neither zeros nor denormals: what hardware makes of them is no limit of ordinary numbers."""
-        return jax.random.uniform(jax.random.key(0), shape, dtype=self._dtype, minval=0.5)
+    def _ordinary(self, *shape: int) -> jax.Array:
+        """Neither zeros nor denormals: what hardware makes of them is no limit of other numbers."""
+        return jnp.full(shape, 0.75, dtype=self._dtype)
 
     def out_of_memory(self, error: BaseException) -> bool:
         """XLA says RESOURCE_EXHAUSTED, on every platform."""

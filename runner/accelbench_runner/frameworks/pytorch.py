@@ -327,17 +327,17 @@ class PyTorch:
 
     def product(self, size: int) -> Callable[[], None]:
         """Into memory that is there already."""
-        x = self._random(size, size)
+        x = self._ordinary(size, size)
         return self._finished(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
     def triad(self, elements: int) -> Callable[[], None]:
         """One pass: `add` scales its second operand as it goes."""
-        a, b = self._random(elements), self._random(elements)
+        a, b = self._ordinary(elements), self._ordinary(elements)
         return self._finished(partial(torch.add, b, a, alpha=0.5, out=a))
 
-    def _random(self, *shape: int) -> torch.Tensor:
-        """Neither zeros nor denormals: what hardware makes of them is no limit of ordinary numbers."""
-        return torch.empty(shape, dtype=self._dtype, device=self._device).uniform_(0.5, 1)
+    def _ordinary(self, *shape: int) -> torch.Tensor:
+        """Neither zeros nor denormals: what hardware makes of them is no limit of other numbers."""
+        return torch.full(shape, 0.75, dtype=self._dtype, device=self._device)
 
     def _finished(self, call: Callable[[], Any]) -> Callable[[], None]:
         def called() -> None:

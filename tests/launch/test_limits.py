@@ -1,0 +1,86 @@
+"""What a launch finds that its device can do, on machines whose truth is known."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from accelbench_runner import limits
+from accelbench_runner.devices import cpu
+
+FLOPS, BYTES = 1e11, 2e10
+
+
+@dataclass
+class Machine:
+    """Its products are as fast as it can from a size on; half as fast below. Every first call compiles for a second."""
+
+    full_from: int = 1024
+    cache: int | None = 1024**2
+    float_bytes: int = 4
+    now: float = 0.0
+    sizes: list[int] = field(default_factory=list)
+    triads: list[int] = field(default_factory=list)
+
+    def seconds(self) -> float:
+        return self.now
+
+    def raw_seconds(self) -> float:
+        return self.now
+
+    def cache_bytes(self) -> int | None:
+        return self.cache
+
+    def product(self, size: int) -> Callable[[], None]:
+        self.sizes.append(size)
+        return self._lasting(2 * size**3 / (FLOPS if size >= self.full_from else FLOPS / 2))
+
+    def triad(self, elements: int) -> Callable[[], None]:
+        self.triads.append(elements)
+        return self._lasting(3 * elements * self.float_bytes / BYTES)
+
+    def _lasting(self, seconds: float) -> Callable[[], None]:
+        lasts = [1.0, seconds]
+
+        def call() -> None:
+            self.now += lasts[0]
+            lasts[:-1] = []
+
+        return call
+
+
+def test_the_best_product_and_triad_are_the_limits() -> None:
+    machine = Machine()
+    found = limits.measure(machine, "cpu", machine)
+    assert found == {"flops_per_second": pytest.approx(FLOPS), "bytes_per_second": pytest.approx(BYTES)}
+
+
+def test_products_grow_until_one_takes_long_enough_and_no_further() -> None:
+    machine = Machine()
+    limits.measure(machine, "cuda", machine)
+    assert machine.sizes == [512, 1024]
+
+
+@pytest.mark.parametrize(("cache", "held"), [(16 * 1024**2, 64 * 1024**2), (None, 1024**3)])
+def test_a_triad_is_larger_than_the_cache_and_no_larger_than_it_need_be(cache: int | None, held: int) -> None:
+    machine = Machine(cache=cache)
+    limits.measure(machine, "cuda", machine)
+    assert machine.triads == [held // (2 * machine.float_bytes)]
+
+
+def test_what_the_device_cannot_hold_has_no_limit() -> None:
+    class Small(Machine):
+        def triad(self, elements: int) -> Callable[[], None]:
+            raise MemoryError(elements)
+
+    machine = Small()
+    assert limits.measure(machine, "cpu", machine) is None
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.05, True), (0.2, False)])
+def test_beside_neighbours_no_limit_is_measured(share: float, found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    processors = len(os.sched_getaffinity(0))
+    monkeypatch.setattr(cpu, "usage", lambda: cpu.Usage(all_seconds=share * processors * machine.now, own_seconds=0))
+    assert (limits.measure_undisturbed(machine, "cpu", machine) is not None) == found
