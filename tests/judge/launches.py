@@ -31,6 +31,12 @@ GOOD_FACTS: dict[str, Any] = {
     },
     "throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.0},
     "neighbours": {"busy_seconds": 0.01, "offered_seconds": 2.0},
+    "emulated": "",
+    "synchronisation": {"runs": [{"seconds": 0.02, "late_seconds": 0.0}], "ready": True},
+    "flopsPerUnit": 1e6,
+    "bytesPerUnit": 1e6,
+    "limits": {"flops_per_second": 1e11, "bytes_per_second": 1e10},
+    "workingSet": {"bytes": 1_000_000, "cache_bytes": 100_000},
 }
 GOOD_PARITY = ParityReading(units=100, finite=True, worst_ratio=0.2, worst_array="x", detail="x[0]: error 0.2")
 

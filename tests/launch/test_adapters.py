@@ -113,6 +113,42 @@ print(json.dumps(torch.cuda.is_initialized()))
     )
 
 
+def test_several_host_devices_of_xla_are_emulated() -> None:
+    said = inside(
+        "jax",
+        """
+import os
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+adapter, _, _ = prepare("matmul-chain", "jax/jit", {"size": 8, "length": 2})
+print(json.dumps(adapter.emulated()))
+""",
+    )
+    assert said == "XLA makes 4 devices of one host's processor"
+
+
+def test_several_processes_of_one_host_on_gloo_are_emulated(tmp_path: Path) -> None:
+    alone, together = inside(
+        "pytorch",
+        f"""
+import os
+from torch import distributed
+adapter, _, _ = prepare("matmul-chain", "pytorch/eager", {{"size": 8, "length": 2}})
+alone = adapter.emulated()
+child = os.fork()
+distributed.init_process_group(
+    "gloo", init_method="file://{tmp_path}/group", rank=1 if child else 0, world_size=2
+)
+together = adapter.emulated()
+distributed.barrier()
+if not child:
+    os._exit(0)
+os.waitpid(child, 0)
+print(json.dumps([alone, together]))
+""",
+    )
+    assert (alone, together) == ("", "2 processes of one host talk through gloo")
+
+
 def test_batches_of_different_shapes_cannot_be_scanned() -> None:
     message = inside(
         "jax",
