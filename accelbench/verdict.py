@@ -46,7 +46,11 @@ class Clean:
 
 
 def unclean(certificate: Certificate, *variants: str) -> tuple[str, ...]:
-    """Names of the checks that stand between `variants` and a verdict, each once."""
+    """Names of the checks that stand between `variants` and a verdict, each once.
+
+    Those that failed; where none did, those that could not be tested and must be. Outputs that are not finite cannot be
+    compared: it is that check's to say so.
+    """
     failed = [check.name for check in certificate.failed(*variants)]
     passed = {(check.name, check.variant) for check in certificate.checks if check.outcome == "passed"}
     missing = [
@@ -55,7 +59,7 @@ def unclean(certificate: Certificate, *variants: str) -> tuple[str, ...]:
         for variant in variants
         if not passed.intersection({(name, variant), (name, None)})
     ]
-    return tuple(dict.fromkeys(failed + missing))
+    return tuple(dict.fromkeys(failed or missing))
 
 
 def verdict_sentence(

@@ -1,13 +1,15 @@
 """Every variant computes the same thing: its outputs agree with the float64 reference."""
 
 from accelbench.api.case import Case
-from accelbench.validity.check import Finding, LaunchCheck, failed, passed
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 from accelbench.validity.evidence import Launch
 
 
 def _look(_case: Case, launch: Launch) -> Finding:
     if launch.parity is None:
         return failed("its outputs were not compared with the reference")
+    if not launch.parity.finite:
+        return untested(f"cannot be compared: {launch.parity.detail}")
     reading = f"{launch.parity.worst_ratio:.2g} of the tolerance; {launch.parity.detail}"
     return passed(reading) if launch.parity.worst_ratio <= 1 else failed(reading)
 
