@@ -150,7 +150,8 @@ def warm_up(work: Work, clock: Clock, longest: float = BLOCK_SECONDS) -> float:
         seconds = time_calls(work, calls, clock)
         elapsed += seconds
         done += calls
-        fastest = min(fastest, seconds / calls)
+        if seconds > 0:  # else the clock has not seen it
+            fastest = min(fastest, seconds / calls)
         if seconds < longest:
             calls *= 2
     return fastest
@@ -205,7 +206,8 @@ def measure_as_planned(work: Work, planned: Plan, clock: Clock, inspect: Callabl
         blocks: list[Timed] = []
         for block in measure(work, planned, clock, inspect):
             if block.seconds < planned.length / 2:
-                planned = _plan(block.seconds / planned.calls, planned.length)
+                seen = block.seconds or planned.length / 4
+                planned = _plan(seen / planned.calls, planned.length)
                 break
             blocks.append(block)
         else:
