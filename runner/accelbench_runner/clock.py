@@ -16,6 +16,10 @@ class Clock(Protocol):
         """Now, by a clock that nobody adjusts; from another origin."""
         ...
 
+    def pause(self, seconds: float) -> None:
+        """Lets so many seconds pass, or a few more."""
+        ...
+
 
 class MonotonicClock:
     """The system's monotonic clock, in the finest resolution that Python offers."""
@@ -29,6 +33,11 @@ class MonotonicClock:
     def raw_seconds() -> float:
         """The counter itself, where the system shows it: time servers may stretch the monotonic clock."""
         return time.clock_gettime(getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC))
+
+    @staticmethod
+    def pause(seconds: float) -> None:
+        """Sleeps."""
+        time.sleep(seconds)
 
 
 class Drift:

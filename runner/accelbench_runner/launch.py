@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +22,14 @@ from accelbench.modes import PACKAGES, not_installed
 from accelbench.validity.evidence import Aside
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks, limits, synchronised
-from accelbench_runner.clock import Clock, Drift, MonotonicClock, reading_seconds, resolution
+from accelbench_runner.clock import Clock, Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
+from accelbench_runner.machine import Machine
 from accelbench_runner.protocol import Block, Done, Facts, Failed, LaunchRequest, Message, PhaseEnded, PhaseStarted
 
 OUTPUTS = "outputs.npz"
-ADAPTERS = {
-    "jax": ("accelbench_runner.frameworks.jax", "Jax"),
-    "pytorch": ("accelbench_runner.frameworks.pytorch", "PyTorch"),
-}
 Inspect = Callable[[Any], None]
 """Is shown what a block's last call returned, once the clock has stopped."""
 MAXIMUM_MESSAGE_CHARACTERS = 2000
@@ -78,12 +74,16 @@ class Reporter:
 
 def main() -> int:
     """Exit status 0 after `Done`, 1 after `Failed`."""
-    request = LaunchRequest.model_validate_json(sys.stdin.buffer.read())
-    clock = MonotonicClock()
+    return carry_out(LaunchRequest.model_validate_json(sys.stdin.buffer.read()), Machine())
+
+
+def carry_out(request: LaunchRequest, machine: Machine) -> int:
+    """One launch on a machine, told over the request's descriptor; returns the exit status."""
+    clock = machine.clock
     reporter = Reporter(request.descriptor, clock)
     launch = None
     try:
-        launch = Launch(request, reporter, clock)
+        launch = Launch(request, reporter, machine)
         launch.run()
     except Exception as error:  # noqa: BLE001 - whatever the variant raises is its result
         reporter.say(failure(error, launch.adapter if launch else None))
@@ -100,10 +100,11 @@ class Launch:
     _held_bytes = 0
     """By the process before setup."""
 
-    def __init__(self, request: LaunchRequest, reporter: Reporter, clock: Clock) -> None:
+    def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
         self._request = request
         self._reporter = reporter
-        self._clock = clock
+        self._machine = machine
+        self._clock = machine.clock
         case = request.case
         self._variant = next(variant for variant in case.variants if variant.name == request.variant)
         self._workload = catalogue.find(case.workload)
@@ -112,7 +113,7 @@ class Launch:
         self._measure: Measure = self._workload.measure(self._parameters)
         self._causes: list[str] = []
         with reporter.aside("watch"):
-            self._watch = Watch(case.accelerator.platform, clock)
+            self._watch = Watch(case.accelerator.platform, machine.clock, machine.processors)
 
     def run(self) -> None:
         """Everything, in order; raises what the variant raises."""
@@ -153,7 +154,7 @@ class Launch:
         if self._request.round <= limits.ROUNDS:
             platform = self._request.case.accelerator.platform
             with self._reporter.aside("limits"):
-                found = limits.measure_undisturbed(adapter, platform, self._clock)
+                found = limits.measure_undisturbed(adapter, platform, self._clock, self._machine.processors)
             self._reporter.facts(limits=found)
         self._reporter.facts(aside=self._reporter.asides)
 
@@ -166,10 +167,9 @@ class Launch:
             precision=case.measurement.precision,
             threads=self._request.threads,
         )
-        module, name = ADAPTERS[self._kind.framework]
         with self._reporter.phase("import"):
             try:
-                adapter: Adapter = getattr(import_module(module), name)(settings)
+                adapter = self._machine.adapter(self._kind.framework)(settings)
             except ModuleNotFoundError as error:
                 if error.name and error.name in PACKAGES.values():
                     raise UnsupportedError(not_installed(error.name)) from None
@@ -293,6 +293,7 @@ class Launch:
                 seconds_per_call=seconds_per_call,
                 long=self._request.round <= synchronised.LONG_ROUNDS,
                 clock=self._clock,
+                burnt=self._machine.processors.burnt,
             )
         self._reporter.facts(synchronisation=found)
 
@@ -311,7 +312,13 @@ class Launch:
 
         last = self._time(adapter, measure)[-1]
         with self._reporter.aside("synchronisation"):
-            found = synchronised.look_behind(adapter, (state, out), seconds=last.seconds, clock=self._clock)
+            found = synchronised.look_behind(
+                adapter,
+                (state, out),
+                seconds=last.seconds,
+                clock=self._clock,
+                burnt=self._machine.processors.burnt,
+            )
         self._reporter.facts(synchronisation=found)
         self._reporter.facts(compileCache=adapter.compile_cache())
         with self._reporter.aside("parity"):

@@ -48,12 +48,14 @@ class Reaching(Protocol):
         ...
 
 
-def measure_undisturbed(adapter: Reaching, platform: str, clock: Clock) -> dict[str, Any] | None:
+def measure_undisturbed(
+    adapter: Reaching, platform: str, clock: Clock, processors: cpu.Processors
+) -> dict[str, Any] | None:
     """As `measure`; None where others took the processors meanwhile: limits too low accuse the innocent."""
-    used, began = cpu.usage(), clock.seconds()
+    used, began = processors.usage(), clock.seconds()
     found = measure(adapter, platform, clock)
     offered = (clock.seconds() - began) * len(os.sched_getaffinity(0))
-    return found if cpu.usage().by_others_since(used) <= shared_device.ALLOWED_SHARE * offered else None
+    return found if processors.usage().by_others_since(used) <= shared_device.ALLOWED_SHARE * offered else None
 
 
 def measure(adapter: Reaching, platform: str, clock: Clock) -> dict[str, Any] | None:
@@ -61,8 +63,8 @@ def measure(adapter: Reaching, platform: str, clock: Clock) -> dict[str, Any] | 
     try:
         flops = _product(adapter, LARGEST_PRODUCT[platform], clock)
         moved = _triad(adapter, _triad_bytes(platform, adapter.cache_bytes()), clock)
-    except (MemoryError, RuntimeError):  # what the device cannot hold, or the type cannot do, has no limit
-        return None
+    except (MemoryError, RuntimeError, ZeroDivisionError):
+        return None  # what the device cannot hold, the type cannot do, or the clock cannot see, has no limit
     return {"flops_per_second": flops, "bytes_per_second": moved} if flops and moved else None
 
 

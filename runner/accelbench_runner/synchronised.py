@@ -6,7 +6,6 @@ call leaves behind; a longer one, what every call leaves behind a little of. An 
 """
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -51,7 +50,7 @@ def look(
     seconds_per_call: float,
     long: bool,
     clock: Clock,
-    burnt: Callable[[], float] = time.process_time,
+    burnt: Callable[[], float],
 ) -> dict[str, Any]:
     """The fact `synchronisation`; `calls` is those of a block, `burnt` the process's processor time."""
     usual = _usual(adapter, clock, burnt)
@@ -79,7 +78,7 @@ def look_behind(
     *,
     seconds: float,
     clock: Clock,
-    burnt: Callable[[], float] = time.process_time,
+    burnt: Callable[[], float],
 ) -> dict[str, Any]:
     """The fact `synchronisation` where calls cannot be made again: the last one took `seconds`, until just now."""
     ready = adapter.ready(result)
@@ -112,7 +111,7 @@ def _until_quiet(clock: Clock, burnt: Callable[[], float]) -> float:
     began = busy = now = clock.seconds()
     spent = burnt()
     while now - busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:
-        time.sleep(PAUSE_SECONDS)
+        clock.pause(PAUSE_SECONDS)
         before, now = now, clock.seconds()
         earlier, spent = spent, burnt()
         if spent - earlier > BUSY_SHARE * (now - before):

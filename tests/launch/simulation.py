@@ -31,6 +31,9 @@ class Simulated:
     def raw_seconds(self) -> float:
         return self.now
 
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+
     def work(self) -> Work:
         return Work(
             fresh=self._fresh, call=self._call, batches="batches", synchronise=self._synchronise, units=self.units

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import psutil
 
@@ -68,6 +68,22 @@ class Taken(NamedTuple):
         )
 
 
+class Processors(Protocol):
+    """What the machine tells of those that this process may run on: this module, or a simulation."""
+
+    def taken(self) -> Taken:
+        """What was taken away until now."""
+        ...
+
+    def usage(self) -> "Usage":
+        """Who spent how much of them until now."""
+        ...
+
+    def burnt(self) -> float:
+        """Seconds of them that this process has spent."""
+        ...
+
+
 def taken() -> Taken:
     """Read before and after what is measured."""
     steal = sum(times.steal for times in _own_processors())
@@ -90,7 +106,12 @@ class Usage(NamedTuple):
 def usage() -> Usage:
     """Read before and after what is measured. In a container too, the kernel tells of the whole machine."""
     spent = sum(each.user + each.nice + each.system + each.irq + each.softirq for each in _own_processors())
-    return Usage(all_seconds=spent, own_seconds=time.process_time())
+    return Usage(all_seconds=spent, own_seconds=burnt())
+
+
+def burnt() -> float:
+    """Processor time of this process, all its threads included, in seconds."""
+    return time.process_time()
 
 
 def _own_processors() -> list[Any]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.api.case import Platform
 from accelbench_runner.clock import Clock
-from accelbench_runner.devices import cpu, rapl
+from accelbench_runner.devices import rapl
+from accelbench_runner.devices.cpu import Processors
 
 if TYPE_CHECKING:
     from accelbench_runner.devices.nvidia import Gpu
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 class Watch:
     """Made before the framework wakes the device; `begin` and `end` stand around what is measured."""
 
-    def __init__(self, platform: Platform, clock: Clock) -> None:
+    def __init__(self, platform: Platform, clock: Clock, processors: Processors) -> None:
         self._clock = clock
+        self._processors = processors
         self._nvidia = import_module("accelbench_runner.devices.nvidia") if platform == "cuda" else None
         self._crowd = self._nvidia.crowd() if self._nvidia else None
         self.gpu: Gpu | None = None
@@ -32,7 +34,8 @@ class Watch:
         if self.gpu:
             self.gpu.begin()
         self._packages = rapl.read()
-        self._taken, self._used, self._began = cpu.taken(), cpu.usage(), self._clock.seconds()
+        self._taken, self._used = self._processors.taken(), self._processors.usage()
+        self._began = self._clock.seconds()
 
     def look(self) -> None:
         """Between blocks."""
@@ -42,7 +45,7 @@ class Watch:
     def end(self) -> dict[str, Any]:
         """The facts `throttling`, `neighbours`, `gpu` and `energy`; None where there is nothing to say."""
         seconds = self._clock.seconds() - self._began
-        used, taken = cpu.usage(), cpu.taken()
+        used, taken = self._processors.usage(), self._processors.taken()
         joules, source = rapl.joules(self._packages, rapl.read()), "rapl"
         gpu = self.gpu.end(seconds) if self.gpu else None
         if gpu:

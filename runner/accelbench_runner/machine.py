@@ -1,0 +1,31 @@
+"""What a launch runs on: this machine with its frameworks, or a simulation whose truth is known."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from accelbench_runner.clock import Clock, MonotonicClock
+from accelbench_runner.devices import cpu
+from accelbench_runner.frameworks.adapter import Adapter, Settings
+
+ADAPTERS = {
+    "jax": ("accelbench_runner.frameworks.jax", "Jax"),
+    "pytorch": ("accelbench_runner.frameworks.pytorch", "PyTorch"),
+}
+
+
+def imported(framework: str) -> Callable[[Settings], Adapter]:
+    """The framework's adapter, and with it the framework."""
+    module, name = ADAPTERS[framework]
+    adapter: Callable[[Settings], Adapter] = getattr(import_module(module), name)
+    return adapter
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is not the workload's, and decides what a launch finds."""
+
+    clock: Clock = field(default_factory=MonotonicClock)
+    processors: cpu.Processors = cpu
+    adapter: Callable[[str], Callable[[Settings], Adapter]] = imported
+    """By the framework's name."""
