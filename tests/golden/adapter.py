@@ -1,0 +1,208 @@
+"""A framework that computes with NumPy, and whose times, devices and settings are what the truth says."""
+
+# ruff: noqa: ARG002 - the interface's signatures
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accelbench.workload import Array, Operations, Program
+from accelbench_runner.blocks import Work
+from accelbench_runner.frameworks.adapter import Compilations, Counted, RecompiledError, Settings, step_loop
+from golden.machine import SimulatedMachine
+from golden.truth import Truth
+
+PARTS = {"trace": 0.1, "lower": 0.2, "backend": 0.7}
+"""Shares of what compiling takes."""
+RECOMPILES_AT_CALL = 50
+"""Of the steady phase."""
+COMPUTED_CALLS = 10
+"""What is compared is computed; what is only timed need not be."""
+OLD_CACHE = "another launch's cache"
+
+
+class EndedError(BaseException):
+    """No exception that a launch could catch: its process has crashed, or hangs."""
+
+
+class SimulatedAdapter:
+    """One launch's framework."""
+
+    float_bytes = 4
+
+    def __init__(self, settings: Settings, truth: Truth, machine: SimulatedMachine, cache: set[str]) -> None:
+        self._settings, self._truth, self._machine, self._cache = settings, truth, machine, cache
+        self._compiled = Compilations()
+        self._counts = {"hits": 0, "misses": 0}
+        self._calls = 0
+        self._steady_calls: int | None = None
+        machine.work(truth.import_seconds)
+
+    def versions(self) -> dict[str, str]:
+        return {"simulated": "1"}
+
+    def import_compiler(self) -> bool:
+        return False
+
+    def initialise(self) -> None:
+        self._machine.work(self._truth.device_init_seconds)
+
+    def put(self, arrays: Any) -> Any:
+        if isinstance(arrays, Mapping):
+            return {name: self.put(array) for name, array in arrays.items()}
+        if isinstance(arrays, tuple | list):
+            return tuple(self.put(array) for array in arrays)
+        return np.asarray(arrays, np.float32)
+
+    def prepare(self, program: Program) -> Work:
+        call, batches = step_loop(program)
+        state = program.state
+        if self._truth.wrong_weight:
+            program.batches[0]["w"][0, 0] += 0.05
+
+        def fresh() -> Any:
+            self._machine.work(0.003)  # must never be seen in a block
+            return state.copy()
+
+        def simulated(state: Any, batches: Any) -> tuple[Any, Any]:
+            self._before_call()
+            self._machine.call()
+            if self._calls > COMPUTED_CALLS:
+                return state, None
+            state, out = call(state, batches)
+            if self._truth.not_a_number:
+                state = np.where(np.eye(len(state), dtype=bool), np.float32("nan"), state)
+            return state, out
+
+        def synchronise(_value: Any) -> None:
+            self._machine.synchronise()
+
+        return Work(fresh, simulated, batches, synchronise, program.inner * program.units)
+
+    def _before_call(self) -> None:
+        if self._calls == 0:
+            self._machine.work(self._truth.slow_first_call_seconds)
+        self._calls += 1
+        if self._steady_calls is None:
+            return
+        self._steady_calls += 1
+        if self._steady_calls != RECOMPILES_AT_CALL:
+            return
+        match self._truth.recompiles, self._truth.ends, self._truth.raises:
+            case "counted", _, _:
+                self._compile(self._truth.compile_seconds, "a new shape")
+            case "forbidden", _, _:
+                raise RecompiledError("a new shape")
+            case _, ended, _ if ended:
+                raise EndedError(ended)
+            case _, _, "MemoryError":
+                raise MemoryError
+            case _, _, message if message:
+                raise ValueError(message)
+
+    def compile_ahead(self, work: Work) -> None:
+        if not self._truth.compile_seconds:
+            return
+        hit = bool(self._cache)
+        self._counts["hits" if hit else "misses"] += 1
+        self._cache.add("the program")
+        self._compile(self._truth.cached_compile_seconds if hit else self._truth.compile_seconds, "the first call")
+
+    def _compile(self, seconds: float, cause: str) -> None:
+        self._machine.work(seconds)
+        self._compiled.causes.append(cause)
+        for part, share in PARTS.items():
+            self._compiled.seconds[part] = self._compiled.seconds.get(part, 0.0) + share * seconds
+
+    def compilations(self) -> Compilations:
+        return Compilations(dict(self._compiled.seconds), list(self._compiled.causes))
+
+    def compile_cache(self) -> dict[str, int] | None:
+        return dict(self._counts) if self._truth.compile_seconds else None
+
+    @contextmanager
+    def forbid_compiling(self) -> Iterator[None]:
+        self._steady_calls = 0
+        yield
+
+    def operations(self, work: Work) -> Counted | None:
+        return Counted(Operations(products=self._truth.products), "the simulated program")
+
+    def last(self, out: Any) -> Any:
+        return out
+
+    def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        return {name: np.asarray(array, np.float64) for name, array in arrays.items()}
+
+    def device(self, value: Any) -> dict[str, Any]:
+        return {"platform": self._truth.platform, "name": self._truth.device, "count": 1}
+
+    def precision(self) -> dict[str, Any]:
+        return {
+            "policy": self._settings.precision,
+            "dtype": self._truth.dtype,
+            "matmul": {"products": self._truth.matmul},
+            "flush_denormal": self._truth.flush_denormal,
+        }
+
+    def threads(self) -> int | None:
+        return self._settings.threads if self._truth.threads is None else self._truth.threads
+
+    def peak_memory_bytes(self) -> int | None:
+        return None
+
+    def reserved_memory_bytes(self) -> int | None:
+        return None
+
+    def gpu(self) -> str | None:
+        return None
+
+    def emulated(self) -> str:
+        return self._truth.emulated
+
+    def host_over_device(self) -> list[float]:
+        return []
+
+    def drain(self) -> None:
+        self._machine.synchronise()
+
+    def ready(self, value: Any) -> bool | None:
+        return not self._truth.never_ready
+
+    def evictor(self) -> Callable[[], None] | None:
+        return None
+
+    def cache_bytes(self) -> int | None:
+        return 1024**2
+
+    def product(self, size: int) -> Callable[[], None]:
+        return self._finished(2 * size**3 / self._truth.flops_per_second)
+
+    def triad(self, elements: int) -> Callable[[], None]:
+        return self._finished(3 * 4 * elements / self._truth.bytes_per_second)
+
+    def _finished(self, seconds: float) -> Callable[[], None]:
+        def call() -> None:
+            self._machine.work(seconds)
+            self._machine.synchronise()
+
+        return call
+
+    def out_of_memory(self, error: BaseException) -> bool:
+        return False
+
+
+class DirectoryCache(set[str]):
+    """A compile cache that lives where the launch keeps its caches, and so outlives it there."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(exist_ok=True)
+        super().__init__(entry.name for entry in directory.iterdir())
+
+    def add(self, name: str) -> None:
+        (self._directory / name).touch()
+        super().add(name)

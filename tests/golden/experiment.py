@@ -1,0 +1,153 @@
+"""A case on simulated machines: the real supervisor, launches and judge, in this process and in simulated time."""
+
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant, Platform
+from accelbench.api.result import CheckOutcome, Failure, Result
+from accelbench.delivery import read_log
+from accelbench_runner.children import Ending, Interruption
+from accelbench_runner.deliver import LogWriter, TerminationMessage
+from accelbench_runner.judge import judge
+from accelbench_runner.launches import Launcher, LaunchListener, MemoryTold, explain
+from accelbench_runner.protocol import LaunchRequest
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench_runner.supervisor import Supervisor
+from golden.adapter import EndedError
+from golden.launch import launch
+from golden.truth import Truth
+
+BASELINE, VARIANT = "pytorch/eager", "jax/jit"
+CRASHES_AFTER_SECONDS = 5.0
+NOTHING_TOLD = MemoryTold(None, 0, 0)
+TruthOf = Callable[[str, int], Truth]
+"""Of a variant's launch in a round."""
+Around = Callable[[str, int], AbstractContextManager[None]]
+"""Where a variant's launch in a round is carried out."""
+
+
+def case(*others: str, platform: Platform = "cpu", **measurement: int) -> Case:
+    """The baseline and a variant, four products of 8 x 8 matrices a call."""
+    measurement = {"rounds_min": 3, "rounds_max": 3, "time_limit_seconds": 10**6, **measurement}
+    variants = [BASELINE, *(others or [VARIANT])]
+    return Case(
+        name="golden",
+        origin=CaseOrigin(run="golden", series="golden"),
+        workload="matmul-chain",
+        parameters={"size": 8, "length": 4},
+        variants=tuple(CaseVariant(name=name, use=name if "/" in name else VARIANT) for name in variants),
+        baseline=BASELINE,
+        measurement=CaseMeasurement.model_validate(measurement),
+        accelerator=CaseAccelerator(platform=platform),
+    )
+
+
+@dataclass(frozen=True)
+class SimulatedLauncher(Launcher):
+    """Carries launches out here; time is what they truly took."""
+
+    truth: TruthOf
+    around: Around
+    passed: list[float]
+
+    def _run(
+        self,
+        listener: LaunchListener,
+        variant: str,
+        number: int,
+        directory: Path,
+        limit_seconds: float,
+        *,
+        probe: bool = False,
+    ) -> tuple[Ending, Failure | None]:
+        with tempfile.TemporaryFile() as messages:
+            request = LaunchRequest(
+                case=self.case,
+                variant=variant,
+                round=number,
+                directory=str(directory),
+                descriptor=messages.fileno(),
+                threads=self.threads,
+                probe=probe,
+            )
+            try:
+                with self.around(variant, number):
+                    took = launch(request, self.truth(variant, number))
+                ending = Ending(status=0, by_us=None, wall_seconds=took)
+            except EndedError as ended:
+                ending = {
+                    "crashes": Ending(status=-signal.SIGSEGV, by_us=None, wall_seconds=CRASHES_AFTER_SECONDS),
+                    "hangs": Ending(status=-signal.SIGABRT, by_us="limit", wall_seconds=limit_seconds),
+                }[str(ended)]
+            messages.seek(0)
+            listener.received("messages", messages.read())
+            listener.closed("messages")
+        self.passed.append(ending.wall_seconds)
+        return ending, explain(listener, ending, number=number, limit_seconds=limit_seconds, memory=NOTHING_TOLD)
+
+
+@dataclass(frozen=True)
+class JudgeHere:
+    """The judge, in this process; what goes in and out is what a pipe would carry."""
+
+    directory: Path
+
+    def assess(
+        self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
+    ) -> Assessment:
+        assert limit_seconds > 0
+        told = {key: str(directory) for key, directory in outputs.items()}
+        request = JudgeRequest(case=case, launches=tuple(launches), outputs=told, directory=str(self.directory))
+        return Assessment.model_validate_json(judge(JudgeRequest.model_validate_json(request.to_json())).to_json())
+
+
+def _nowhere_else(_variant: str, _number: int) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def measure(asked: Case, truth: TruthOf, directory: Path, *, around: Around = _nowhere_else) -> Result:
+    """The case's result, from the real supervisor, whose log is `directory/log`."""
+    passed = [0.0]
+    interruption = Interruption()
+    with (directory / "log").open("wb") as log:
+        return Supervisor(
+            case=asked,
+            launcher=SimulatedLauncher(
+                case=asked,
+                command=(),
+                environment={},
+                threads=len(os.sched_getaffinity(0)),
+                interruption=interruption,
+                truth=truth,
+                around=around,
+                passed=passed,
+            ),
+            judge=JudgeHere(directory),  # type: ignore[arg-type]
+            log=LogWriter(log.fileno()),
+            termination=TerminationMessage(directory / "termination-log", complain=print),
+            interruption=interruption,
+            directory=directory,
+            host={},
+            clock=lambda: sum(passed),
+        ).run()
+
+
+def records(directory: Path) -> list[LaunchRecord]:
+    """Every launch of the case that was measured in `directory`, as its log has them."""
+    documents = read_log((directory / "log").read_text().split("\n")).documents
+    return [LaunchRecord.model_validate_json(text) for kind, _, text in documents if kind == "launch"]
+
+
+def outcomes(result: Result) -> dict[tuple[str, str], CheckOutcome]:
+    """By check and variant; a reading for all of them alike is one for each."""
+    return {
+        (check.name, variant): check.outcome
+        for variant in (each.name for each in result.case.variants)
+        for check in sorted(result.certificate.checks, key=lambda check: check.outcome == "failed")
+        if check.variant in {None, variant}
+    }

@@ -1,0 +1,184 @@
+"""What is put into a simulated experiment comes out of it."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accelbench.api.result import PhaseTime, Result, VariantResult
+from accelbench.delivery import Headline, read_log
+from accelbench.workload import Measure, ProtocolName
+from accelbench.workloads.matmul_chain import MatmulChain
+from golden.defects import HONEST, UNITS
+from golden.experiment import BASELINE, VARIANT, case, measure, outcomes
+from golden.launch import command
+from golden.truth import Truth
+from runner.supervision import SUPERVISE
+
+WITHIN = 1e-3
+"""Of the truth: a thousandth."""
+OTHER_COMES_FIRST = 3
+"""A seed: a launch that hangs then leaves time for the others."""
+
+
+def of(result: Result, name: str) -> VariantResult:
+    return next(variant for variant in result.variants if variant.name == name)
+
+
+def seconds(result: Result, name: str) -> float:
+    quantiles = of(result, name).seconds
+    assert quantiles is not None, of(result, name).failure
+    return float(quantiles.median_seconds)
+
+
+def medians(phases: tuple[PhaseTime, ...]) -> dict[str, float]:
+    return {phase.phase: float(phase.median_seconds) for phase in phases}
+
+
+@pytest.mark.parametrize("call_seconds", [10e-6, 1e-3, 0.1, 2.5])
+def test_step_times_are_recovered_within_a_thousandth(call_seconds: float, tmp_path: Path) -> None:
+    truths = {
+        BASELINE: Truth(call_seconds=call_seconds),
+        VARIANT: Truth(call_seconds=call_seconds / 1.25, slow_first_call_seconds=5.0),
+    }
+    result = measure(case(rounds_min=2, rounds_max=2), lambda variant, _: truths[variant], tmp_path)
+    for name, truth in truths.items():
+        assert seconds(result, name) == pytest.approx(truth.call_seconds / UNITS, rel=WITHIN)
+    (comparison,) = result.comparisons
+    assert comparison.verdict == "faster"
+    assert comparison.speedup is not None
+    assert float(comparison.speedup) == pytest.approx(1.25, rel=WITHIN)
+
+
+def test_what_a_launch_spends_beside_its_steps_is_recovered(tmp_path: Path) -> None:
+    truth = replace(HONEST[VARIANT], import_seconds=0.7, device_init_seconds=0.2, slow_first_call_seconds=5.0)
+    truths = {BASELINE: HONEST[BASELINE], VARIANT: truth}
+    result = measure(case(), lambda variant, _: truths[variant], tmp_path)
+    first_call = truth.slow_first_call_seconds + truth.call_seconds
+    expected = {
+        "import": truth.import_seconds,
+        "device-init": truth.device_init_seconds,
+        "compile": truth.compile_seconds,
+        "first-step": first_call,
+    }
+    found = medians(of(result, VARIANT).phases)
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=WITHIN)
+    warm = {"compile": truth.cached_compile_seconds, "first-step": first_call}
+    assert medians(of(result, VARIANT).warm_phases) == pytest.approx(warm, rel=WITHIN)
+    spent = {name: float(value) for name, value in result.overhead.items()}
+    total, _blocks = spent.pop("total"), spent.pop("blocks")
+    assert math.fsum(spent.values()) == pytest.approx(total, rel=WITHIN)
+
+
+def test_the_steps_after_which_compiling_pays_back_are_recovered(tmp_path: Path) -> None:
+    result = measure(case(), lambda variant, _: HONEST[variant], tmp_path)
+    saved = (HONEST[BASELINE].call_seconds - HONEST[VARIANT].call_seconds) / UNITS
+    pays_back = result.comparisons[0].pays_back
+    assert pays_back is not None
+    assert pays_back.answer == "after"
+    assert pays_back.steps == pytest.approx(HONEST[VARIANT].compile_seconds / saved, rel=WITHIN)
+    assert float(pays_back.extra_seconds) == pytest.approx(HONEST[VARIANT].compile_seconds, rel=WITHIN)
+
+
+def test_single_calls_have_their_median_and_their_tail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _measured_by(monkeypatch, "latency")
+    tails = {BASELINE: 2.0, VARIANT: 3.0}
+    truths = {name: replace(HONEST[name], slow_every=25, slow_factor=factor) for name, factor in tails.items()}
+    result = measure(case(rounds_min=2, rounds_max=2), lambda variant, _: truths[variant], tmp_path)
+    for name, factor in tails.items():
+        middle = truths[name].call_seconds / UNITS
+        assert seconds(result, name) == pytest.approx(middle, rel=WITHIN)
+        tail = [launch.p99_seconds for launch in of(result, name).launches]
+        assert [float(each) for each in tail if each] == pytest.approx([factor * middle] * 2, rel=2 * WITHIN)
+    (comparison,) = result.tail_comparisons
+    assert comparison.speedup is not None
+    assert float(comparison.speedup) == pytest.approx(1.25 * 2 / 3, rel=2 * WITHIN)
+
+
+def test_an_episode_counts_its_first_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _measured_by(monkeypatch, "episode")
+    truths = {name: replace(truth, compile_seconds=0.0) for name, truth in HONEST.items()}
+    result = measure(case(rounds_min=2, rounds_max=2), lambda variant, _: truths[variant], tmp_path)
+    for name, truth in truths.items():
+        whole = truth.call_seconds + truth.slow_first_call_seconds
+        assert seconds(result, name) == pytest.approx(whole / UNITS, rel=WITHIN)
+
+
+def test_rounds_that_were_disturbed_are_named_and_change_nothing(tmp_path: Path) -> None:
+    in_the_middle = {"slow_after_seconds": 2.0, "slowdown": 2.0, "held_back": 0.5}
+    disturbed = {(BASELINE, 2): in_the_middle, (VARIANT, 3): {"others": 0.5}}
+    result = measure(
+        case(), lambda variant, number: replace(HONEST[variant], **disturbed.get((variant, number), {})), tmp_path
+    )
+    assert [(each.round, each.reasons[0].partition(":")[0]) for each in result.quarantined] == [
+        (2, f"throttled of {BASELINE}"),
+        (3, f"shared-device of {VARIANT}"),
+    ]
+    assert "failed" not in outcomes(result).values()
+    assert result.rounds == 3
+    for name, truth in HONEST.items():
+        assert seconds(result, name) == pytest.approx(truth.call_seconds / UNITS, rel=WITHIN)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"ends": "crashes"}, "Killed"),
+        ({"ends": "hangs"}, "TimedOut"),
+        ({"raises": "no such shape"}, "Raised"),
+        ({"raises": "MemoryError"}, "OutOfMemory"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_variant_that_fails_says_why_and_the_others_stand(
+    changes: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    truths = {**HONEST, "other": replace(HONEST[VARIANT], **changes)}
+    asked = case(VARIANT, "other", time_limit_seconds=200, seed=OTHER_COMES_FIRST)
+    result = measure(asked, lambda variant, _: truths[variant], tmp_path)
+    failure = of(result, "other").failure
+    assert failure is not None
+    assert (failure.reason, failure.phase, failure.round) == (reason, "steady", 1)
+    assert [comparison.verdict for comparison in result.comparisons] == ["faster", None]
+    assert "failed" not in outcomes(result).values()
+
+
+def test_real_processes_find_what_the_simulation_in_one_process_finds(tmp_path: Path) -> None:
+    """Supervisor, launches and judge, each a process: what was put in comes out, and a crash is its variant's own."""
+    crashing = "crashing"
+    truths = {name: replace(truth, compile_seconds=0.0) for name, truth in HONEST.items()}  # so that nothing is probed
+    truths[crashing] = replace(truths[VARIANT], ends="crashes")
+    asked = case(VARIANT, crashing, rounds_min=2, rounds_max=2, time_limit_seconds=200)
+    (tmp_path / "case.json").write_text(asked.to_json())
+    judge = [sys.executable, "-m", "accelbench_runner.judge"]
+    path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ended = subprocess.run(
+        [*SUPERVISE, str(tmp_path / "case.json"), json.dumps(command(truths)), json.dumps(judge)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path),
+            "ACCELBENCH_WORK_DIRECTORY": str(tmp_path),
+            "ACCELBENCH_TERMINATION_LOG": str(tmp_path / "termination-log"),
+        },
+        capture_output=True,
+        check=True,
+    )
+    headline = Headline.model_validate_json((tmp_path / "termination-log").read_text())
+    result = read_log(ended.stdout.decode().split("\n")).latest("result", headline.digest)
+    assert result is not None, ended.stdout.decode()[-3000:]
+    for name in HONEST:
+        assert seconds(result, name) == pytest.approx(truths[name].call_seconds / UNITS, rel=WITHIN)
+    assert [comparison.verdict for comparison in result.comparisons] == ["faster", None]
+    assert "failed" not in outcomes(result).values()
+    failure = of(result, crashing).failure
+    assert failure is not None
+    assert (failure.reason, failure.phase) == ("Killed", "steady")
+
+
+def _measured_by(monkeypatch: pytest.MonkeyPatch, protocol: ProtocolName) -> None:
+    monkeypatch.setattr(MatmulChain, "measure", lambda _self, _parameters: Measure(protocol=protocol, unit="product"))
