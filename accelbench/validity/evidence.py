@@ -4,8 +4,9 @@ The runner's records have these shapes; they are spelled out here because `accel
 come from a process that ran a user's code: they may be missing or garbage, and are read through `fact` alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from annotated_types import Ge, Gt, Len
@@ -305,10 +306,13 @@ def fact(launch: Launch, name: str, kind: type[T]) -> T | Unreadable:
     return readable(name, launch.facts[name], kind)
 
 
+_reader: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
 def readable(name: str, reported: Any, kind: type[T]) -> T | Unreadable:
     """What was `reported` under `name` as a `kind`, or why it cannot be had."""
     try:
-        value: T = TypeAdapter(kind).validate_python(reported, strict=True)
+        value: T = _reader(kind).validate_python(reported, strict=True)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         place = ".".join([name, *map(str, problem["loc"])])

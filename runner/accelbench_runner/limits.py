@@ -49,7 +49,7 @@ class Reaching(Protocol):
 
 
 def measure_undisturbed(
-    adapter: Reaching, platform: str, clock: Clock, processors: cpu.Processors
+    adapter: Reaching, platform: str, clock: Clock, processors: cpu.Processors = cpu
 ) -> dict[str, Any] | None:
     """As `measure`; None where others took the processors meanwhile: limits too low accuse the innocent."""
     used, began = processors.usage(), clock.seconds()

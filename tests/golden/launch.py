@@ -1,5 +1,6 @@
 """A real launch on a simulated machine: in this process, or `python launch.py TRUTHS` as a launch of its own."""
 
+import gc
 import json
 import os
 import signal
@@ -10,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from accelbench_runner.frameworks.adapter import Adapter, Settings
-from accelbench_runner.launch import Machine, carry_out
+from accelbench_runner.launch import carry_out
+from accelbench_runner.machine import Machine
 from accelbench_runner.protocol import LaunchRequest
 from golden.adapter import OLD_CACHE, DirectoryCache, EndedError, SimulatedAdapter
 from golden.machine import SimulatedMachine
@@ -27,7 +29,11 @@ def launch(request: LaunchRequest, truth: Truth) -> float:
     def adapter(_framework: str) -> Callable[[Settings], Adapter]:
         return lambda settings: SimulatedAdapter(settings, truth, machine, cache)
 
-    carry_out(request, Machine(clock=machine, processors=machine, adapter=adapter))
+    gc.freeze()  # a launch collects garbage first: what tests have loaded need not be looked at each time
+    try:
+        carry_out(request, Machine(clock=machine, processors=machine, adapter=adapter))
+    finally:
+        gc.unfreeze()
     return machine.now
 
 

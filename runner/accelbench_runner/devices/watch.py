@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.api.case import Platform
 from accelbench_runner.clock import Clock
-from accelbench_runner.devices import rapl
+from accelbench_runner.devices import cpu, rapl
 from accelbench_runner.devices.cpu import Processors
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Watch:
     """Made before the framework wakes the device; `begin` and `end` stand around what is measured."""
 
-    def __init__(self, platform: Platform, clock: Clock, processors: Processors) -> None:
+    def __init__(self, platform: Platform, clock: Clock, processors: Processors = cpu) -> None:
         self._clock = clock
         self._processors = processors
         self._nvidia = import_module("accelbench_runner.devices.nvidia") if platform == "cuda" else None

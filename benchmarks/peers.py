@@ -1,0 +1,155 @@
+"""The same step timed by accelbench's blocks, torch.utils.benchmark and pyperf, in one process, one after the other.
+
+    python benchmarks/peers.py [REPETITIONS] > docs/results/peers.md
+
+A step is a chain of matrix products in eager PyTorch, as the adapter runs it: the same call, threads and settings for
+all three. Each repetition asks all three in random order, each as it comes out of the box: torch's blocked_autorange, a
+pyperf worker with its default warm-up, values and least time, and blocks that are warmed up and planned anew. What they
+give is the median. The interval is Student's t on the logarithms of the ratios, one for each repetition.
+"""
+
+import contextlib
+import io
+import math
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyperf
+from real import environment
+from step import THREADS, adapter, chain
+from torch.utils.benchmark import Timer
+
+from accelbench.stats.interval import student_interval
+from accelbench_runner import blocks
+from accelbench_runner.clock import MonotonicClock
+from accelbench_runner.frameworks.pytorch import PyTorch
+
+STEPS = (("10 us", 10e-6, 64), ("1 ms", 1e-3, 64), ("100 ms", 0.1, 512))
+"""What a step should take, and the rows of its matrices."""
+MARGIN = 0.02
+ALPHA = 0.05
+MINIMUM_SECONDS = 1.0
+"""Of torch's blocked_autorange; accelbench's blocks have the same budget."""
+Tool = Callable[[blocks.Work], float]
+
+
+def work_of(made: PyTorch, seconds: float, size: int) -> tuple[blocks.Work, int]:
+    """A chain of about so many seconds, and how many products it has."""
+    length = max(1, round(seconds / blocks.warm_up(chain(made, size, 1), MonotonicClock())))
+    return chain(made, size, length), length
+
+
+def accelbench(work: blocks.Work) -> float:
+    """Seconds per call, as a launch times its steady phase."""
+    clock = MonotonicClock()
+    with blocks.garbage_kept():
+        planned = blocks.plan(blocks.warm_up(work, clock), blocks.overhead_seconds(work, clock))
+        measured = blocks.measure_as_planned(work, planned, clock)
+    return statistics.median(block.seconds / block.units for block in measured.blocks) * work.units
+
+
+def torch_benchmark(work: blocks.Work) -> float:
+    """Seconds per call by torch.utils.benchmark, which takes one thread unless it is told."""
+    timer = Timer(
+        stmt="state, out = call(state, batches)",
+        setup="state = fresh()",
+        globals={"call": work.call, "fresh": work.fresh, "batches": work.batches},
+        num_threads=THREADS,
+    )
+    return float(timer.blocked_autorange(min_run_time=MINIMUM_SECONDS).median)
+
+
+class Pyperf:
+    """A pyperf worker in this process: it calibrates once for each step, as its own first worker does."""
+
+    def __init__(self) -> None:
+        self._runner = pyperf.Runner()
+        self._runner.parse_args(["--worker", "--quiet", "--warmups=1", "--loops=1"])
+        self._loops: dict[int, int] = {}
+        self._asked = 0
+
+    def __call__(self, work: blocks.Work) -> float:
+        """Seconds per call."""
+        if id(work) not in self._loops:
+            self._loops[id(work)] = int(self._bench(work, calibrate=True).get_runs()[0].get_loops())
+        self._runner.args.loops = self._loops[id(work)]
+        return float(self._bench(work, calibrate=False).median())
+
+    def _bench(self, work: blocks.Work, *, calibrate: bool) -> Any:
+        call, batches = work.call, work.batches
+
+        def timed(loops: int) -> float:
+            state = work.fresh()
+            began = pyperf.perf_counter()
+            for _ in range(loops):
+                state, _out = call(state, batches)
+            return float(pyperf.perf_counter() - began)
+
+        self._runner.args.calibrate_loops = calibrate
+        self._asked += 1
+        with contextlib.redirect_stdout(io.StringIO()):
+            return self._runner.bench_time_func(f"step {self._asked}", timed)
+
+
+def ratio(ours: list[float], theirs: list[float]) -> tuple[str, bool]:
+    """Of the medians, with its interval, and whether that lies within the margin."""
+    logs = [math.log(one / other) for one, other in zip(ours, theirs, strict=True)]
+    interval = student_interval(logs, ALPHA)
+    if interval is None:
+        return f"{math.exp(statistics.fmean(logs)):.4f}", False
+    within = interval.lower >= 1 / (1 + MARGIN) and interval.upper <= 1 + MARGIN
+    cell = f"{interval.estimate:.4f} ({interval.lower:.4f} to {interval.upper:.4f})"
+    return cell, within
+
+
+def spread(seconds: list[float]) -> str:
+    """Median and range over repetitions."""
+    scale, unit = next((s, u) for s, u in ((1, "s"), (1e3, "ms"), (1e6, "us")) if max(seconds) * s >= 1 or u == "us")
+    least, middle, most = (f"{scale * each:.4g}" for each in (min(seconds), statistics.median(seconds), max(seconds)))
+    return f"{middle} {unit} ({least} to {most})"
+
+
+def main(repetitions: int) -> int:
+    """The report, as Markdown; 1 where a step is not equivalent."""
+    began = time.monotonic()
+    made = adapter()
+    tools: dict[str, Tool] = {
+        "accelbench": accelbench,
+        "torch.utils.benchmark": torch_benchmark,
+        "pyperf": Pyperf(),
+    }
+    rng = random.Random(0)  # noqa: S311 - an order, no secret
+    print("# accelbench beside its peers\n")
+    print(f"`python benchmarks/peers.py {repetitions}` on {environment()}\n")
+    print(
+        f"A step is a chain of matrix products in eager PyTorch, {THREADS} threads, float32. {repetitions} repetitions,"
+    )
+    print(
+        "all three tools in each, in random order, in one process. Medians with the range over repetitions; ratios of"
+    )
+    print("accelbench's to the peer's, with 95 % intervals.\n")
+    print("| step | products | accelbench | torch.utils.benchmark | pyperf | over torch | over pyperf | within 2 % |")
+    print("|---|---|---|---|---|---|---|---|")
+    held = True
+    for name, seconds, size in STEPS:
+        work, length = work_of(made, seconds, size)
+        found: dict[str, list[float]] = {tool: [] for tool in tools}
+        for _ in range(repetitions):
+            for tool in rng.sample(sorted(tools), len(tools)):
+                found[tool].append(tools[tool](work))
+        ours, *theirs = found.values()
+        ratios = [ratio(ours, each) for each in theirs]
+        held &= all(within for _, within in ratios)
+        answer = "yes" if all(within for _, within in ratios) else "no"
+        cells = [f"{length} of {size}", *map(spread, found.values()), *(cell for cell, _ in ratios), answer]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    print(f"\nTook {time.monotonic() - began:.0f} s.")
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20))

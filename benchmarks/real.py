@@ -1,0 +1,117 @@
+"""Runs cases through the real runner, as `accelbench run` does, and keeps what they said."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import beta
+
+from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
+from accelbench.api.result import Result
+from accelbench.delivery import MARK, Event, parse_event, read_log
+from accelbench.fingerprint import of_host
+from accelbench_runner.records import LaunchRecord
+
+Listener = Callable[[Event, int], None]
+"""Is told of every event, and of the supervisor's process."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A case that was measured."""
+
+    result: Result
+    launches: tuple[LaunchRecord, ...]
+    wall_seconds: float
+    """From the start of the process to its end."""
+
+
+def a_case(workload: str, parameters: dict[str, ParameterValue], variants: dict[str, str], **measurement: Any) -> Case:
+    """`variants` gives each name its framework and mode; the first is the baseline."""
+    return Case(
+        name="all",
+        origin=CaseOrigin(run="benchmark", series="benchmark"),
+        workload=workload,
+        parameters=parameters,
+        variants=tuple(CaseVariant(name=name, use=use) for name, use in variants.items()),
+        baseline=next(iter(variants)),
+        measurement=CaseMeasurement.model_validate(measurement),
+    )
+
+
+def _unheard(_event: Event, _process: int) -> None:
+    pass
+
+
+def run(case: Case, listener: Listener = _unheard) -> Ran:
+    """Measures the case; raises RuntimeError where there is no result."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "case.json")
+        path.write_text(case.to_json())
+        environment = {
+            **os.environ,
+            "ACCELBENCH_WORK_DIRECTORY": directory,
+            "ACCELBENCH_TERMINATION_LOG": str(Path(directory, "termination-log")),
+        }
+        began = time.monotonic()
+        lines: list[str] = []
+        command = [sys.executable, "-m", "accelbench_runner", str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line.rstrip("\n"))
+                if event := parse_event(lines[-1]):
+                    listener(event, process.pid)
+        wall_seconds = time.monotonic() - began
+    log = read_log(lines)
+    result = log.latest("result")
+    if result is None:
+        raise RuntimeError("\n".join([line for line in lines if not line.startswith(MARK)][-20:]))
+    launches = [LaunchRecord.model_validate_json(text) for kind, _, text in log.documents if kind == "launch"]
+    return Ran(result, tuple(launches), wall_seconds)
+
+
+def environment() -> str:
+    """Where it was measured, in a line."""
+    host = of_host()
+    packages = ("accelbench", "torch", "jax", "pyperf", "asv", "numpy")
+    found = {"Python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    versions = ", ".join(f"{name} {number}" for name, number in found.items())
+    return f"{host.get('cpu')}, {len(os.sched_getaffinity(0))} processors, Linux {host.get('kernel')}; {versions}."
+
+
+def upper_bound(hits: int, trials: int) -> float:
+    """The 99 % upper bound of a share (Clopper and Pearson, 1934)."""
+    return float(beta.ppf(0.99, hits + 1, trials - hits)) if hits < trials else 1.0
+
+
+class Kept:
+    """What a benchmark has found so far, a JSON line for each; with a file it goes on where it was stopped."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        there = path is not None and path.exists()
+        self.found: list[dict[str, Any]] = (
+            [json.loads(line) for line in path.read_text().splitlines()] if path and there else []
+        )
+
+    def add(self, found: dict[str, Any]) -> None:
+        """One more."""
+        self.found.append(found)
+        if self._path:
+            with self._path.open("a") as file:
+                file.write(json.dumps(found) + "\n")

@@ -1,0 +1,26 @@
+"""A step that every tool can be asked to time: a chain of matrix products in eager PyTorch, as a launch runs it."""
+
+import os
+
+from accelbench import catalogue, inputs
+from accelbench_runner.blocks import Work
+from accelbench_runner.frameworks.adapter import Settings
+from accelbench_runner.frameworks.pytorch import PyTorch
+
+USE = "pytorch/eager"
+THREADS = len(os.sched_getaffinity(0))
+
+
+def adapter() -> PyTorch:
+    """PyTorch in float32, with as many threads as processors; once in a process."""
+    options = catalogue.parse_options(catalogue.find("matmul-chain").variants()[USE], {})
+    made = PyTorch(Settings(mode="eager", options=options, platform="cpu", precision="float32", threads=THREADS))
+    made.initialise()
+    return made
+
+
+def chain(made: PyTorch, size: int, length: int) -> Work:
+    """`length` products of (size, size) in a call."""
+    workload = catalogue.find("matmul-chain")
+    parameters = catalogue.parse_parameters(workload, {"size": size, "length": length})
+    return made.prepare(workload.pytorch(parameters, inputs.generate(workload, parameters, 0), made))
