@@ -17,17 +17,15 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from accelbench import workloads
+from accelbench import observations, workloads
 from accelbench.api.case import ParameterValue
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.modes import MODES, options_model
 from accelbench.plan.cases import count_cases, plan_cases
 from accelbench.problem import Problem, unknown
-from accelbench.workload import VariantKind, Workload, WorkloadParameters
+from accelbench.workload import ProtocolName, VariantKind, Workload, WorkloadParameters
 
 GROUP = "accelbench.workloads"
-MEASURED = {"steady", "latency", "episode"}
-"""Protocols that the runner can measure."""
 
 
 class UnknownWorkloadError(LookupError):
@@ -126,7 +124,7 @@ def _refusal(workload: Workload, use: str) -> str:
 
 
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
-    """What parameters can only be wrong about together, and what can be measured at all."""
+    """What parameters can only be wrong about together, and what no case can be expected to show."""
     for case in plan_cases(run):
         try:
             parameters = parse_parameters(workload, case.parameters)
@@ -135,12 +133,23 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
             where = ", ".join(f"{name} = {value}" for name, value in case.parameters.items())
             yield from (Problem(path, f"{where}: {_reason(detail)}") for detail in error.errors())
             continue
-        protocol = workload.measure(parameters).protocol
-        if protocol not in MEASURED:
-            yield Problem(
-                "spec.workload.name", f"{workload.name} is measured by the protocol {protocol}, which is not built yet"
-            )
+        if problems := tuple(_check_expectations(run, workload, workload.measure(parameters).protocol)):
+            yield from problems
             return
+
+
+def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: ProtocolName) -> Iterator[Problem]:
+    """Times are expected of what is timed, observations of what is observed, by a name that it has."""
+    known = observations.names(workload)
+    for index, expectation in enumerate(run.spec.expectations):
+        path = f"spec.expectations[{index}]"
+        if expectation.observation is None and protocol == "observe":
+            offered = ", ".join(known)
+            yield Problem(f"{path}.metric", f"{workload.name} is observed, not timed; expect an observation: {offered}")
+        elif expectation.observation is not None and protocol != "observe":
+            yield Problem(f"{path}.observation", f"{workload.name} is timed ({protocol}); expect a metric")
+        elif expectation.observation is not None and expectation.observation not in known:
+            yield Problem(f"{path}.observation", unknown("observation", expectation.observation, known))
 
 
 BOUNDS = {

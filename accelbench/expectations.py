@@ -1,11 +1,14 @@
 """Expectations: assertions on a result, met only where the interval's own end supports them."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from accelbench.api.result import Comparison, Result, VariantResult
 from accelbench.api.run import Expectation
+from accelbench.document import DECIMAL_PATTERN
 
 Outcome = Literal["met", "not-met", "undecided"]
 
@@ -23,8 +26,9 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
     """Each expectation held against the result, in order.
 
     A speedup meets a bound when its whole interval does, contradicts it when none of the interval does, and leaves it
-    undecided in between. Times have no interval on this side of a comparison: their median decides. A variant that
-    failed, or whose comparison is invalid, meets nothing.
+    undecided in between. Times have no interval on this side of a comparison: their median decides. An observation
+    has to be what is expected in every launch; in some of them only, it leaves the expectation undecided. A variant
+    that failed, or whose comparison is invalid, meets nothing.
     """
     return tuple(_evaluate(expectation, result) for expectation in expectations)
 
@@ -43,7 +47,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         return ExpectationOutcome(
             expectation, "not-met", f"{_subject(expectation)}: its measurement is invalid ({names})."
         )
-    return _evaluate_seconds(expectation, variant)
+    return _evaluate_seconds(expectation, variant) if expectation.metric else _evaluate_observation(expectation, result)
 
 
 def _evaluate_speedup(expectation: Expectation, result: Result) -> ExpectationOutcome:
@@ -75,6 +79,33 @@ def _evaluate_seconds(expectation: Expectation, variant: VariantResult) -> Expec
     return _held(expectation, float(seconds), float(seconds), f"{seconds} s")
 
 
+def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:
+    of_variant = next((each for each in result.observations if each.variant == expectation.variant), None)
+    found = of_variant.named(expectation.subject) if of_variant else None
+    if found is None:
+        return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not observed.")
+    if expectation.equals is None and found.type != "number":
+        why = f"it is no number, {found.text}"
+        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
+    if expectation.equals is not None:
+        equal = [_equal(each.value, expectation.equals) for each in found.values]
+        outcome: Outcome = "met" if all(each is True for each in equal) else "not-met"
+        if outcome == "not-met" and any(each is not False for each in equal):
+            outcome = "undecided"
+        return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {found.text}.")
+    numbers = [float(each.value) for each in found.values]
+    return _held(expectation, min(numbers), max(numbers), found.text)
+
+
+def _equal(observed: str, expected: str) -> bool | None:
+    """None where what was observed had to be cut, and begins as expected."""
+    if observed.endswith("…") and expected.startswith(observed[:-1]):
+        return None
+    if re.fullmatch(DECIMAL_PATTERN, observed) and re.fullmatch(DECIMAL_PATTERN, expected):
+        return Decimal(observed) == Decimal(expected)
+    return observed == expected
+
+
 def _held(expectation: Expectation, lower: float, upper: float, reading: str) -> ExpectationOutcome:
     """`lower` to `upper` against both bounds: met by all of it, by none, or by a part."""
     floor = float(expectation.at_least) if expectation.at_least is not None else float("-inf")
@@ -96,7 +127,11 @@ def _interval(comparison: Comparison) -> tuple[float, float] | None:
 def _subject(expectation: Expectation) -> str:
     bounds = [
         f"{words} {bound}"
-        for words, bound in (("at least", expectation.at_least), ("at most", expectation.at_most))
+        for words, bound in (
+            ("at least", expectation.at_least),
+            ("at most", expectation.at_most),
+            ("equal to", expectation.equals),
+        )
         if bound is not None
     ]
-    return f"{expectation.metric} of {expectation.variant} {' and '.join(bounds)}".rstrip()
+    return f"{expectation.subject} of {expectation.variant} {' and '.join(bounds)}".rstrip()

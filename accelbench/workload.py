@@ -100,6 +100,9 @@ class Program:
     """The call may reuse the memory of the state it is given."""
     export: Callable[[Any, Any], Mapping[str, Any]] = field(default=lambda state, _out: dict(state))
     """`(state, out of the last step) -> {name: array}`, compared with the reference."""
+    observe: Callable[[Sequence[Any]], Mapping[str, Any]] = field(default=lambda _outs: {})
+    """Protocol `observe`: `(out of each call, in NumPy; None where it raised) -> {name: value}`, the names of
+    `Workload.observes`. A value is a number, a truth, a text, or a list of these."""
 
 
 class Tools(Protocol):
@@ -139,6 +142,7 @@ class Workload:
     """A computation with typed parameters, written once for each framework.
 
     Subclasses set `name`, `Parameters` and `modes`, and implement `arrays`, `reference`, `cost` and the programs.
+    Those whose protocol is `observe` have neither reference nor cost: they are neither compared nor timed.
     """
 
     name: ClassVar[str]
@@ -147,6 +151,8 @@ class Workload:
         "pytorch": ("eager", "compile"),
     }
     """The modes in which the plain `jax` and `pytorch` programs make sense."""
+    observes: ClassVar[Mapping[str, str]] = {}
+    """What `Program.observe` returns, each with its meaning; beside what every launch observes."""
 
     class Parameters(WorkloadParameters):
         """No parameters."""

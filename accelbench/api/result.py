@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from accelbench.api import rules
 from accelbench.api.case import Case, Timestamp
+from accelbench.api.observation import Observations
 from accelbench.api.run import API_VERSION, ObjectMeta
 from accelbench.document import DecimalString, Document
 from accelbench.report import figures
@@ -268,6 +269,9 @@ class Result(Document):
     tail_comparisons: tuple[Comparison, ...] = Field(
         default=(), description="The same by the 99th percentile, where the protocol is latency; they share the alpha."
     )
+    observations: tuple[Observations, ...] = Field(
+        default=(), description="What was observed of each variant, where the protocol is observe: nothing is timed."
+    )
     certificate: Certificate = Certificate()
     fingerprint: dict[str, str] = Field(default={}, description="Versions, hardware and settings.")
     overhead: dict[str, DecimalString] = Field(
@@ -286,18 +290,31 @@ class Result(Document):
 
     @property
     def valid(self) -> bool:
-        """Every comparison was made and none is invalid, no variant failed, and the case is complete."""
+        """Every comparison was made and none is invalid, no variant failed, and the case is complete.
+
+        Where the protocol is observe, nothing is compared, and every check has to hold.
+        """
         return (
             self.complete
             and not any(comparison.invalid for comparison in self.comparisons)
             and not any(variant.failure for variant in self.variants)
+            and not self.refuted_observations
         )
+
+    @property
+    def refuted_observations(self) -> bool:
+        """Something was observed, and a check failed: what was observed is not what was asked for."""
+        return self.protocol == "observe" and any(check.outcome == "failed" for check in self.certificate.checks)
 
     @property
     def headline(self) -> str:
         """The finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`, one part for each comparison."""
         failed = [f"{variant.name} failed: {variant.failure.reason}" for variant in self.variants if variant.failure]
-        return "; ".join([*(comparison.headline for comparison in self.comparisons), *failed]) or "no comparison"
+        found = [
+            *(comparison.headline for comparison in self.comparisons),
+            *(each.headline for each in self.observations),
+        ]
+        return "; ".join([*found, *failed]) or "no comparison"
 
 
 class ResultSummary(Document):

@@ -135,12 +135,13 @@ def _expects_of_the_baseline(spec: Manifest) -> bool:
     if not spec["variants"]:
         return False
     baseline = spec.get("baseline", label(spec["variants"][0]))
-    return any(each["metric"] == "speedup" and each["variant"] == baseline for each in spec.get("expectations", ()))
+    return any(each.get("metric") == "speedup" and each["variant"] == baseline for each in spec.get("expectations", ()))
 
 
 NO_SPEEDUP_OF_THE_BASELINE = Rule(
     cel=(
-        "!has(self.expectations) || size(self.variants) == 0 || !self.expectations.exists(e, e.metric == 'speedup' && "
+        "!has(self.expectations) || size(self.variants) == 0 || "
+        "!self.expectations.exists(e, has(e.metric) && e.metric == 'speedup' && "
         f"e.variant == (has(self.baseline) ? self.baseline : {_label_cel('self.variants[0]')}))"
     ),
     message="speedup of the baseline is 1 by definition; expect it of another variant, or use the metric seconds",
@@ -149,9 +150,21 @@ NO_SPEEDUP_OF_THE_BASELINE = Rule(
 )
 
 EXPECTATION_HAS_A_BOUND = Rule(
-    cel="has(self.atLeast) || has(self.atMost)",
-    message="give atLeast or atMost, or both",
-    holds=lambda expectation: "atLeast" in expectation or "atMost" in expectation,
+    cel="has(self.atLeast) || has(self.atMost) || has(self.equals)",
+    message="give atLeast or atMost, or both; or, of an observation, equals",
+    holds=lambda expectation: not expectation.keys().isdisjoint({"atLeast", "atMost", "equals"}),
+)
+
+EQUALS_IS_OF_OBSERVATIONS = Rule(
+    cel="!has(self.equals) || has(self.observation)",
+    message="no time equals another: give atLeast or atMost; equals is of observations",
+    holds=lambda expectation: "equals" not in expectation or "observation" in expectation,
+)
+
+EQUALS_STANDS_ALONE = Rule(
+    cel="!has(self.equals) || (!has(self.atLeast) && !has(self.atMost))",
+    message="equals says it all; remove atLeast and atMost",
+    holds=lambda expectation: "equals" not in expectation or expectation.keys().isdisjoint({"atLeast", "atMost"}),
 )
 
 BOUND = r"^[0-9]+(\.[0-9]+)?$"

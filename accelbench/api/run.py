@@ -30,6 +30,7 @@ VariantName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$", min_length=1, max_length=63)
 ]
 ParameterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
+ObservationName = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9]*$", max_length=32)]
 Percentage = Annotated[str, StringConstraints(max_length=8)]
 Bound = Annotated[str, StringConstraints(pattern=rules.BOUND, max_length=40)]
 MAXIMUM_SECONDS = 2**31 - 1
@@ -113,12 +114,23 @@ class Accelerator(Document):
 class Expectation(Document):
     """An assertion on every case's result that decides whether the run succeeded."""
 
-    metric: Literal["speedup", "seconds", "compileSeconds"] = Field(
-        description="speedup over the baseline; seconds per step; seconds that compiling takes."
+    metric: Literal["speedup", "seconds", "compileSeconds"] | None = Field(
+        default=None, description="speedup over the baseline; seconds per step; seconds that compiling takes."
+    )
+    observation: ObservationName | None = Field(
+        default=None, description="What a workload observes that is not timed, e.g. compilations or raised."
     )
     variant: VariantName = Field(description="A variant's name.")
     at_least: Bound | None = Field(default=None, description="A decimal, as a string.")
     at_most: Bound | None = Field(default=None, description="A decimal, as a string.")
+    equals: str | None = Field(
+        default=None, max_length=120, description="What the observation is in every launch; numbers as numbers."
+    )
+
+    @property
+    def subject(self) -> str:
+        """What it is about: the metric, or the observation."""
+        return self.metric or self.observation or ""
 
 
 class RunPolicy(Document):
@@ -156,7 +168,17 @@ _ONE_EXPERIMENT = "a run is one experiment; apply it under another name"
 _IN_FLIGHT = "it holds from the first case to the last; apply the run under another name"
 
 Sweep = Annotated[tuple[SweepAxis, ...], rules.UNIQUE_AXES, rules.cases_within(MAXIMUM_CASES, MAXIMUM_AXES)]
-Expectations = tuple[Annotated[Expectation, rules.EXPECTATION_HAS_A_BOUND, rules.EXPECTATION_CAN_BE_MET], ...]
+Expectations = tuple[
+    Annotated[
+        Expectation,
+        rules.one_of("metric", "observation"),
+        rules.EXPECTATION_HAS_A_BOUND,
+        rules.EXPECTATION_CAN_BE_MET,
+        rules.EQUALS_IS_OF_OBSERVATIONS,
+        rules.EQUALS_STANDS_ALONE,
+    ],
+    ...,
+]
 Policy = Annotated[
     RunPolicy, rules.immutable("parallelism", _IN_FLIGHT), rules.immutable("infrastructureRetries", _IN_FLIGHT)
 ]

@@ -96,6 +96,8 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
                 codes.append(Exit.VARIANT_FAILED)
             if any(comparison.verdict is None for comparison in result.comparisons):
                 codes.append(Exit.INVALID_MEASUREMENT)
+            if result.refuted_observations:
+                codes.append(Exit.INVALID_MEASUREMENT)
         if any(expectation.outcome != "met" for expectation in outcome.expectations):
             codes.append(Exit.EXPECTATION_NOT_MET)
     return Exit.worst(codes)

@@ -73,7 +73,7 @@ class Lines:
     def event(self, event: Event) -> None:
         """Print what a launch or a round gave."""
         if isinstance(event, LaunchFinished):
-            outcome = f"failed: {event.failure}" if event.failure else figures.seconds(float(event.seconds or 0))
+            outcome = f"failed: {event.failure}" if event.failure else _found(event)
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s in all)")
         elif isinstance(event, RoundFinished):
             if event.quarantined:
@@ -173,6 +173,10 @@ def picture(progress: Progress, now: float, left: Remaining | None, *, number: i
     return Group(heading, Text(), table, Text(), _strip(progress.phase), _bar(progress, now, left))
 
 
+def _found(launch: LaunchFinished) -> str:
+    return "observed" if launch.seconds is None else figures.seconds(float(launch.seconds))
+
+
 def standing(comparison: ComparisonNow) -> str:
     """A comparison on the way: `2.04x (2.01 to 2.07) faster`."""
     if comparison.invalid:
@@ -203,7 +207,7 @@ def _cells(lane: Lane, progress: Progress) -> tuple[RenderableType, ...]:
     elif lane.comparison is not None:
         style = BAD if lane.comparison.invalid else VERDICT_STYLES.get(lane.comparison.verdict or "", "")
         said = Text(standing(lane.comparison), style=style)
-    return mark, lane.variant, str(len(lane.seconds)) if lane.seconds else "", median, said
+    return mark, lane.variant, str(lane.launches) if lane.launches else "", median, said
 
 
 def _strip(now_in: Phase | None) -> Text:

@@ -21,6 +21,8 @@ class Lane:
     last_round: int = 0
     failure: FailureReason | None = None
     comparison: ComparisonNow | None = None
+    launches: int = 0
+    """Those that did not fail."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def _launched(lane: Lane, event: LaunchFinished) -> Lane:
         walls=(*lane.walls, float(event.wall_seconds)),
         last_round=event.round,
         failure=event.failure or lane.failure,
+        launches=lane.launches + (event.failure is None),
     )
 
 

@@ -44,12 +44,21 @@ def describe(workload: "Workload") -> dict[str, Any]:
         "name": workload.name,
         "summary": _summary(workload),
         "unit": workload.measure(workload.Parameters()).unit,
+        "observes": _observed(workload),
         "parameters": _properties(workload.Parameters),
         "variants": {
             use: {"summary": kind.summary, "options": _properties(options_model(kind))}
             for use, kind in workload.variants().items()
         },
     }
+
+
+def _observed(workload: "Workload") -> dict[str, str]:
+    """What is observed instead of a time, and what it means; empty for a workload that is timed."""
+    from accelbench.observations import STANDARD
+
+    timed = workload.measure(workload.Parameters()).protocol != "observe"
+    return {} if timed else {**STANDARD, **workload.observes}
 
 
 def _properties(model: "type[WorkloadParameters]") -> dict[str, dict[str, Any]]:
@@ -84,11 +93,15 @@ def _one(workload: "Workload") -> "RenderableType":
     variants = _table("variant", "options", "what it is")
     for use, variant in described["variants"].items():
         variants.add_row(use, ", ".join(variant["options"]), variant["summary"])
+    observed = _table("observed", "what it is")
+    for key, meaning in described["observes"].items():
+        observed.add_row(key, meaning)
     return Group(
         Text(workload.name, style="bold"),
         Text("\n\n".join(" ".join(part.split()) for part in (inspect.getdoc(type(workload)) or "").split("\n\n"))),
         Padding(parameters, (1, 0)),
         variants,
+        *([Padding(observed, (1, 0, 0, 0))] if described["observes"] else []),
     )
 
 

@@ -22,20 +22,11 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     if partial := view.state(result):
         parts.append(f"**{_text(partial)}**")
     parts += [_text(sentence) for sentence in view.sentences(result)]
-    rows = view.variant_rows(result)
-    header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict", "rate", "memory")
-    columns = [
-        (row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict, row.flops, row.memory)
-        for row in rows
-    ]
-    parts += [_table(header, columns, right={1, 2, 3, 6, 7}), _text(view.basis(result)) + "."]
-    if phases := view.phase_rows(result):
-        shown = view.phases_shown(result)
-        parts.append(
-            _table(
-                ("phases", *shown), [(row.name, *row.seconds) for row in phases], right=set(range(1, len(shown) + 1))
-            )
-        )
+    if observed := view.observation_rows(result):
+        observations = [(row.variant, row.name, row.value) for row in observed]
+        parts += [_table(("variant", "observed", "value"), observations, right=set()), _text(view.basis(result)) + "."]
+    else:
+        parts += _verdicts(result)
     notes = [
         *view.failures(result),
         view.checks_summary(result),
@@ -46,6 +37,21 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     parts.append("\n".join(f"- {_text(note)}" for note in notes))
     if line := machine.line(result.fingerprint):
         parts.append(_text(line))
+    return parts
+
+
+def _verdicts(result: Result) -> list[str]:
+    rows = view.variant_rows(result)
+    header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict", "rate", "memory")
+    columns = [
+        (row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict, row.flops, row.memory)
+        for row in rows
+    ]
+    parts = [_table(header, columns, right={1, 2, 3, 6, 7}), _text(view.basis(result)) + "."]
+    if phases := view.phase_rows(result):
+        shown = view.phases_shown(result)
+        right = set(range(1, len(shown) + 1))
+        parts.append(_table(("phases", *shown), [(row.name, *row.seconds) for row in phases], right=right))
     return parts
 
 

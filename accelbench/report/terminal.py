@@ -45,7 +45,8 @@ class Report:
         yield Text()
         for sentence in view.sentences(result):
             yield Text(sentence)
-        yield verdict_table(result, width=options.max_width)
+        observed = view.observation_rows(result)
+        yield observation_table(observed) if observed else verdict_table(result, width=options.max_width)
         yield Text(view.basis(result), style="dim")
         if result.comparisons or result.variants:
             yield from _phases(result, width=options.max_width)
@@ -87,6 +88,20 @@ def verdict_table(result: Result, *, width: int) -> RenderableType:
         if costs:
             cells += [row.flops, row.memory]
         table.add_row(*cells)
+    return Padding(table, (1, 0))
+
+
+def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
+    """What was observed, each variant named once."""
+    table = _table()
+    table.add_column("variant", overflow="fold")
+    table.add_column("observed", no_wrap=True)
+    table.add_column("", overflow="fold")
+    before = ""
+    for row in rows:
+        style = "yellow" if row.differs else ""
+        table.add_row(row.variant if row.variant != before else "", row.name, Text(row.value, style=style))
+        before = row.variant
     return Padding(table, (1, 0))
 
 

@@ -49,6 +49,16 @@ class PhaseRow:
     seconds: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ObservationRow:
+    """One thing that was observed of one variant; `differs` where launches do not agree."""
+
+    variant: str
+    name: str
+    value: str
+    differs: bool
+
+
 def title(case: Case) -> str:
     """The case in one line: workload, parameters, precision, profile."""
     parameters = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
@@ -68,6 +78,8 @@ def state(result: Result) -> str:
 def sentences(result: Result) -> tuple[str, ...]:
     """The findings, in at most `SENTENCES` sentences; the most telling comparisons first where there are more."""
     comparisons = result.comparisons
+    if result.observations:
+        return tuple(f"{each.headline}." for each in result.observations)
     if not comparisons and result.variants:
         names = ", ".join(variant.name for variant in result.variants)
         return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
@@ -126,6 +138,16 @@ def _verdict(variant: VariantResult, comparison: Comparison | None, baseline: st
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     return comparison.verdict or ""
+
+
+def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
+    """Everything that was observed, variant by variant; empty where a case is timed."""
+    return tuple(
+        ObservationRow(of.variant, found.name, found.text, differs=len(found.values) > 1)
+        for of in result.observations
+        for found in of.found
+        if not (found.name == "raisedCalls" and found.text == "0")  # said by `raised: nothing`
+    )
 
 
 def phases_shown(result: Result) -> tuple[Phase, ...]:
@@ -204,8 +226,10 @@ def basis(result: Result) -> str:
         "nothing-to-compare": "nothing left to compare",
     }
     words = ["1 round" if result.rounds == 1 else f"{result.rounds} rounds"]
-    if result.stopped:
+    if result.stopped and not (result.observations and result.stopped == "target-met"):
         words.append(stopped[result.stopped])
+    if result.observations:
+        words.append("nothing timed")
     if result.comparisons:
         confidence = figures.percent(float(result.case.measurement.confidence))
         words.append(f"{confidence} confidence over all comparisons")

@@ -43,6 +43,8 @@ class LaunchCheck:
     reason: str
     """Why the threshold is what it is."""
     look: Callable[[Case, Launch], Finding]
+    observed: bool = False
+    """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     disturbance: bool = False
     """What fails it is no variant's doing: the round is quarantined for all variants alike, and measured again."""
     always: bool = False
@@ -65,6 +67,8 @@ class CaseCheck:
     reason: str
     """Why the threshold is what it is."""
     look: Callable[[Evidence], Iterable[tuple[str | None, Finding]]]
+    observed: bool = False
+    """It is asked of launches that time nothing, too: of those whose protocol is observe."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
         """The readings, as the look orders them."""

@@ -118,6 +118,11 @@ class Evidence:
         return tuple(launch for launch in self.quarantined if launch.variant == variant)
 
     @property
+    def nothing_timed(self) -> bool:
+        """Every launch says that it observed."""
+        return bool(self.launches) and all(protocol_of(launch) == "observe" for launch in self.launches)
+
+    @property
     def variants(self) -> tuple[str, ...]:
         """The variants that have launches, in the case's order."""
         return tuple(variant.name for variant in self.case.variants if self.of(variant.name))

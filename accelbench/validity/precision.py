@@ -36,4 +36,5 @@ CHECK = LaunchCheck(
     threshold="the policy asked for, read back",
     reason="TF32 or bfloat16 on one side alone is several times faster",
     look=_look,
+    observed=True,
 )

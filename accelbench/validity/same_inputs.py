@@ -27,4 +27,5 @@ CHECK = CaseCheck(
     threshold="one digest in all launches",
     reason="weights and data decide how long an iteration takes and what is right",
     look=_look,
+    observed=True,
 )

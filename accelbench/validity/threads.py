@@ -22,4 +22,5 @@ CHECK = LaunchCheck(
     threshold="as many as asked for",
     reason="one framework's default is all processors, another's half of them",
     look=_look,
+    observed=True,
 )

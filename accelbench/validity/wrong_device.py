@@ -30,4 +30,5 @@ CHECK = CaseCheck(
     threshold="the platform asked for, one device model",
     reason="frameworks fall back to the CPU without a word",
     look=_look,
+    observed=True,
 )

@@ -186,6 +186,7 @@ def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_me
             )
             for comparison in result.comparisons
         ),
+        observations=tuple(each.headline for each in result.observations),
         failed_checks=tuple(check.name for check in result.certificate.checks if check.outcome == "failed"),
         not_met=not_met,
     )

@@ -67,6 +67,8 @@ class Summary:
     """Rounds that something disturbed, and that count for no variant."""
     variants: tuple[VariantSummary, ...]
     comparisons: tuple[ComparisonSummary, ...]
+    observations: tuple[str, ...] = ()
+    """In a few words, what was observed of each variant, where nothing was timed."""
     failed_checks: tuple[str, ...] = ()
     not_met: tuple[str, ...] = ()
     """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""

@@ -3,6 +3,7 @@
 Nothing in it depends on the time it is looked at: what does not change is not written again.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -196,13 +197,22 @@ def _interval(comparison: ComparisonSummary) -> str | None:
 
 
 def _headline(plan: Plan, progress: Progress) -> str:
-    """One case: its comparisons in words. Several: how often each variant got which verdict, and its speedups."""
+    """One case: its comparisons in words. Several: how often each variant got which verdict, and its speedups.
+
+    Where nothing was timed: what was observed, and in how many of several cases.
+    """
     results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
     by_variant: dict[str, list[ComparisonSummary]] = {}
     for result in results:
         for comparison in result.comparisons:
             by_variant.setdefault(comparison.variant, []).append(comparison)
-    return _cut("; ".join(f"{name} {_tendency(found)}" for name, found in by_variant.items()), MAXIMUM_HEADLINE)
+    observed = Counter(found for result in results for found in result.observations)
+    parts = [f"{name} {_tendency(found)}" for name, found in by_variant.items()]
+    parts += [
+        f"{found} in {count} of {len(results)} cases" if len(results) > 1 else found
+        for found, count in observed.items()
+    ]
+    return _cut("; ".join(parts), MAXIMUM_HEADLINE)
 
 
 def _tendency(comparisons: list[ComparisonSummary]) -> str:

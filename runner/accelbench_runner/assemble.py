@@ -26,6 +26,7 @@ from accelbench.stats.summary import quantile
 from accelbench.validity.evidence import Asides, Unreadable, fact, launch_seconds, protocol_of
 from accelbench_runner.costs import cost, most
 from accelbench_runner.fit import fit
+from accelbench_runner.observed import observed
 from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
 
 
@@ -81,6 +82,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             protocol=next((protocol_of(launch) for launch in launches if launch.failure is None), None),
             comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
             tail_comparisons=_comparisons(launches, assessment.tail_comparisons if assessment else ()),
+            observations=observed(case, launches),
             certificate=assessment.certificate if assessment else Certificate(),
             fingerprint={**course.host, **fingerprint.of_launches([launch.facts for launch in launches])},
             overhead=_overhead([*launches, *course.discarded], course),

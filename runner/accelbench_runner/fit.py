@@ -2,11 +2,12 @@
 
 The order: quarantined rounds (their number stays in the notes), quantiles inside each launch, then single launches
 (every second one, again and again; the quantiles over all launches stay), then texts at length, then checks that every
-variant passed become one each. Verdicts, intervals and failed checks are never touched.
+variant passed become one each, and last of all observed texts. Verdicts, intervals and failed checks are never touched.
 """
 
 from collections.abc import Callable
 
+from accelbench.api.observation import ObservedValue
 from accelbench.api.result import MAXIMUM_BYTES, Certificate, Check, Result
 
 LISTED_QUARANTINED = 10
@@ -24,6 +25,7 @@ def fit(result: Result) -> Result:
         ("the ends of long texts", lambda reduced: _shorten(reduced, SHORT)),
         ("one by one, the checks that all variants passed", _fold_passed_checks),
         ("the ends of texts", lambda reduced: _shorten(reduced, VERY_SHORT)),
+        ("the ends of observed texts", lambda reduced: _shorten_observations(reduced, VERY_SHORT)),
     )
     gone: list[str] = []
     reduced = result
@@ -104,6 +106,29 @@ def _shorten(result: Result, length: int) -> Result:
             "notes": tuple(map(cut, result.notes)),
         }
     )
+
+
+def _shorten_observations(result: Result, length: int) -> Result:
+    """Numbers and truths are short; a text that ends in an ellipsis is no text to hold anything against."""
+
+    def cut(value: ObservedValue) -> ObservedValue:
+        text = value.value if len(value.value) <= length else value.value[: length - 1] + "…"
+        return value.model_copy(update={"value": text})
+
+    observations = tuple(
+        of.model_copy(
+            update={
+                "found": tuple(
+                    found.model_copy(update={"values": tuple(map(cut, found.values))})
+                    if found.type == "text"
+                    else found
+                    for found in of.found
+                )
+            }
+        )
+        for of in result.observations
+    )
+    return result.model_copy(update={"observations": observations})
 
 
 def _fold_passed_checks(result: Result) -> Result:

@@ -66,6 +66,8 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
     readings: dict[str, ParityReading] = {}
     for key, directory in request.outputs.items():
         launch = launches.get(key)
+        if launch and protocol_of(launch) == "observe":
+            continue
         units = fact(launch, "parityUnits", int) if launch else Unreadable(f"there is no launch {key}")
         if isinstance(units, Unreadable):
             readings[key] = mismatch(0, units.why)
@@ -109,6 +111,12 @@ class Measured:
         return next((QUANTITIES[protocol_of(launch)] for launch in self.launches if launch.failure is None), ())
 
     @cached_property
+    def observed(self) -> bool:
+        """Nothing was timed, by the launches' own account."""
+        sound = [launch for launch in self.launches if launch.failure is None]
+        return bool(sound) and all(protocol_of(launch) == "observe" for launch in sound)
+
+    @cached_property
     def failures(self) -> Mapping[str, Failure]:
         """The first failure of each variant that has one."""
         found: dict[str, Failure] = {}
@@ -148,8 +156,8 @@ class Measured:
         }
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Each variant but the baseline against it, in the case's order."""
-        for variant in self.case.variants:
+        """Each variant but the baseline against it, in the case's order; none where nothing was timed."""
+        for variant in () if self.observed else self.case.variants:
             if variant.name != self.case.baseline:
                 yield self._compare(variant.name)
 
@@ -165,8 +173,10 @@ class Measured:
 
         Comparisons decide where there are any. A single variant, or those that outlive their baseline, are measured
         until their own times are known as well as a speedup would have been. While every round was disturbed, the next
-        may not be.
+        may not be. What is observed is observed `rounds_min` times, to see whether launches agree.
         """
+        if self.observed:
+            return "target-met" if len(self.rounds) >= self.rule.rounds_min else None
         names = [variant.name for variant in self.case.variants]
         sound = [name for name in names if name not in self.failures and not self._spoilt(name)]
         if len(sound) < min(2, len(names)):

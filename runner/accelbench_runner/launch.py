@@ -21,7 +21,7 @@ from accelbench.api.result import FailureReason, Phase
 from accelbench.modes import PACKAGES, not_installed
 from accelbench.validity.evidence import Aside
 from accelbench.workload import Measure, Program
-from accelbench_runner import blocks, limits, synchronised
+from accelbench_runner import blocks, limits, observe, synchronised
 from accelbench_runner.clock import Clock, Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
@@ -118,8 +118,6 @@ class Launch:
     def run(self) -> None:
         """Everything, in order; raises what the variant raises."""
         protocol = self._measure.protocol
-        if protocol == "observe":
-            raise UnsupportedError(f"the protocol {protocol} is not built yet")
         adapter = self.adapter = self._import()
         with self._reporter.phase("device-init"):
             adapter.initialise()
@@ -132,9 +130,38 @@ class Launch:
             self._first_call(adapter, self._set_up(adapter)[1])
             self._reporter.facts(compileCache=adapter.compile_cache())
             return
+        if protocol == "observe":
+            self._observe(adapter)
+        else:
+            self._measure_steps(adapter)
+        self._reporter.facts(
+            precision=adapter.precision(),
+            threads={
+                "requested": self._request.threads,
+                "affinity": len(os.sched_getaffinity(0)),
+                "framework": adapter.threads(),
+            },
+            aside=self._reporter.asides,
+        )
+
+    def _observe(self, adapter: Adapter) -> None:
+        """`observe`: what every call did; nothing is timed, and no speedup will be said of it."""
+        observe.check_names(self._workload.observes)
+        program, work = self._set_up(adapter)
+        with self._reporter.phase("steady"):
+            calls, state = observe.make_calls(adapter, program, work)
+        found = observe.observations(adapter, program, calls, self._workload.observes)
+        self._reporter.facts(
+            observations=found,
+            device=adapter.device((state, work.batches, [call.out for call in calls])),
+        )
+
+    def _measure_steps(self, adapter: Adapter) -> None:
+        """The other protocols: parity's outputs, then times; then what the device can do at most."""
         self._held_bytes = cpu.resident_bytes()
         cpu.restart_peak()
         program, work = self._set_up(adapter)
+        protocol = self._measure.protocol
         if protocol == "episode":
             self._measure_episode(adapter, program, work)
         else:
@@ -143,20 +170,11 @@ class Launch:
             cpu.restart_peak()
             with blocks.garbage_kept() if protocol == "steady" else nullcontext():
                 self._measure_blocks(adapter, work)
-        self._reporter.facts(
-            precision=adapter.precision(),
-            threads={
-                "requested": self._request.threads,
-                "affinity": len(os.sched_getaffinity(0)),
-                "framework": adapter.threads(),
-            },
-        )
         if self._request.round <= limits.ROUNDS:
             platform = self._request.case.accelerator.platform
             with self._reporter.aside("limits"):
                 found = limits.measure_undisturbed(adapter, platform, self._clock, self._machine.processors)
             self._reporter.facts(limits=found)
-        self._reporter.facts(aside=self._reporter.asides)
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -187,13 +205,14 @@ class Launch:
             if self._measure.cold:
                 work = replace(work, evict=adapter.evictor())
             work.synchronise((work.fresh(), work.batches))
-        cost = self._workload.cost(self._parameters, adapter.float_bytes)
+        timed = self._measure.protocol != "observe"
+        cost = self._workload.cost(self._parameters, adapter.float_bytes) if timed else None
         self._reporter.facts(
             inputsDigest=inputs.digest(arrays),
             unit=self._measure.unit,
             unitsPerCall=work.units,
-            flopsPerUnit=cost.flops,
-            bytesPerUnit=cost.bytes,
+            flopsPerUnit=cost.flops if cost else None,
+            bytesPerUnit=cost.bytes if cost else None,
             workingSet={
                 "bytes": inputs.working_set(arrays, adapter.float_bytes),
                 "cache_bytes": adapter.cache_bytes(),

@@ -209,11 +209,12 @@ class Supervisor:
             )
             record = record.model_copy(update={"warm": warm})
         forward.finish()
+        seconds = None if record.failure else launch_seconds(record)
         self.log.event(
             LaunchFinished(
                 variant=variant,
                 round=number,
-                seconds=None if record.failure else decimal_string(launch_seconds(record) or 0.0),
+                seconds=None if seconds is None else decimal_string(seconds),
                 failure=record.failure.reason if record.failure else None,
                 wall_seconds=decimal_string(record.wall_seconds + (record.warm.wall_seconds if record.warm else 0.0)),
             )

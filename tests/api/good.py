@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from api.bad.table import axis, expectation, rounds
+from api.bad.table import axis, expectation, observation, rounds
 from api.manifests import ABSENT, runner
 
 GPU_POD: dict[str, Any] = {
@@ -71,6 +71,15 @@ GOOD_CHANGES: dict[str, dict[str, Any]] = {
     "an expectation between two bounds": expectation(atLeast="9.5", atMost="10"),
     "an expectation of exactly one value": expectation(atLeast="2", atMost="2.0"),
     "seconds of the baseline": expectation(metric="seconds", variant="pytorch/eager", atMost="0.5"),
+    "an observation that equals something": observation(equals="1, 0, 1"),
+    "an observation between two bounds": observation(atLeast="1", atMost="3"),
+    "an observation of the baseline": observation(variant="pytorch/eager", equals="0"),
+    "an observation beside a speedup": {
+        "spec.expectations": [
+            {"observation": "raised", "variant": "jax/jit", "equals": "nothing"},
+            {"metric": "speedup", "variant": "jax/jit", "atLeast": "2"},
+        ]
+    },
     "a run policy": {
         "spec.runPolicy": {
             "suspend": True,

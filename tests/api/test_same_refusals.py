@@ -38,8 +38,14 @@ VALUES = st.lists(st.integers(0, 40) | NAMES, max_size=130)
 VARIANTS = st.lists(st.fixed_dictionaries({"use": NAMES}, optional={"name": NAMES, "options": PARAMETERS}), max_size=17)
 EXPECTATIONS = st.lists(
     st.fixed_dictionaries(
-        {"metric": st.sampled_from(["speedup", "seconds", "latency"]), "variant": NAMES},
-        optional={"atLeast": DECIMALS, "atMost": DECIMALS},
+        {"variant": NAMES},
+        optional={
+            "metric": st.sampled_from(["speedup", "seconds", "latency"]),
+            "observation": NAMES,
+            "atLeast": DECIMALS,
+            "atMost": DECIMALS,
+            "equals": TEXTS,
+        },
     ),
     max_size=3,
 )
@@ -77,6 +83,8 @@ PLAUSIBLE = {
     "spec.expectations[0].variant": NAMES,
     "spec.expectations[0].atLeast": DECIMALS,
     "spec.expectations[0].atMost": DECIMALS,
+    "spec.expectations[0].observation": NAMES,
+    "spec.expectations[0].equals": TEXTS,
     "spec.runPolicy.suspend": st.booleans(),
     "spec.runPolicy.activeDeadlineSeconds": INTEGERS,
     "spec.unknown": st.just(1),

@@ -66,8 +66,9 @@ def test_a_workload_is_called_like_its_file_and_describes_itself(name: str) -> N
 def test_a_workload_knows_its_cost_and_unit(name: str) -> None:
     workload = catalogue.find(name)
     parameters = catalogue.parse_parameters(workload, {})
-    assert workload.cost(parameters, float_bytes=4).flops > 0
-    assert workload.measure(parameters).unit
+    measure = workload.measure(parameters)
+    assert measure.unit
+    assert measure.protocol == "observe" or workload.cost(parameters, float_bytes=4).flops > 0
 
 
 def test_a_workload_is_a_file_of_a_few_pages_at_most() -> None:
@@ -271,11 +272,42 @@ def test_swept_values_that_contradict_each_other_are_refused_with_the_case() -> 
     ]
 
 
-@pytest.mark.usefixtures("odd_workloads")
-def test_a_protocol_that_is_not_built_is_refused() -> None:
-    assert problems(workload={"name": "choosy"}) == [
-        ("spec.workload.name", "choosy is measured by the protocol observe, which is not built yet"),
-    ]
+@pytest.mark.parametrize(
+    ("workload", "expectation", "path", "message"),
+    [
+        (
+            "selu",
+            {"observation": "compilation", "equals": "3"},
+            "observation",
+            'unknown observation "compilation"; did you mean compilations?',
+        ),
+        (
+            "selu",
+            {"metric": "speedup", "atLeast": "2"},
+            "metric",
+            (
+                "selu is observed, not timed; expect an observation: calls, compilations, compilationsByCall, raised, "
+                "raisedCalls, message, values"
+            ),
+        ),
+        (
+            "matmul-chain",
+            {"observation": "compilations", "equals": "3"},
+            "observation",
+            "matmul-chain is timed (steady); expect a metric",
+        ),
+    ],
+)
+def test_only_what_a_workload_shows_can_be_expected_of_it(
+    workload: str, expectation: dict[str, str], path: str, message: str
+) -> None:
+    found = problems(workload={"name": workload}, expectations=[{"variant": "jax/jit", **expectation}])
+    assert found == [(f"spec.expectations[0].{path}", message)]
+
+
+def test_what_a_workload_names_itself_can_be_expected_of_it() -> None:
+    expectations = [{"observation": "values", "variant": "jax/jit", "equals": "1, 2"}]
+    assert problems(workload={"name": "selu"}, expectations=expectations) == []
 
 
 def test_a_problem_reads_as_kubectl_writes_it() -> None:

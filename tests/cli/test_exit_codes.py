@@ -54,6 +54,18 @@ def test_an_invalid_comparison_ends_with_five_and_shows_the_reading(tmp_path: Pa
     assert "2.04x" not in done.stdout
 
 
+def test_what_was_observed_is_a_success_and_shown(tmp_path: Path) -> None:
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="observed", manifest=MANIFEST)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    assert "jax/jit raised KeyReuseError." in done.stdout
+
+
+def test_what_was_observed_elsewhere_than_asked_for_ends_with_five(tmp_path: Path) -> None:
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="observed-elsewhere", manifest=MANIFEST)
+    assert done.returncode == Exit.INVALID_MEASUREMENT
+    assert "wrong-device: on cpu" in done.stdout
+
+
 def test_an_expectation_that_is_not_met_ends_with_six(tmp_path: Path) -> None:
     unmet = MANIFEST + '  expectations: [{metric: speedup, variant: jax/jit, atLeast: "9"}]\n'
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=unmet)

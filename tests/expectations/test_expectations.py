@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.observation import Observation, Observations, ObservationType, ObservedValue
 from accelbench.api.result import Certificate, Check, Comparison, Failure, PhaseTime, Quantiles, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.expectations import evaluate
@@ -142,3 +143,74 @@ def test_a_time_of_an_invalid_measurement_meets_nothing(metric: str) -> None:
     outcome, sentence = outcome_of(a_result(certificate=broken), metric, at_most="100")
     assert outcome == "not-met"
     assert "its measurement is invalid (recompiled)" in sentence
+
+
+def observed(*values: tuple[str, int], kind: ObservationType = "number", **changes: Any) -> Result:
+    found = Observation(
+        name="compilations",
+        type=kind,
+        values=tuple(ObservedValue(value=value, launches=launches) for value, launches in values),
+    )
+    of_variant = Observations(variant=VARIANT, launches=5, found=(found,))
+    return a_result(**changes).model_copy(update={"observations": (of_variant,), "protocol": "observe"})
+
+
+def outcome_observed(result: Result, observation: str = "compilations", **bounds: str) -> tuple[str, str]:
+    expectation = Expectation.model_validate({"observation": observation, "variant": VARIANT, **bounds})
+    (found,) = evaluate((expectation,), result)
+    return found.outcome, found.sentence
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "outcome"),
+    [
+        ([("3", 5)], {"equals": "3"}, "met"),
+        ([("3", 5)], {"equals": "3.0"}, "met"),
+        ([("3", 5)], {"equals": "2"}, "not-met"),
+        ([("3", 4), ("2", 1)], {"equals": "3"}, "undecided"),
+        ([("3", 4), ("2", 1)], {"equals": "4"}, "not-met"),
+        ([("3", 5)], {"at_least": "2", "at_most": "3"}, "met"),
+        ([("3", 4), ("2", 1)], {"at_least": "3"}, "undecided"),
+        ([("3", 4), ("2", 1)], {"at_most": "3"}, "met"),
+        ([("3", 4), ("2", 1)], {"at_most": "1"}, "not-met"),
+    ],
+)
+def test_an_observation_has_to_be_as_expected_in_every_launch(
+    values: list[tuple[str, int]], bounds: dict[str, str], outcome: str
+) -> None:
+    assert outcome_observed(observed(*values), **bounds)[0] == outcome
+
+
+def test_the_sentence_says_what_was_observed_and_where_launches_differ() -> None:
+    assert outcome_observed(observed(("3", 4), ("2", 1)), equals="3")[1] == (
+        f"compilations of {VARIANT} equal to 3: undecided, 3 in 4 launches, 2 in 1."
+    )
+
+
+def test_texts_are_compared_as_they_are() -> None:
+    raised = observed(("KeyReuseError", 5), kind="text")
+    assert outcome_observed(raised, equals="KeyReuseError")[0] == "met"
+    assert outcome_observed(raised, equals="keyreuseerror")[0] == "not-met"
+
+
+def test_a_text_is_within_no_bounds() -> None:
+    assert outcome_observed(observed(("nothing", 5), kind="text"), at_least="1") == (
+        "not-met",
+        f"compilations of {VARIANT} at least 1: it is no number, nothing.",
+    )
+
+
+def test_of_a_text_that_had_to_be_cut_nothing_is_said() -> None:
+    cut = observed(("0, 1, 0…", 5), kind="text")
+    assert outcome_observed(cut, equals="0, 1, 0, 1, 0")[0] == "undecided"
+    assert outcome_observed(cut, equals="1, 1, 0, 1, 0")[0] == "not-met"
+
+
+def test_what_was_not_observed_is_undecided() -> None:
+    assert outcome_observed(observed(("3", 5)), "raised", equals="nothing")[0] == "undecided"
+
+
+def test_an_observation_beside_a_failed_check_meets_nothing() -> None:
+    broken = Certificate(checks=(Check(name="wrong-device", outcome="failed", reading="on cpu", variant=VARIANT),))
+    assert outcome_observed(observed(("3", 5), certificate=broken), equals="3")[0] == "not-met"
+    assert not observed(("3", 5), certificate=broken).valid

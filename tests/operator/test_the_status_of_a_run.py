@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,3 +109,21 @@ def test_a_lost_attempt_is_told_as_a_warning_with_its_case() -> None:
 
     assert (told.kind, told.reason) == ("Warning", "NodeLost")
     assert "attempt 1: gone" in told.message
+
+
+def test_what_was_observed_is_the_headline_where_nothing_was_timed() -> None:
+    summary = replace(make_summary(make_plan()), comparisons=(), observations=("jax/jit raised KeyReuseError",))
+    status = status_with(summary)
+    assert status.headline == "jax/jit raised KeyReuseError"
+    assert status.comparisons == ()
+
+
+def test_of_several_cases_the_headline_says_in_how_many_it_was_observed() -> None:
+    plan = make_plan(sizes=(1, 2, 3))
+    found = [("jax/jit compiled once in 4 calls",), ("jax/jit compiled once in 4 calls",), ("jax/jit raised E",)]
+    summaries = [
+        replace(make_summary(plan, index), comparisons=(), observations=observed)
+        for index, observed in enumerate(found)
+    ]
+    headline = status_with(*summaries, sizes=(1, 2, 3)).headline
+    assert headline == "jax/jit compiled once in 4 calls in 2 of 3 cases; jax/jit raised E in 1 of 3 cases"

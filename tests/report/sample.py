@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench.api.observation import Observation, Observations, ObservedValue
 from accelbench.api.result import (
     Certificate,
     Check,
@@ -138,3 +139,44 @@ def result(**changes: Any) -> Result:
         "overhead": {"total": "71.9", "steady": "40.1"},
     }
     return Result(**(fields | changes))
+
+
+def observing(**changes: Any) -> Result:
+    """A case that was observed: one variant raised, of another the launches differ; nothing was timed."""
+    return result(
+        protocol="observe",
+        comparisons=(),
+        variants=tuple(VariantResult(name=use, use=use) for use in USES[:2]),
+        observations=(
+            observations(USES[0], calls="4", compilations="0", raised="KeyReuseError", message="Used <before> | now."),
+            Observations(
+                variant=USES[1],
+                launches=6,
+                found=(
+                    *observations(USES[1], calls="4").found,
+                    Observation(
+                        name="compilations",
+                        type="number",
+                        values=(ObservedValue(value="1", launches=5), ObservedValue(value="2", launches=1)),
+                    ),
+                    *observations(USES[1], raised="nothing").found,
+                ),
+            ),
+        ),
+        **changes,
+    )
+
+
+def observations(use: str, **found: str) -> Observations:
+    return Observations(
+        variant=use,
+        launches=6,
+        found=tuple(
+            Observation(
+                name=name,
+                type="number" if value.isdigit() else "text",
+                values=(ObservedValue(value=value, launches=6),),
+            )
+            for name, value in found.items()
+        ),
+    )

@@ -87,6 +87,9 @@ match kind:
     case "fine" | "compiles-nothing" | "jax/jit" | "pytorch/eager":
         measure()
         done()
+    case "observes":
+        say(type="facts", values={"protocol": "observe", "observations": {"calls": 4, "compilations": number}})
+        done()
     case "raises":
         say(type="phase-started", phase="setup")
         say(type="failed", reason="Raised", message="ValueError: no such shape", trace="theirs.py, line 7")

@@ -31,6 +31,7 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
 ALL = [
     Asked(workload=workload, use=use, precision=precision, parameters=parameters)
     for workload in catalogue.names()
+    if catalogue.find(workload).measure(catalogue.find(workload).Parameters()).protocol != "observe"
     for parameters in SMALL[workload]
     for use in catalogue.find(workload).variants()
     for precision in PRECISIONS

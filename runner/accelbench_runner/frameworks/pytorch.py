@@ -93,7 +93,7 @@ class PyTorch:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
         self._device = torch.device(settings.platform)
-        self._compiles = settings.mode == "compile"
+        self._compiles = settings.mode.partition("-")[0] == "compile"
         self._causes: list[str] = []
         self._listed = False
         self.events = Events() if settings.platform == "cuda" else None

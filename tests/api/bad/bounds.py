@@ -1,6 +1,6 @@
 """Too many, too few, too much, and values that no enum has."""
 
-from api.bad.table import above, axis, bad, below, body, expectation, rounds, unmatched, unsupported
+from api.bad.table import above, axis, bad, below, body, expectation, observation, rounds, unmatched, unsupported
 
 
 def variants(count: int) -> list[dict[str, str]]:
@@ -108,6 +108,11 @@ BOUNDS = (
         "a metric that nothing has",
         expectation(metric="latency", atMost="2"),
         unsupported("spec.expectations[0].metric", "latency", "speedup", "seconds", "compileSeconds"),
+    ),
+    bad(
+        "an observation whose name is no name",
+        observation(observation="compilations by call", equals="1"),
+        unmatched("spec.expectations[0].observation", "compilations by call", r"^[a-z][A-Za-z0-9]*$"),
     ),
     bad(
         "a bound below zero",

@@ -14,7 +14,6 @@ FIELDS = (
     bad(
         "an expectation without anything",
         {"spec.expectations": [{}]},
-        "spec.expectations[0].metric: Required value",
         "spec.expectations[0].variant: Required value",
     ),
     bad("a misspelt field of the spec", {"spec.varaints": []}, 'unknown field "spec.varaints"'),

@@ -1,6 +1,6 @@
 """What only a rule can say."""
 
-from api.bad.table import axis, bad, below, body, expectation, rounds
+from api.bad.table import axis, bad, below, body, expectation, observation, rounds
 
 NAMES = '["pytorch/eager", "jax/jit"]'
 
@@ -111,7 +111,33 @@ RULES = (
     bad(
         "an expectation of nothing",
         expectation(),
-        "spec.expectations[0]: Invalid value: give atLeast or atMost, or both",
+        "spec.expectations[0]: Invalid value: give atLeast or atMost, or both; or, of an observation, equals",
+    ),
+    bad(
+        "an expectation of a metric and an observation",
+        expectation(observation="compilations", atLeast="2"),
+        "spec.expectations[0]: Invalid value: give exactly one of metric, observation",
+    ),
+    bad(
+        "an expectation of neither",
+        {"spec.expectations": [{"variant": "jax/jit", "atLeast": "2"}]},
+        "spec.expectations[0]: Invalid value: give exactly one of metric, observation",
+    ),
+    bad(
+        "a time that equals another",
+        expectation(metric="seconds", equals="0.5"),
+        "spec.expectations[0]: Invalid value: no time equals another: give atLeast or atMost; "
+        "equals is of observations",
+    ),
+    bad(
+        "an observation that equals something and is bounded too",
+        observation(equals="2", atMost="3"),
+        "spec.expectations[0]: Invalid value: equals says it all; remove atLeast and atMost",
+    ),
+    bad(
+        "an observation of no variant",
+        observation(variant="jax/jt", equals="2"),
+        f'spec.expectations: Invalid value: no variant is called "jax/jt"; their names are {NAMES}',
     ),
     bad(
         "an expectation that nothing can meet",

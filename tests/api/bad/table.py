@@ -59,3 +59,7 @@ def rounds(least: int, most: int) -> dict[str, Any]:
 
 def expectation(**fields: str) -> dict[str, Any]:
     return {"spec.expectations": [{"metric": "speedup", "variant": "jax/jit", **fields}]}
+
+
+def observation(**fields: str) -> dict[str, Any]:
+    return {"spec.expectations": [{"observation": "compilations", "variant": "jax/jit", **fields}]}

@@ -12,7 +12,7 @@ from typing import Any
 
 from accelbench import delivery
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Check, Result
+from accelbench.api.result import Certificate, Check, CheckOutcome, Result, VariantResult
 from report import sample
 
 case = Case.model_validate_json(Path(sys.argv[1]).read_text())
@@ -83,6 +83,15 @@ match play:
         deliver(
             comparisons=(sample.invalid(names[1], "parity"),),
             certificate=Certificate(checks=(sample.passed("clock"), check)),
+        )
+    case "observed" | "observed-elsewhere":
+        outcome: CheckOutcome = "passed" if play == "observed" else "failed"
+        deliver(
+            protocol="observe",
+            variants=tuple(VariantResult(name=name, use=name) for name in names),
+            comparisons=(),
+            observations=tuple(sample.observations(name, calls="4", raised="KeyReuseError") for name in names),
+            certificate=Certificate(checks=(Check(name="wrong-device", outcome=outcome, reading="on cpu"),)),
         )
     case "crash":
         deliver("checkpoint", complete=False, stopped=None, rounds=1)

@@ -1,0 +1,122 @@
+"""Ways to make a compiler compile in every call, or never, and the way to do it once."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from accelbench.workload import Arrays, Measure, Program, Tools, Workload, WorkloadParameters, variant
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+class RetraceTraps(Workload):
+    """The numbers of x that are above 0; x is (size,) and holds one more of them in each call.
+
+    Row 24 of the claims: "if you find jit is recompiling on every call, check whether your function's output shape is
+    fixed". A function made anew in every call is one trap, an output whose shape depends on the values another. What is
+    right sums to 1, 2, 3, 4.
+    """
+
+    name = "retrace-traps"
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
+    observes = {"sums": "Sum of what each call returned: 1, 2, 3, 4 is right."}
+
+    class Parameters(WorkloadParameters):
+        """Shape and number of calls."""
+
+        size: int = Field(default=16, ge=4, le=1_000_000, description="Numbers in x.")
+        calls: int = Field(default=4, ge=2, le=100, description="How often.")
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Each call is looked at."""
+        del parameters
+        return Measure(protocol="observe", unit="call")
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Ones, one more in each call, and minus ones; nothing is random."""
+        del rng
+        import numpy as np
+
+        places = np.arange(parameters.size)
+        return Arrays(
+            state={}, batches=[{"x": np.where(places <= call, 1.0, -1.0)} for call in range(parameters.calls)]
+        )
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """One function, kept; zeros in place of the others, so that the shape is fixed."""
+        del parameters
+        import jax.numpy as jnp
+
+        return _program(lambda x: jnp.where(x > 0, x, 0), arrays, tools)
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """One function, kept; zeros in place of the others, so that the shape is fixed."""
+        del parameters
+        import torch
+
+        return _program(lambda x: torch.where(x > 0, x, 0), arrays, tools)
+
+    @variant("jax/jit-fresh-lambda")
+    def jit_fresh_lambda(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """A new function in every call."""
+        del parameters
+        import jax
+        import jax.numpy as jnp
+
+        def fresh(x: Any) -> Any:
+            return jax.jit(lambda x: jnp.where(x > 0, x, 0))(x)
+
+        return _program(fresh, arrays, tools, placed=True)
+
+    @variant("pytorch/compile-fresh-lambda")
+    def compile_fresh_lambda(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """A new function in every call, of the same code."""
+        del parameters
+        import torch
+
+        def fresh(x: Any) -> Any:
+            return torch.compile(lambda x: torch.where(x > 0, x, 0))(x)
+
+        return _program(fresh, arrays, tools, placed=True)
+
+    @variant("jax/jit-boolean-mask")
+    def jit_boolean_mask(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """`x[x > 0]`: the shape of the output depends on the values."""
+        del parameters
+        import jax
+
+        return _program(jax.jit(lambda x: x[x > 0]), arrays, tools, placed=True)
+
+    @variant("pytorch/compile-boolean-mask")
+    def compile_boolean_mask(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """`x[x > 0]`: the shape of the output depends on the values."""
+        del parameters
+        import torch
+
+        return _program(torch.compile(lambda x: x[x > 0]), arrays, tools, placed=True)
+
+    @variant("jax/jit-fixed-size")
+    def jit_fixed_size(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """`jnp.nonzero(..., size=)`: the numbers above 0 first, then zeros, in a shape that is fixed."""
+        del parameters
+        import jax
+        import jax.numpy as jnp
+
+        def above_zero(x: Any) -> Any:
+            (places,) = jnp.nonzero(x > 0, size=x.size, fill_value=x.size)
+            return x.at[places].get(mode="fill", fill_value=0)
+
+        return _program(jax.jit(above_zero), arrays, tools, placed=True)
+
+
+def _program(function: Callable[[Any], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
+    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        return state, function(batch["x"])
+
+    return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_sums)
+
+
+def _sums(outs: Sequence[Any]) -> dict[str, Any]:
+    return {"sums": [None if out is None else out.sum() for out in outs]}

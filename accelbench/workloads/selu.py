@@ -1,0 +1,71 @@
+"""SELU of numbers, vectors and a matrix: what a compiler's cache is keyed by."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from accelbench.workload import Arrays, Measure, Program, Tools, Workload, WorkloadParameters
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+ALPHA, LAMBDA = 1.67, 1.05
+"""As the article rounds them."""
+
+
+class Selu(Workload):
+    """lambda * (x if x > 0 else alpha * (exp(x) - 1)) of 1.234, of 5.678, of two vectors and of a matrix.
+
+    Row 11 of the claims: compiled code is cached "based on the metadata" of what a function is called with, so that the
+    second number and the second vector compile nothing: three programs for five calls.
+    """
+
+    name = "selu"
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
+    observes = {"values": "SELU of the two numbers."}
+
+    class Parameters(WorkloadParameters):
+        """Shapes of the vectors and of the matrix."""
+
+        length: int = Field(default=8, ge=2, le=1_000_000, description="Of the vectors, and columns of the matrix.")
+        rows: int = Field(default=4, ge=2, le=1000, description="Of the matrix.")
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Five calls, each looked at."""
+        del parameters
+        return Measure(protocol="observe", unit="call")
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Two numbers, two vectors of one length, a matrix."""
+        import numpy as np
+
+        vectors = [rng.standard_normal(parameters.length) for _ in range(2)]
+        matrix = rng.standard_normal((parameters.rows, parameters.length))
+        return Arrays(state={}, batches=[{"x": x} for x in (np.array(1.234), np.array(5.678), *vectors, matrix)])
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """As the article writes it."""
+        del parameters
+        import jax.numpy as jnp
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            x = batch["x"]
+            return state, LAMBDA * jnp.where(x > 0, x, ALPHA * jnp.exp(x) - ALPHA)
+
+        return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_numbers)
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The same in PyTorch."""
+        del parameters
+        import torch
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            x = batch["x"]
+            return state, LAMBDA * torch.where(x > 0, x, ALPHA * torch.exp(x) - ALPHA)
+
+        return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_numbers)
+
+
+def _numbers(outs: Sequence[Any]) -> dict[str, Any]:
+    return {"values": outs[:2]}

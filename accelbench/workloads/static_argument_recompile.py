@@ -1,0 +1,84 @@
+"""A slice whose length is an argument: a program for each length, and what else there is."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from accelbench.workload import Arrays, Measure, Program, Tools, Workload, WorkloadParameters, variant
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+class StaticArgumentRecompile(Workload):
+    """x[:size] of x (100 k,) for size = 10, 20, ... 10 k, and then for all of them again.
+
+    Row 18 of the claims: with `static_argnums` jit "compiles again for size=20"; known lengths compile nothing.
+    """
+
+    name = "static-argument-recompile"
+    modes = {"pytorch": ("eager", "compile")}
+    observes = {"lengths": "Of what each call returned."}
+
+    class Parameters(WorkloadParameters):
+        """How many lengths."""
+
+        values: int = Field(default=4, ge=1, le=50, description="k, the distinct lengths; each is asked for twice.")
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Each call is looked at."""
+        del parameters
+        return Measure(protocol="observe", unit="call")
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """x, and the lengths."""
+        import numpy as np
+
+        lengths = [10 * (1 + call % parameters.values) for call in range(2 * parameters.values)]
+        return Arrays(
+            state={"x": rng.standard_normal(100 * parameters.values)},
+            batches=[{"size": np.array(length)} for length in lengths],
+        )
+
+    @variant("jax/jit-static")
+    def jit_static(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The article's way: the length is part of the program."""
+        del parameters
+        import jax
+
+        return _program(jax.jit(_slice, static_argnums=(1,)), arrays, tools, placed=True)
+
+    @variant("jax/jit")
+    def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The length is traced like any other argument, and a slice cannot have a length that is."""
+        del parameters
+        import jax
+
+        return _program(jax.jit(_slice), arrays, tools, placed=True)
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """torch.compile takes the second length for a reason to make it a symbol."""
+        del parameters
+        return _program(_slice, arrays, tools)
+
+
+def _slice(x: Any, size: int) -> Any:
+    return x[:size]
+
+
+def _program(function: Callable[[Any, int], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
+    def step(x: Any, size: int) -> tuple[Any, Any]:
+        return x, function(x, size)
+
+    return Program(
+        state=tools.put(arrays.state["x"]),
+        step=step,
+        batches=[int(batch["size"]) for batch in arrays.batches],
+        placed=placed,
+        observe=_lengths,
+    )
+
+
+def _lengths(outs: Sequence[Any]) -> dict[str, Any]:
+    return {"lengths": [None if out is None else len(out) for out in outs]}

@@ -1,0 +1,110 @@
+"""The protocol `observe`: one pass over the batches, a call each, and what happened; nothing is timed.
+
+An exception that a call raises is what was observed, not a failure: it is caught, said by its type and its first line,
+and the next call goes on from the state before. Only lack of memory fails the launch.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.api.observation import NOTHING
+from accelbench.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
+from accelbench.workload import Program
+from accelbench_runner.blocks import Work
+from accelbench_runner.frameworks.adapter import Adapter
+
+OUT = "out"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: what it returned, or what it raised, and how many programs were compiled for it."""
+
+    out: Any
+    raised: Exception | None
+    compilations: int
+
+
+def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Call], Any]:
+    """A call for each batch, in order; and the state that is left."""
+    state = work.fresh()
+    work.synchronise(state)
+    calls: list[Call] = []
+    for batch in program.batches if program.inner == 1 else (work.batches,):
+        before = len(adapter.compilations().causes)
+        out: Any = None
+        raised: Exception | None = None
+        try:
+            after, out = work.call(state, batch)
+            work.synchronise((after, out))
+            state = after
+        except Exception as error:
+            if isinstance(error, MemoryError) or adapter.out_of_memory(error):
+                raise
+            out, raised = None, error
+        calls.append(Call(out, raised, len(adapter.compilations().causes) - before))
+    return calls, state
+
+
+def observations(
+    adapter: Adapter, program: Program, calls: Sequence[Call], declared: Mapping[str, str]
+) -> dict[str, Scalar]:
+    """By name: what every launch observes, and what the program makes of its outs; raises ValueError and TypeError."""
+    raised = [call.raised for call in calls if call.raised is not None]
+    found: dict[str, Scalar] = {
+        "calls": len(calls),
+        "compilations": sum(call.compilations for call in calls),
+        "compilationsByCall": _text([call.compilations for call in calls]),
+        "raised": type(raised[0]).__name__ if raised else NOTHING,
+        "raisedCalls": len(raised),
+    }
+    if raised:
+        found["message"] = _clip(next(iter(str(raised[0]).strip().splitlines()), ""))
+    own = program.observe([_in_numpy(adapter, call.out) for call in calls])
+    for name, value in own.items():
+        if name not in declared:
+            raise ValueError(f"the program observes {name}, which `observes` of the workload does not name")
+        found[name] = _scalar(name, value)
+    return found
+
+
+def check_names(declared: Mapping[str, str]) -> None:
+    """Raises ValueError for names that a result cannot hold."""
+    if len(declared) > MAXIMUM_OWN:
+        raise ValueError(f"a workload observes {len(declared)} things of its own, at most {MAXIMUM_OWN}")
+    for name in declared:
+        if name in STANDARD or not NAME.fullmatch(name):
+            raise ValueError(f"{name}: taken, or no name in camelCase of at most 32 letters and digits")
+
+
+def _in_numpy(adapter: Adapter, out: Any) -> Any:
+    if out is None or isinstance(out, bool | int | float | str):
+        return out
+    return adapter.to_numpy(out) if isinstance(out, Mapping) else adapter.to_numpy({OUT: out})[OUT]
+
+
+def _scalar(name: str, value: Any) -> Scalar:
+    import numpy as np
+
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return _clip(value)
+    if isinstance(value, np.ndarray | Sequence):
+        return _clip(_text(value))
+    raise TypeError(f"{name} is observed as a {type(value).__name__}: a number, a truth, a text or a list of these")
+
+
+def _text(values: Any) -> str:
+    """`1, 0, 1`; a dash where a call raised."""
+    return ", ".join("-" if value is None else written(_scalar("a value", value)) for value in values)
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"

@@ -1,0 +1,89 @@
+"""Observes workloads without launches: a process for each framework, many variants in it.
+
+Counts of compilations are Dynamo's. What Inductor makes of a graph takes a minute and changes none of them, so that
+torch.compile is given the backend `eager` here.
+"""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from accelbench import catalogue, inputs
+from accelbench.observations import Scalar
+from accelbench.workload import Framework
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One variant of a workload of the catalogue."""
+
+    workload: str
+    use: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def framework(self) -> Framework:
+        return "jax" if self.use.startswith("jax") else "pytorch"
+
+    def __str__(self) -> str:
+        more = ",".join(f"{name}={value}" for name, value in (*self.parameters, *self.options))
+        return f"{self.workload}({more}) {self.use}"
+
+
+def observe(asked: Asked) -> dict[str, Scalar]:
+    """What a launch would report of it."""
+    from accelbench_runner import observe
+    from accelbench_runner.frameworks.adapter import Adapter, Settings
+
+    workload = catalogue.find(asked.workload)
+    kind = workload.variants()[asked.use]
+    module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
+    settings = Settings(
+        mode=kind.mode,
+        options=catalogue.parse_options(kind, dict(asked.options)),
+        platform="cpu",
+        precision="float32",
+        threads=1,
+    )
+    adapter: Adapter = getattr(import_module(f"accelbench_runner.frameworks.{module}"), name)(settings)
+    adapter.import_compiler()
+    adapter.initialise()
+    parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
+    program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)
+    calls, _ = observe.make_calls(adapter, program, adapter.prepare(program))
+    return observe.observations(adapter, program, calls, workload.observes)
+
+
+def main() -> None:
+    """A list of what is asked from standard input; what was observed, in order, to standard output."""
+    questions = [
+        Asked(**{key: value if isinstance(value, str) else tuple(map(tuple, value)) for key, value in each.items()})
+        for each in json.load(sys.stdin)
+    ]
+    found = []
+    for asked in questions:
+        if asked.framework == "pytorch":
+            _forget_what_was_compiled()
+        found.append(observe(asked))
+    json.dump(found, sys.stdout)
+
+
+def _forget_what_was_compiled() -> None:
+    """Every launch begins so."""
+    import torch
+
+    if not isinstance(torch.compile, partial):
+        torch.compile = partial(torch.compile, backend="eager")
+    torch.compiler.reset()
+
+
+def to_json(questions: list[Asked]) -> str:
+    return json.dumps([asdict(each) for each in questions])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What JAX and PyTorch do, variant by variant: the observations that claims rest on."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from accelbench import catalogue
+from accelbench.observations import Scalar, names
+from accelbench_runner.observe import check_names
+from observe.observing import Asked, to_json
+
+if TYPE_CHECKING:
+    from accelbench.workload import Framework
+
+ONCE = {"compilationsByCall": "1, 0, 0, 0", "raised": "nothing"}
+NEVER = {"compilations": 0, "raised": "nothing"}
+EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
+    (Asked("selu", "jax/jit"), {"calls": 5, "compilationsByCall": "1, 0, 1, 0, 1", "values": "1.2957, 5.9619"}),
+    (Asked("selu", "pytorch/compile"), {"compilationsByCall": "1, 0, 1, 0, 1", "values": "1.2957, 5.9619"}),
+    (Asked("selu", "jax/op-by-op"), {"values": "1.2957, 5.9619"}),
+    (Asked("selu", "pytorch/eager"), NEVER | {"values": "1.2957, 5.9619"}),
+    (
+        Asked("data-dependent-branch", "jax/jit"),
+        {
+            "compilations": 0,
+            "raised": "TracerBoolConversionError",
+            "raisedCalls": 4,
+            "message": "Attempted boolean conversion of traced array with shape bool[].",
+            "sums": "-, -, -, -",
+        },
+    ),
+    (Asked("data-dependent-branch", "jax/op-by-op"), {"raised": "nothing", "sums": "2, 1, 2, 1"}),
+    (Asked("data-dependent-branch", "jax/jit-cond"), ONCE | {"sums": "2, 1, 2, 1"}),
+    (Asked("data-dependent-branch", "jax/jit-where"), ONCE | {"sums": "2, 1, 2, 1"}),
+    (Asked("data-dependent-branch", "pytorch/eager"), NEVER | {"sums": "2, 1, 2, 1"}),
+    (
+        Asked("data-dependent-branch", "pytorch/compile"),
+        {"compilationsByCall": "2, 1, 0, 0", "raised": "nothing", "sums": "2, 1, 2, 1"},
+    ),
+    (
+        Asked("data-dependent-branch", "pytorch/compile", options=(("fullgraph", True),)),
+        {"raisedCalls": 4, "sums": "-, -, -, -"},
+    ),
+    (Asked("retrace-traps", "jax/jit"), ONCE | {"sums": "1, 2, 3, 4"}),
+    (Asked("retrace-traps", "jax/op-by-op"), {"sums": "1, 2, 3, 4"}),
+    (Asked("retrace-traps", "jax/jit-fresh-lambda"), {"compilationsByCall": "1, 1, 1, 1", "sums": "1, 2, 3, 4"}),
+    (Asked("retrace-traps", "jax/jit-fixed-size"), ONCE | {"sums": "1, 2, 3, 4"}),
+    (
+        Asked("retrace-traps", "jax/jit-boolean-mask"),
+        {"compilations": 0, "raised": "NonConcreteBooleanIndexError", "raisedCalls": 4},
+    ),
+    (Asked("retrace-traps", "pytorch/eager"), NEVER | {"sums": "1, 2, 3, 4"}),
+    (Asked("retrace-traps", "pytorch/compile"), ONCE | {"sums": "1, 2, 3, 4"}),
+    (Asked("retrace-traps", "pytorch/compile-fresh-lambda"), ONCE | {"sums": "1, 2, 3, 4"}),
+    (Asked("retrace-traps", "pytorch/compile-boolean-mask"), {"raised": "nothing", "sums": "1, 2, 3, 4"}),
+    (Asked("captured-global", "jax/jit"), {"values": "11, 11", "compilationsByCall": "1, 0"}),
+    (Asked("captured-global", "jax/op-by-op"), {"values": "11, 101"}),
+    (Asked("captured-global", "pytorch/eager"), NEVER | {"values": "11, 101"}),
+    (Asked("captured-global", "pytorch/compile"), {"values": "11, 101", "compilationsByCall": "1, 1"}),
+    (Asked("side-effects", "jax/jit"), ONCE | {"sideEffects": 1}),
+    (Asked("side-effects", "jax/op-by-op"), {"sideEffects": 4}),
+    (Asked("side-effects", "pytorch/eager"), NEVER | {"sideEffects": 4}),
+    (Asked("side-effects", "pytorch/compile"), {"sideEffects": 4, "raised": "nothing"}),
+    (Asked("rng", "jax/jit-reused-key"), ONCE | {"distinctMasks": 1, "masksAlike": True}),
+    (Asked("rng", "jax/jit-split-key"), {"raised": "nothing", "distinctMasks": 4, "masksAlike": False}),
+    (Asked("rng", "jax/jit-reused-key-checked"), {"raised": "KeyReuseError", "raisedCalls": 3, "distinctMasks": 1}),
+    (Asked("rng", "pytorch/eager"), NEVER | {"distinctMasks": 4}),
+    (Asked("rng", "pytorch/compile"), ONCE | {"distinctMasks": 4}),
+    (
+        Asked("static-argument-recompile", "jax/jit-static"),
+        {"compilationsByCall": "1, 1, 1, 1, 0, 0, 0, 0", "lengths": "10, 20, 30, 40, 10, 20, 30, 40"},
+    ),
+    (Asked("static-argument-recompile", "jax/jit"), {"compilations": 0, "raised": "IndexError", "raisedCalls": 8}),
+    (
+        Asked("static-argument-recompile", "pytorch/eager"),
+        NEVER | {"lengths": "10, 20, 30, 40, 10, 20, 30, 40"},
+    ),
+    (
+        Asked("static-argument-recompile", "pytorch/compile"),
+        {"compilationsByCall": "1, 1, 0, 0, 0, 0, 0, 0", "lengths": "10, 20, 30, 40, 10, 20, 30, 40"},
+    ),
+]
+OBSERVED = [
+    name
+    for name in catalogue.names()
+    if catalogue.find(name).measure(catalogue.find(name).Parameters()).protocol == "observe"
+]
+Observe = Callable[[Asked], dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def observe() -> Observe:
+    """What one framework does: observed when first asked for, in one process that imports no other."""
+    found: dict[Framework, dict[Asked, dict[str, Any]]] = {}
+
+    def observe(asked: Asked) -> dict[str, Any]:
+        if asked.framework not in found:
+            found[asked.framework] = {}  # should the process fail, it is not started for every row again
+            questions = [each for each, _ in EXPECTED if each.framework == asked.framework]
+            done = subprocess.run(
+                [sys.executable, "-m", "observe.observing"],
+                input=to_json(questions),
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
+                },
+            )
+            found[asked.framework] = dict(zip(questions, json.loads(done.stdout), strict=True))
+        return found[asked.framework][asked]
+
+    return observe
+
+
+@pytest.mark.parametrize(("asked", "expected"), EXPECTED, ids=str)
+def test_a_variant_does_what_is_said_of_it(asked: Asked, expected: dict[str, Scalar], observe: Observe) -> None:
+    found = observe(asked)
+    assert {name: found.get(name) for name in expected} == expected
+    assert found.keys() <= set(names(catalogue.find(asked.workload)))
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+def test_every_variant_of_an_observed_workload_is_looked_at(name: str) -> None:
+    assert {asked.use for asked, _ in EXPECTED if asked.workload == name} == catalogue.find(name).variants().keys()
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+def test_what_a_workload_observes_has_names_that_a_result_can_hold(name: str) -> None:
+    check_names(catalogue.find(name).observes)
+
+
+def test_observed_workloads_are_found() -> None:
+    assert {"selu", "retrace-traps", "data-dependent-branch"} <= set(OBSERVED)
