@@ -26,7 +26,7 @@ PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
 SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "matmul-chain": [(("size", 24), ("length", 5)), (("size", 8), ("length", 12), ("scaling", "none"))],
     "elementwise-fusion": [(("size", 1000), ("form", "sum")), (("size", 1000), ("form", "chain"))],
-    "xor": [(("epochs", 20),)],
+    "xor": [(("epochs", 20),), (("epochs", 20), ("losses", "read"))],
 }
 ALL = [
     Asked(workload=workload, use=use, precision=precision, parameters=parameters)
