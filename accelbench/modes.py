@@ -11,9 +11,9 @@ PACKAGES: dict[str, str] = {"jax": "jax", "pytorch": "torch"}
 """The package that each framework is imported as, which is also the extra of accelbench that installs it."""
 
 
-def not_installed(package: str) -> str:
-    """What to say, and what to do, where a framework's package is missing."""
-    return f"{package} is not installed: pip install 'accelbench[{package}]'"
+def not_installed(package: str, extra: str) -> str:
+    """What to say, and what to do, where a package is missing that the extra of accelbench brings along."""
+    return f"{package} is not installed: pip install 'accelbench[{extra}]'"
 
 
 class NoOptions(WorkloadParameters):

@@ -77,6 +77,10 @@ class Operations:
         return Operations(self.products * times, self.convolutions * times)
 
 
+SMALLEST_PRODUCT = 8
+"""Compilers turn products of matrices with fewer rows or columns into sums, which nobody can count."""
+
+
 @dataclass(frozen=True)
 class Program:
     """What a framework's author hands over; the adapter places, compiles, loops, synchronises and times it.
@@ -153,6 +157,8 @@ class Workload:
     """The modes in which the plain `jax` and `pytorch` programs make sense."""
     observes: ClassVar[Mapping[str, str]] = {}
     """What `Program.observe` returns, each with its meaning; beside what every launch observes."""
+    libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Modules that a framework's programs import beside the framework itself; a launch imports them with it."""
 
     class Parameters(WorkloadParameters):
         """No parameters."""

@@ -46,7 +46,7 @@ def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
     """Variants whose framework is not installed, each with what to do about it; nothing is imported."""
     absent = {package for package in PACKAGES.values() if importlib.util.find_spec(package) is None}
     return {
-        variant.label: not_installed(package)
+        variant.label: not_installed(package, package)
         for variant in run.spec.variants
         for framework, package in PACKAGES.items()
         if variant.use.startswith(f"{framework}/") and package in absent

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from accelbench.workload import (
+    SMALLEST_PRODUCT,
     Arrays,
     Cost,
     Measure,
@@ -18,8 +19,6 @@ from accelbench.workload import (
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-
-SMALLEST_PRODUCT = 8
 
 
 class MatmulChain(Workload):

@@ -1,5 +1,6 @@
 """A network of nine numbers learns exclusive or: nearly nothing to compute, so only the ways of calling it differ."""
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +20,7 @@ from accelbench.workload import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.random import Generator
 
@@ -110,44 +111,34 @@ class Xor(Workload):
         """torch.nn layers and torch.optim.SGD."""
         import torch
 
-        read = _reading(parameters)
-
-        def step(state: Any, samples: Any) -> tuple[Any, Any]:
+        def train(state: Any, x: Any, y: Any) -> tuple[Any, Any]:
             model, optimizer = state
-            losses = []
-            for x, y in samples:
-                optimizer.zero_grad()
-                loss = ((model(x) - y) ** 2).mean()
-                loss.backward()
-                optimizer.step()
-                losses.append(read(loss.detach()))
-            return state, losses
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return state, loss.detach()
 
         model = _torch_model(arrays, tools)
-        optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
-        return _torch_program((model, optimizer), step, arrays, tools, lambda state: list(state[0].parameters()))
+        state = (model, torch.optim.SGD(model.parameters(), lr=parameters.learning_rate))
+        return _torch_program(parameters, arrays, tools, state, train, lambda state: state[0].parameters())
 
     @variant("pytorch/no-optimizer")
     def no_optimizer(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """torch.nn layers, the update by hand."""
         import torch
 
-        read = _reading(parameters)
-
-        def step(model: Any, samples: Any) -> tuple[Any, Any]:
-            losses = []
-            for x, y in samples:
-                model.zero_grad()
-                loss = ((model(x) - y) ** 2).mean()
-                loss.backward()
-                with torch.no_grad():
-                    for parameter in model.parameters():
-                        parameter -= parameters.learning_rate * parameter.grad  # noqa: PLW2901 - in place
-                losses.append(read(loss.detach()))
-            return model, losses
+        def train(model: Any, x: Any, y: Any) -> tuple[Any, Any]:
+            model.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter -= parameters.learning_rate * parameter.grad  # noqa: PLW2901 - in place
+            return model, loss.detach()
 
         model = _torch_model(arrays, tools)
-        return _torch_program(model, step, arrays, tools, lambda model: list(model.parameters()))
+        return _torch_program(parameters, arrays, tools, model, train, lambda model: model.parameters())
 
     @variant("pytorch/no-nn")
     def no_nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -164,28 +155,28 @@ class Xor(Workload):
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Nothing compiled as a whole."""
-        return _jax_program(arrays, tools, _over_samples(parameters, _train_sample(parameters)))
+        return _jax_program(parameters, arrays, tools, _train_sample(parameters))
 
     @variant("jax/jit-pieces")
     def jit_pieces(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Forward pass, loss and update under jit, each by itself; differentiated from outside."""
         import jax
 
-        return _jax_program(arrays, tools, _over_samples(parameters, _train_sample(parameters, jax.jit)))
+        return _jax_program(parameters, arrays, tools, _train_sample(parameters, jax.jit))
 
     @variant("jax/jit-step")
     def jit_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """A sample's whole step under jit."""
         import jax
 
-        return _jax_program(arrays, tools, _over_samples(parameters, jax.jit(_train_sample(parameters))))
+        return _jax_program(parameters, arrays, tools, jax.jit(_train_sample(parameters)))
 
     @variant("jax/scan-epochs")
     def scan_epochs(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """The whole training as one compiled program: samples scanned inside scanned epochs."""
         import jax
 
-        train = _train_sample(parameters)
+        train, read = _train_sample(parameters), _reading(parameters)
 
         def training(layers: Any, samples: Any) -> Any:
             def epoch(layers: Any, _: None) -> Any:
@@ -193,20 +184,39 @@ class Xor(Workload):
 
             return jax.lax.scan(epoch, layers, length=parameters.epochs)
 
-        compiled, read = jax.jit(training), _reading(parameters)
+        compiled = jax.jit(training)
 
         def step(layers: Any, samples: Any) -> Any:
             layers, losses = compiled(layers, samples)
             return layers, read(losses)
 
-        stacked = tools.put((arrays.batches[0]["inputs"], arrays.batches[0]["targets"]))
-        whole = compiled if parameters.losses == "kept" else step
-        return _jax_program(arrays, tools, whole, samples=stacked, epochs=parameters.epochs)
+        return Program(
+            state=tools.put(_layers(arrays)),
+            step=compiled if parameters.losses == "kept" else step,
+            batches=(tools.put((arrays.batches[0]["inputs"], arrays.batches[0]["targets"])),),
+            units=parameters.epochs,
+            placed=True,
+            export=lambda layers, losses: {**_named(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses[-1])},
+        )
 
 
 def _reading(parameters: Xor.Parameters) -> "Callable[[Any], Any]":
-    """What becomes of a loss: a Python number, for which everything before it has to be done, or what it was."""
-    return (lambda loss: loss.tolist()) if parameters.losses == "read" else (lambda loss: loss)
+    """What becomes of losses: Python numbers, for which everything before has to be done, or what they were."""
+    return (lambda losses: losses.tolist()) if parameters.losses == "read" else (lambda losses: losses)
+
+
+def _over_samples(parameters: Xor.Parameters, train: Any) -> Any:
+    """(state, samples) -> (state, losses), from `train`: (state, x, y) -> (state, loss)."""
+    read = _reading(parameters)
+
+    def step(state: Any, samples: Any) -> tuple[Any, Any]:
+        losses = []
+        for x, y in samples:
+            state, loss = train(state, x, y)
+            losses.append(read(loss))
+        return state, losses
+
+    return step
 
 
 def _samples(arrays: Arrays, tools: Tools) -> Any:
@@ -251,29 +261,33 @@ def _torch_plain(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, place
                     parameter -= parameters.learning_rate * parameter.grad  # noqa: PLW2901 - in place
         return loss.detach()
 
-    read = _reading(parameters)
-
-    def step(layers: Any, samples: Any) -> tuple[Any, Any]:
-        return layers, [read(train(layers, x, y)) for x, y in samples]
-
     layers = [(weights.requires_grad_(), biases.requires_grad_()) for weights, biases in tools.put(_layers(arrays))]
-    return _torch_program(layers, step, arrays, tools, lambda layers: [number for layer in layers for number in layer])
+    return _torch_program(
+        parameters,
+        arrays,
+        tools,
+        layers,
+        lambda layers, x, y: (layers, train(layers, x, y)),
+        itertools.chain.from_iterable,
+    )
 
 
 def _torch_program(
-    state: Any, step: Any, arrays: Arrays, tools: Tools, numbers: "Callable[[Any], list[Any]]"
+    parameters: Xor.Parameters,
+    arrays: Arrays,
+    tools: Tools,
+    state: Any,
+    train: Any,
+    numbers: "Callable[[Any], Iterable[Any]]",
 ) -> Program:
     import torch
 
     return Program(
         state=state,
-        step=step,
+        step=_over_samples(parameters, train),
         batches=(_samples(arrays, tools),),
         placed=True,
-        export=lambda state, losses: {
-            **_named(numbers(state)),
-            "losses": torch.tensor(losses, dtype=torch.float64),
-        },
+        export=lambda state, losses: {**_named(numbers(state)), "losses": torch.tensor(losses, dtype=torch.float64)},
     )
 
 
@@ -302,31 +316,13 @@ def _train_sample(parameters: Xor.Parameters, place: "Callable[[Any], Any]" = la
     return train
 
 
-def _over_samples(parameters: Xor.Parameters, train: Any) -> Any:
-    read = _reading(parameters)
-
-    def step(layers: Any, samples: Any) -> tuple[Any, Any]:
-        losses = []
-        for x, y in samples:
-            layers, loss = train(layers, x, y)
-            losses.append(read(loss))
-        return layers, losses
-
-    return step
-
-
-def _jax_program(arrays: Arrays, tools: Tools, step: Any, samples: Any = None, epochs: int | None = None) -> Program:
+def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
     import jax
-    import jax.numpy as jnp
 
     return Program(
         state=tools.put(_layers(arrays)),
-        step=step,
-        batches=(samples if epochs else _samples(arrays, tools),),
-        units=epochs or 1,
+        step=_over_samples(parameters, train),
+        batches=(_samples(arrays, tools),),
         placed=True,
-        export=lambda layers, losses: {
-            **_named(jax.tree.leaves(layers)),
-            "losses": jnp.asarray(losses[-1] if epochs else losses),
-        },
+        export=lambda layers, losses: {**_named(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)},
     )

@@ -111,6 +111,7 @@ class Launch:
         self._parameters = catalogue.parse_parameters(self._workload, case.parameters)
         self._kind = self._workload.variants()[self._variant.use]
         self._measure: Measure = self._workload.measure(self._parameters)
+        self._libraries = self._workload.libraries.get(self._kind.framework, ())
         self._causes: list[str] = []
         with reporter.aside("watch"):
             self._watch = Watch(case.accelerator.platform, machine.clock, machine.processors)
@@ -124,7 +125,10 @@ class Launch:
         with self._reporter.aside("watch"):
             settings = self._watch.awake(adapter.gpu())
         self._reporter.facts(
-            protocol=protocol, versions=_versions(adapter), gpuSettings=settings, emulated=adapter.emulated()
+            protocol=protocol,
+            versions=_versions(adapter, self._libraries),
+            gpuSettings=settings,
+            emulated=adapter.emulated(),
         )
         if self._request.probe:
             self._first_call(adapter, self._set_up(adapter)[1])
@@ -185,12 +189,15 @@ class Launch:
             precision=case.measurement.precision,
             threads=self._request.threads,
         )
+        framework = self._kind.framework
         with self._reporter.phase("import"):
             try:
-                adapter = self._machine.adapter(self._kind.framework)(settings)
+                adapter = self._machine.adapter(framework)(settings)
+                for library in self._libraries:
+                    import_module(library)
             except ModuleNotFoundError as error:
-                if error.name and error.name in PACKAGES.values():
-                    raise UnsupportedError(not_installed(error.name)) from None
+                if error.name in {PACKAGES[framework], *map(_package, self._libraries)}:
+                    raise UnsupportedError(not_installed(error.name, PACKAGES[framework])) from None
                 raise
         began = self._clock.seconds()
         if adapter.import_compiler():
@@ -380,10 +387,16 @@ class Launch:
         return timed
 
 
-def _versions(adapter: Adapter) -> dict[str, str]:
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _versions(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
     import numpy as np
 
-    return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions()}
+    packages = sorted(set(map(_package, libraries)))
+    beside = {package: str(getattr(sys.modules[package], "__version__", "unknown")) for package in packages}
+    return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **beside}
 
 
 def failure(error: Exception, adapter: Adapter | None) -> Failed:

@@ -74,7 +74,7 @@ def test_a_workload_knows_its_cost_and_unit(name: str) -> None:
 def test_a_workload_is_a_file_of_a_few_pages_at_most() -> None:
     for folder in workloads.__path__:
         for file in Path(folder).glob("*.py"):
-            assert len(file.read_text().splitlines()) < 300, file.name
+            assert len(file.read_text().splitlines()) < 350, file.name
 
 
 def test_the_catalogue_imports_no_numbers_and_no_framework() -> None:

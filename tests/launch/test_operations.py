@@ -62,6 +62,16 @@ def test_a_launch_tells_what_was_declared_and_what_one_call_did(tmp_path: Path) 
     assert found_by("jax/dropped", told.facts["operations"]) == DECLARING["jax/dropped"]
 
 
+def test_the_products_of_a_training_step_are_there_and_its_libraries_are_named(tmp_path: Path) -> None:
+    asked = case("mlp", "jax/jit", {"outputs": 8})
+    told = launch(tmp_path, asked)
+    assert told.failure is None, told.failure
+    record = LaunchRecord(variant="jax/jit", round=1, position=0, wall_seconds=1, facts=told.facts)
+    finding = CHECK.look(asked, record)
+    assert (finding.outcome, finding.reading) == ("passed", "5 products of 5 products in the optimised HLO")
+    assert {"jax", "flax", "optax"} <= told.facts["versions"].keys()
+
+
 def test_nothing_is_counted_where_nothing_is_declared(tmp_path: Path) -> None:
     asked = case("elementwise-fusion", "pytorch/eager", {"size": 64})
     told = launch(tmp_path, asked)

@@ -4,8 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from accelbench.workload import Arrays, Program, Tools, variant
+from accelbench.workloads.dispatch_overhead import DispatchOverhead
 from accelbench.workloads.elementwise_fusion import ElementwiseFusion
 from accelbench.workloads.matmul_chain import MatmulChain
+from accelbench.workloads.mlp import Mlp
 from accelbench.workloads.xor import Xor
 
 
@@ -51,3 +53,55 @@ class WrongFunction(ElementwiseFusion):
         import jax.numpy as jnp
 
         return replace(super().jax(parameters, arrays, tools), step=lambda x, _: (2 * jnp.sin(x), None))
+
+
+class WrongCoefficient(DispatchOverhead):
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return replace(super().jax(parameters, arrays, tools), step=lambda x, _: (x**2 + 2 * x, None))
+
+
+class AlwaysTheFirst(DispatchOverhead):
+    """Every evaluation takes the same x: what a benchmark computes that throws results away."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().jax(parameters, arrays, tools)
+        return replace(program, step=lambda _, first: program.step(first, {}), batches=(program.state,))
+
+
+class WrongOrderOfUnits(Mlp):
+    """Hidden units of one layer in the order of another: weights copied between libraries that differ in it."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        reversed_units = {**arrays.state, "weights2": arrays.state["weights2"][::-1].copy()}
+        return super().pytorch(parameters, replace(arrays, state=reversed_units), tools)
+
+
+class LostAxis(Mlp):
+    """Targets without their axis: every prediction against every target, and no error."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        batch = {**arrays.batches[0], "targets": arrays.batches[0]["targets"][:, 0]}
+        return super().jax(parameters, replace(arrays, batches=(batch,)), tools)
+
+
+class SummedLoss(Mlp):
+    """Gradients of a mean over examples alone: `outputs` times as large."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        rate = parameters.learning_rate * parameters.outputs
+        return super().pytorch(parameters.model_copy(update={"learning_rate": rate}), arrays, tools)
+
+
+class OtherWindow(Mlp):
+    """Predictions put before the inputs that they follow."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import jax.numpy as jnp
+
+        program = super().jax(parameters, arrays, tools)
+
+        def step(inputs: Any, network: Any) -> tuple[Any, None]:
+            moved_on, _ = program.step(inputs, network)
+            return jnp.roll(moved_on, parameters.outputs, axis=1), None
+
+        return replace(program, step=step)

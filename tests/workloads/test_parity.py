@@ -27,7 +27,14 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "matmul-chain": [(("size", 24), ("length", 5)), (("size", 8), ("length", 12), ("scaling", "none"))],
     "elementwise-fusion": [(("size", 1000), ("form", "sum")), (("size", 1000), ("form", "chain"))],
     "xor": [(("epochs", 20),), (("epochs", 20), ("losses", "read"))],
+    "dispatch-overhead": [(("size", 1),), (("size", 1000),)],
+    "mlp": [
+        (("learning_rate", 0.1),),
+        (("outputs", 3), ("work", "predict")),
+    ],
 }
+SLOW = {"pytorch/compile", "jax/op-by-op"}
+"""A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
 ALL = [
     Asked(workload=workload, use=use, precision=precision, parameters=parameters)
     for workload in catalogue.names()
@@ -35,6 +42,7 @@ ALL = [
     for parameters in SMALL[workload]
     for use in catalogue.find(workload).variants()
     for precision in PRECISIONS
+    if parameters is SMALL[workload][0] or use not in SLOW
 ]
 WRONG = {
     "WrongAxis": ("jax/jit", SMALL["matmul-chain"][0]),
@@ -43,6 +51,12 @@ WRONG = {
     "WrongReduction": ("jax/jit-step", SMALL["xor"][0]),
     "WrongSamples": ("jax/jit-step", SMALL["xor"][0]),
     "WrongFunction": ("jax/jit", SMALL["elementwise-fusion"][0]),
+    "WrongCoefficient": ("jax/jit", SMALL["dispatch-overhead"][0]),
+    "AlwaysTheFirst": ("jax/jit", SMALL["dispatch-overhead"][1]),
+    "WrongOrderOfUnits": ("pytorch/eager", SMALL["mlp"][0]),
+    "LostAxis": ("jax/jit", SMALL["mlp"][0]),
+    "SummedLoss": ("pytorch/eager", (("outputs", 3), ("learning_rate", 0.1))),
+    "OtherWindow": ("jax/jit", SMALL["mlp"][1]),
 }
 MUTANTS = [
     Asked(workload=f"workloads.mutants:{mutant}", use=use, precision=precision, parameters=parameters)

@@ -1,0 +1,255 @@
+"""A small multilayer perceptron, with the libraries that people use: flax nnx and optax, torch.nn and torch.optim."""
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from accelbench.workload import (
+    SMALLEST_PRODUCT,
+    Array,
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Operations,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+    variant,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+
+NAMES = ("weights1", "biases1", "weights2", "biases2")
+
+
+class Mlp(Workload):
+    """Linear, relu, linear: a step of training by gradient descent on the mean squared error, or of prediction.
+
+    Rows 19, 21 and 53 of the claims: "for a small MLP, this takes ~0.5 seconds", and "subsequent calls are instant";
+    widths, batch and learning rate are those of article A3. Training returns to the same batch in every step.
+    Prediction runs as a forecast does: what is predicted takes the place of the oldest inputs, and the next step
+    predicts from that. Both frameworks start from the same bits, U(-1/sqrt(in), 1/sqrt(in)) as torch.nn.Linear does.
+    """
+
+    name = "mlp"
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
+    libraries = {"jax": ("flax.nnx", "optax")}
+
+    class Parameters(WorkloadParameters):
+        """The network, the batch, and what is done with them."""
+
+        inputs: int = Field(default=10, ge=1, le=65_536, description="Features of an example.")
+        hidden: int = Field(default=64, ge=1, le=65_536, description="Width of the hidden layer.")
+        outputs: int = Field(default=1, ge=1, le=65_536, description="Numbers that are predicted for an example.")
+        batch: int = Field(default=32, ge=1, le=1_048_576, description="Examples in a step.")
+        learning_rate: float = Field(default=0.001, gt=0, le=10, description="Step of the gradient descent.")
+        work: Literal["train", "predict"] = Field(
+            default="train", description="train: loss, gradients and update; predict: the forward pass alone."
+        )
+
+        @model_validator(mode="after")
+        def _predictions_fit_among_the_inputs(self) -> Self:
+            if self.work == "predict" and self.outputs > self.inputs:
+                raise ValueError(
+                    "what is predicted becomes the next inputs, so there can be no more outputs than inputs"
+                )
+            return self
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Ten steps move the weights by far more than rounding does."""
+        del parameters
+        return Measure(parity_units=10)
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Weights (in, out) and biases (out,) of both layers; inputs (batch, in); targets (batch, out) to train on."""
+        widths = (parameters.inputs, parameters.hidden, parameters.outputs)
+        network = {}
+        for number, (fan_in, fan_out) in enumerate(pairwise(widths), start=1):
+            bound = 1 / math.sqrt(fan_in)
+            network[f"weights{number}"] = rng.uniform(-bound, bound, (fan_in, fan_out))
+            network[f"biases{number}"] = rng.uniform(-bound, bound, fan_out)
+        inputs = rng.standard_normal((parameters.batch, parameters.inputs))
+        if parameters.work == "predict":
+            return Arrays(state={"inputs": inputs}, batches=(network,))
+        targets = rng.standard_normal((parameters.batch, parameters.outputs))
+        return Arrays(state=network, batches=({"inputs": inputs, "targets": targets},))
+
+    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
+        """The chain rule by hand."""
+        import numpy as np
+
+        if parameters.work == "predict":
+            inputs = arrays.state["inputs"]
+            for _ in range(units):
+                inputs = _moved_on(np.concatenate, inputs, _forward(arrays.batches[0], inputs)[1])
+            return {"inputs": inputs}
+        network = dict(arrays.state)
+        inputs, targets = arrays.batches[0]["inputs"], arrays.batches[0]["targets"]
+        loss = np.zeros(())
+        for _ in range(units):
+            hidden, outputs = _forward(network, inputs)
+            error = outputs - targets
+            loss = np.mean(error**2)
+            at_outputs = 2 * error / error.size
+            at_hidden = at_outputs @ network["weights2"].T * (hidden > 0)
+            gradients = (inputs.T @ at_hidden, at_hidden.sum(0), hidden.T @ at_outputs, at_outputs.sum(0))
+            for name, gradient in zip(NAMES, gradients, strict=True):
+                network[name] = network[name] - parameters.learning_rate * gradient
+        return {**network, "loss": loss}
+
+    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
+        """2 n m k for a product; biases, relu, loss and update one for each number; everything once through memory."""
+        p = parameters
+        weights = p.inputs * p.hidden + p.hidden * p.outputs
+        numbers = weights + p.hidden + p.outputs
+        passed_on = p.batch * (p.hidden + p.outputs)
+        forward = 2.0 * p.batch * weights + passed_on + p.batch * p.hidden
+        examples = p.batch * (p.inputs + p.outputs)
+        if p.work == "predict":
+            return Cost(flops=forward, bytes=float(numbers + examples + p.batch * p.inputs) * float_bytes)
+        backward = 2.0 * p.batch * (weights + p.hidden * p.outputs) + passed_on + p.batch * p.hidden
+        loss = 4.0 * p.batch * p.outputs
+        return Cost(flops=forward + backward + loss + 2.0 * numbers, bytes=float(2 * numbers + examples) * float_bytes)
+
+    def operations(self, parameters: Parameters) -> Operations | None:
+        """A product forward for each layer, one for its weights' gradient, one for the hidden layer's.
+
+        A layer's products have the same three lengths, in another order; compilers turn short ones into sums.
+        """
+        p = parameters
+        first, second = ((p.inputs, p.hidden), (p.hidden, p.outputs))
+        least = [min(p.batch, *widths) >= SMALLEST_PRODUCT for widths in (first, second)]
+        products = (1, 1) if p.work == "predict" else (2, 3)
+        return Operations(products=sum(number for number, there in zip(products, least, strict=True) if there))
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """With flax nnx and optax: the network's graph stays, its numbers are handed from step to step."""
+        import jax
+        import jax.numpy as jnp
+        import optax
+        from flax import nnx
+
+        def build() -> nnx.Sequential:
+            rngs = nnx.Rngs(0)
+            return nnx.Sequential(
+                nnx.Linear(parameters.inputs, parameters.hidden, rngs=rngs),
+                nnx.relu,
+                nnx.Linear(parameters.hidden, parameters.outputs, rngs=rngs),
+            )
+
+        train = parameters.work == "train"
+        graph, numbers = nnx.split(nnx.eval_shape(build))  # shapes alone: nothing is drawn that we overwrite
+        w1, b1, w2, b2 = tools.put(_numbers(arrays.state if train else arrays.batches[0]))
+        nnx.replace_by_pure_dict(numbers, {"layers": {0: {"kernel": w1, "bias": b1}, 2: {"kernel": w2, "bias": b2}}})
+
+        def predict(inputs: Any, numbers: Any) -> tuple[Any, None]:
+            outputs = nnx.merge(graph, numbers)(inputs)
+            return _moved_on(jnp.concatenate, inputs, outputs), None
+
+        if not train:
+            return _predicting(tools.put(arrays.state["inputs"]), predict, numbers)
+
+        optimizer = optax.sgd(parameters.learning_rate)
+
+        def mean_squared_error(numbers: Any, inputs: Any, targets: Any) -> Any:
+            return ((nnx.merge(graph, numbers)(inputs) - targets) ** 2).mean()
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            numbers, optimizer_state = state
+            loss, gradients = jax.value_and_grad(mean_squared_error)(numbers, batch["inputs"], batch["targets"])
+            updates, optimizer_state = optimizer.update(gradients, optimizer_state, numbers)
+            return (optax.apply_updates(numbers, updates), optimizer_state), loss
+
+        def export(state: Any, loss: Any) -> dict[str, Any]:
+            layers = nnx.to_pure_dict(state[0])["layers"]
+            found = [layers[layer][name] for layer in (0, 2) for name in ("kernel", "bias")]
+            return {**dict(zip(NAMES, found, strict=True)), "loss": loss}
+
+        return Program(
+            state=(numbers, optimizer.init(numbers)), step=step, batches=tools.put(arrays.batches), export=export
+        )
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """With torch.nn and torch.optim."""
+        return _torch_program(parameters, arrays, tools)
+
+    @variant("pytorch/compile")
+    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Forward pass and loss, and so their backward pass, under torch.compile; the optimiser as it is."""
+        return _torch_program(parameters, arrays, tools, compiled=True)
+
+
+def _numbers(network: NamedArrays) -> list[Array]:
+    return [network[name] for name in NAMES]
+
+
+def _forward(network: NamedArrays, inputs: Array) -> tuple[Array, Array]:
+    """Activations of the hidden layer (batch, hidden), and the outputs (batch, outputs)."""
+    hidden = (inputs @ network["weights1"] + network["biases1"]).clip(min=0)
+    return hidden, hidden @ network["weights2"] + network["biases2"]
+
+
+def _moved_on(concatenate: Any, inputs: Any, outputs: Any) -> Any:
+    """The outputs after the inputs, and as many of the oldest gone; shapes (batch, inputs) and (batch, outputs)."""
+    return concatenate([inputs, outputs], -1)[:, -inputs.shape[-1] :]
+
+
+def _predicting(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
+    return Program(
+        state=inputs,
+        step=predict,
+        batches=(network,),
+        placed=placed,
+        export=lambda inputs, _: {"inputs": inputs},
+    )
+
+
+def _torch_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
+    import torch
+
+    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
+    train = parameters.work == "train"
+    model = torch.nn.Sequential(
+        torch.nn.Linear(parameters.inputs, parameters.hidden),
+        torch.nn.ReLU(),
+        torch.nn.Linear(parameters.hidden, parameters.outputs),
+    )
+    w1, b1, w2, b2 = tools.put(_numbers(arrays.state if train else arrays.batches[0]))
+    for layer, weights, biases in ((model[0], w1, b1), (model[2], w2, b2)):
+        layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
+
+    @place
+    def predict(inputs: Any, model: Any) -> tuple[Any, None]:
+        with torch.no_grad():
+            return _moved_on(torch.cat, inputs, model(inputs)), None
+
+    if not train:
+        return _predicting(tools.put(arrays.state["inputs"]), predict, model, placed=compiled)
+
+    @place
+    def mean_squared_error(model: Any, inputs: Any, targets: Any) -> Any:
+        return ((model(inputs) - targets) ** 2).mean()
+
+    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        model, optimizer = state
+        optimizer.zero_grad()
+        loss = mean_squared_error(model, batch["inputs"], batch["targets"])
+        loss.backward()
+        optimizer.step()
+        return state, loss.detach()
+
+    def export(state: Any, loss: Any) -> dict[str, Any]:
+        w1, b1, w2, b2 = state[0].parameters()
+        return {**dict(zip(NAMES, (w1.T, b1, w2.T, b2), strict=True)), "loss": loss}
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
+    return Program(
+        state=(model, optimizer), step=step, batches=tools.put(arrays.batches), placed=compiled, export=export
+    )

@@ -1,0 +1,42 @@
+"""What xor does with its losses, without any framework."""
+
+from typing import Any
+
+import pytest
+
+from accelbench.workloads.xor import Xor, _over_samples
+
+
+class Loss:
+    """A loss that is computed when somebody asks for it."""
+
+    def __init__(self, told: list[str], sample: int) -> None:
+        self._told, self._sample = told, sample
+
+    def tolist(self) -> float:
+        self._told.append(f"read {self._sample}")
+        return float(self._sample)
+
+
+@pytest.mark.parametrize(
+    ("losses", "told"),
+    [
+        ("read", ["train 1", "read 1", "train 2", "read 2"]),
+        ("kept", ["train 1", "train 2"]),
+    ],
+)
+def test_a_loss_is_read_before_the_next_sample_where_that_is_asked_for(losses: Any, told: list[str]) -> None:
+    heard: list[str] = []
+
+    def train(state: int, x: int, _y: None) -> tuple[int, Loss]:
+        heard.append(f"train {x}")
+        return state + 1, Loss(heard, x)
+
+    step = _over_samples(Xor.Parameters(losses=losses), train)
+    state, out = step(0, [(1, None), (2, None)])
+    assert (state, heard) == (2, told)
+    assert [type(loss) for loss in out] == ([float, float] if losses == "read" else [Loss, Loss])
+
+
+def test_as_many_epochs_are_compared_as_are_asked_for() -> None:
+    assert Xor().measure(Xor.Parameters(compared_epochs=10_000)).parity_units == 10_000
