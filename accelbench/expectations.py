@@ -1,16 +1,21 @@
 """Expectations: assertions on a result, met only where the interval's own end supports them."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from accelbench.api.result import Comparison, Result, VariantResult
+from accelbench.api.result import Comparison, PaysBack, PhaseTime, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
 
 Outcome = Literal["met", "not-met", "undecided"]
+COMPARED = ("speedup", "paysBackSteps")
+"""Metrics of a variant against the baseline; the others are of a variant alone."""
+FEWEST_LAUNCHES = 3
+"""Fewer do not say how far launches lie apart."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +30,11 @@ class ExpectationOutcome:
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
     """Each expectation held against the result, in order.
 
-    A speedup meets a bound when its whole interval does, contradicts it when none of the interval does, and leaves it
-    undecided in between. Times have no interval on this side of a comparison: their median decides. An observation
-    has to be what is expected in every launch; in some of them only, it leaves the expectation undecided. A variant
-    that failed, or whose comparison is invalid, meets nothing.
+    What a comparison finds (the speedup, the steps until compiling pays back) meets a bound when its whole interval
+    does, contradicts it when none of the interval does, and leaves it undecided in between. Times and what is made of
+    them have no interval on this side of a comparison: their median decides. An observation has to be what is expected
+    in every launch; in some of them only, it leaves the expectation undecided. A variant that failed, or whose
+    comparison is invalid, meets nothing.
     """
     return tuple(_evaluate(expectation, result) for expectation in expectations)
 
@@ -40,21 +46,29 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     if variant.failure is not None:
         why = f"it failed in round {variant.failure.round} ({variant.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
-    if expectation.metric == "speedup":
-        return _evaluate_speedup(expectation, result)
+    if expectation.metric in COMPARED:
+        return _evaluate_comparison(expectation, result)
     if broken := result.certificate.failed(variant.name):
         names = ", ".join(dict.fromkeys(check.name for check in broken))
         return ExpectationOutcome(
             expectation, "not-met", f"{_subject(expectation)}: its measurement is invalid ({names})."
         )
-    return _evaluate_seconds(expectation, variant) if expectation.metric else _evaluate_observation(expectation, result)
+    if expectation.observation:
+        return _evaluate_observation(expectation, result)
+    found = _number(expectation, variant)
+    if found is None:
+        return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
+    value, reading = found
+    return _held(expectation, value, value, reading)
 
 
-def _evaluate_speedup(expectation: Expectation, result: Result) -> ExpectationOutcome:
+def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
     comparison = next((each for each in result.comparisons if each.variant == expectation.variant), None)
     if comparison is None:
         why = (
-            "it is the baseline, and has no speedup" if expectation.variant == result.case.baseline else "not compared"
+            f"it is the baseline, and has no {expectation.metric}"
+            if expectation.variant == result.case.baseline
+            else "not compared"
         )
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     if comparison.invalid:
@@ -65,18 +79,90 @@ def _evaluate_speedup(expectation: Expectation, result: Result) -> ExpectationOu
         failed = any(each.failure for each in result.variants if each.name == comparison.baseline)
         outcome: Outcome = "not-met" if failed else "undecided"
         return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {comparison.sentence}")
+    if expectation.metric == "paysBackSteps":
+        return _evaluate_payback(expectation, comparison.pays_back)
     reading = f"{comparison.speedup} ({comparison.lower} to {comparison.upper})"
-    return _held(expectation, *interval, reading)
+    return _held(expectation, *interval, f"{reading}, {_time_saved(float(comparison.speedup or 1))}")
 
 
-def _evaluate_seconds(expectation: Expectation, variant: VariantResult) -> ExpectationOutcome:
-    if expectation.metric == "seconds":
-        seconds = variant.seconds.median_seconds if variant.seconds else None
-    else:
-        seconds = next((phase.median_seconds for phase in variant.phases if phase.phase == "compile"), None)
-    if seconds is None:
-        return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
-    return _held(expectation, float(seconds), float(seconds), f"{seconds} s")
+def _time_saved(speedup: float) -> str:
+    """What a ratio of times is as a share of time: 1.44 times as fast is 30.6 % less time, and not 44 %."""
+    share = 1 / speedup - 1
+    return f"{abs(share):.1%} {'less' if share < 0 else 'more'} time".replace("%", " %")
+
+
+def _evaluate_payback(expectation: Expectation, found: PaysBack | None) -> ExpectationOutcome:
+    if found is None:
+        return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
+    lower, upper = _steps(found)
+    if found.answer == "until" and found.upper is not None:
+        reading = f"it is ahead until {found.steps} steps, then behind for good"
+        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {reading}.")
+    estimate = f"after {found.steps:,} steps" if found.answer == "after" and found.steps else found.answer
+    possible = "" if lower == upper else f" ({lower:,.0f} {'or more' if upper == math.inf else f'to {upper:,.0f}'})"
+    return _held(expectation, lower, upper, estimate + possible)
+
+
+def _steps(found: PaysBack) -> tuple[float, float]:
+    """The fewest and the most steps until a variant is ahead: 1 at once, infinite never.
+
+    `PaysBack` gives the steps at which costs may be equal; whether the variant is ahead before or after is its answer.
+    """
+    lower, upper = found.lower or 1, math.inf if found.upper is None else found.upper
+    match found.answer:
+        case "at-once":
+            # Equal no sooner than this: it begins ahead for certain.
+            return (1, 1) if found.lower is None or found.lower > 1 else (1, upper)
+        case "never":
+            # Costs that are equal once and never again are the first step's, where the variant may begin ahead.
+            return (math.inf, math.inf) if found.lower is None or found.upper is not None else (lower, math.inf)
+        case "until":
+            return 1, math.inf
+        case "after":
+            return lower, upper
+
+
+def _number(expectation: Expectation, variant: VariantResult) -> tuple[float, str] | None:
+    """What was measured of the variant itself, and how to say it; None: it was not."""
+    match expectation.metric:
+        case "seconds":
+            return _seconds(variant.seconds.median_seconds if variant.seconds else None)
+        case "compileSeconds":
+            return _seconds(_phase(variant.phases, "compile"))
+        case "warmCompileSeconds":
+            return _seconds(_phase(variant.warm_phases, "compile"))
+        case "firstCallRatio":
+            return _first_call_ratio(variant)
+        case "parity":
+            return None if variant.parity is None else (float(variant.parity), f"{variant.parity} of the tolerance")
+        case _:
+            return _launch_spread(variant)
+
+
+def _seconds(seconds: str | None) -> tuple[float, str] | None:
+    return None if seconds is None else (float(seconds), f"{seconds} s")
+
+
+def _phase(phases: Iterable[PhaseTime], name: str) -> str | None:
+    return next((phase.median_seconds for phase in phases if phase.phase == name), None)
+
+
+def _first_call_ratio(variant: VariantResult) -> tuple[float, str] | None:
+    compiling, first = (_phase(variant.phases, name) for name in ("compile", "first-step"))
+    if compiling is None or first is None or variant.seconds is None or variant.units_per_call is None:
+        return None
+    later = float(variant.seconds.median_seconds) * variant.units_per_call
+    call = float(compiling) + float(first)
+    return call / later, f"{call / later:.4g} ({call:.4g} s, then {later:.4g} s)"
+
+
+def _launch_spread(variant: VariantResult) -> tuple[float, str] | None:
+    if variant.seconds is None or len(variant.launches) < FEWEST_LAUNCHES:
+        return None
+    low, middle, high = (
+        float(getattr(variant.seconds, name)) for name in ("p5_seconds", "median_seconds", "p95_seconds")
+    )
+    return (high - low) / middle, f"{(high - low) / middle:.3g} over {len(variant.launches)} launches"
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:

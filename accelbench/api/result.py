@@ -83,6 +83,10 @@ class PhaseTime(Document):
     median_seconds: DecimalString
     min_seconds: DecimalString
     max_seconds: DecimalString
+    parts: dict[str, DecimalString] = Field(
+        default={},
+        description="Seconds of what compile is made of, median over launches: trace, lower, backend; dynamo, backend.",
+    )
 
 
 class LaunchSummary(Document):
@@ -168,6 +172,11 @@ class VariantResult(Document):
     )
     launches: tuple[LaunchSummary, ...] = Field(default=(), description="The launches of complete rounds.")
     spread: Spread | None = None
+    units_per_call: int | None = Field(default=None, description="Units of work in one call, the first one's too.")
+    parity: DecimalString | None = Field(
+        default=None,
+        description="The largest error of the outputs over its tolerance, over launches; above 1 is wrong.",
+    )
     flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / median seconds.")
     peak_memory_bytes: int | None = Field(
         default=None,

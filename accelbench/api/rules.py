@@ -131,22 +131,30 @@ EXPECTATIONS_NAME_VARIANTS = Rule(
 )
 
 
-def _expects_of_the_baseline(spec: Manifest) -> bool:
-    if not spec["variants"]:
-        return False
-    baseline = spec.get("baseline", label(spec["variants"][0]))
-    return any(each.get("metric") == "speedup" and each["variant"] == baseline for each in spec.get("expectations", ()))
+def _not_of_the_baseline(metric: str, message: str) -> Rule:
+    def holds(spec: Manifest) -> bool:
+        if not spec["variants"]:
+            return True
+        baseline = spec.get("baseline", label(spec["variants"][0]))
+        return all(each.get("metric") != metric or each["variant"] != baseline for each in spec.get("expectations", ()))
+
+    return Rule(
+        cel=(
+            "!has(self.expectations) || size(self.variants) == 0 || "
+            f"!self.expectations.exists(e, has(e.metric) && e.metric == '{metric}' && "
+            f"e.variant == (has(self.baseline) ? self.baseline : {_label_cel('self.variants[0]')}))"
+        ),
+        message=message,
+        holds=holds,
+        field_path=".expectations",
+    )
 
 
-NO_SPEEDUP_OF_THE_BASELINE = Rule(
-    cel=(
-        "!has(self.expectations) || size(self.variants) == 0 || "
-        "!self.expectations.exists(e, has(e.metric) && e.metric == 'speedup' && "
-        f"e.variant == (has(self.baseline) ? self.baseline : {_label_cel('self.variants[0]')}))"
-    ),
-    message="speedup of the baseline is 1 by definition; expect it of another variant, or use the metric seconds",
-    holds=lambda spec: not _expects_of_the_baseline(spec),
-    field_path=".expectations",
+NO_SPEEDUP_OF_THE_BASELINE = _not_of_the_baseline(
+    "speedup", "speedup of the baseline is 1 by definition; expect it of another variant, or use the metric seconds"
+)
+NO_PAYBACK_OF_THE_BASELINE = _not_of_the_baseline(
+    "paysBackSteps", "the baseline is what compiling has to pay back against; expect paysBackSteps of another variant"
 )
 
 EXPECTATION_HAS_A_BOUND = Rule(

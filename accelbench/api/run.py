@@ -114,8 +114,26 @@ class Accelerator(Document):
 class Expectation(Document):
     """An assertion on every case's result that decides whether the run succeeded."""
 
-    metric: Literal["speedup", "seconds", "compileSeconds"] | None = Field(
-        default=None, description="speedup over the baseline; seconds per step; seconds that compiling takes."
+    metric: (
+        Literal[
+            "speedup",
+            "seconds",
+            "compileSeconds",
+            "warmCompileSeconds",
+            "firstCallRatio",
+            "paysBackSteps",
+            "parity",
+            "launchSpread",
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description=(
+            "speedup over the baseline; seconds per step; seconds that compiling takes, and takes again in a new "
+            "process on warm caches; the first call's time over a later one's; steps after which compiling has paid "
+            "back against the baseline; the outputs' largest error over its tolerance; how far launches lie apart "
+            "(the 95th less the 5th percentile, over the median)."
+        ),
     )
     observation: ObservationName | None = Field(
         default=None, description="What a workload observes that is not timed, e.g. compilations or raised."
@@ -211,6 +229,7 @@ Spec = Annotated[
     rules.SWEPT_OR_FIXED,
     rules.EXPECTATIONS_NAME_VARIANTS,
     rules.NO_SPEEDUP_OF_THE_BASELINE,
+    rules.NO_PAYBACK_OF_THE_BASELINE,
     *(
         rules.immutable(field.alias or name, _ONE_EXPERIMENT)
         for name, field in BenchmarkRunSpec.model_fields.items()

@@ -29,6 +29,11 @@ from accelbench_runner.fit import fit
 from accelbench_runner.observed import observed
 from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
 
+PARTS = ("import", "trace", "lower", "dynamo", "backend")
+"""What compiling is made of: parts that the adapters name. Launches may name anything."""
+LARGEST_RATIO = 1e15
+"""An error that no tolerance allows is a number all the same."""
+
 
 @dataclass(frozen=True)
 class Course:
@@ -125,6 +130,7 @@ def _variant_result(
     if not measured:
         return VariantResult(name=variant.name, use=variant.use, failure=failure)
     medians = [seconds for launch in measured if (seconds := launch_seconds(launch)) is not None]
+    ratios = [launch.parity.worst_ratio for launch in measured if launch.parity]
     flops = _positive(measured[0].facts.get("flopsPerUnit"))
     return VariantResult(
         name=variant.name,
@@ -141,12 +147,19 @@ def _variant_result(
         warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
         launches=tuple(map(_launch_summary, measured)),
         spread=spread,
+        units_per_call=_units_per_call(measured),
+        parity=decimal_string(min(max(ratios), LARGEST_RATIO)) if ratios else None,
         flops_per_second=decimal_string(flops / statistics.median(medians)) if flops else None,
         peak_memory_bytes=most(measured, "peakMemoryBytes"),
         compile_peak_memory_bytes=most(measured, "compilePeakMemoryBytes"),
         reserved_memory_bytes=most(measured, "reservedMemoryBytes"),
         cost=cost(case, measured, everyone, statistics.median(medians)),
     )
+
+
+def _units_per_call(launches: Sequence[LaunchRecord]) -> int | None:
+    units = _positive(launches[0].facts.get("unitsPerCall"))
+    return round(units) if units and units.is_integer() else None
 
 
 def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
@@ -161,9 +174,17 @@ def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
                     median_seconds=decimal_string(statistics.median(seconds)),
                     min_seconds=decimal_string(min(seconds)),
                     max_seconds=decimal_string(max(seconds)),
+                    parts=_parts([phase for phases in launches for phase in phases if phase.phase == name]),
                 )
             )
     return tuple(times)
+
+
+def _parts(phases: Sequence[PhaseRecord]) -> dict[str, str]:
+    """Median seconds of each part; a launch that did not name it spent nothing on it."""
+    named = [name for name in PARTS if any(name in phase.parts for phase in phases)]
+    medians = {name: statistics.median(phase.parts.get(name, 0.0) for phase in phases) for name in named}
+    return {name: decimal_string(seconds) for name, seconds in medians.items() if 0 < seconds < float("inf")}
 
 
 def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:

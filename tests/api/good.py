@@ -80,6 +80,18 @@ GOOD_CHANGES: dict[str, dict[str, Any]] = {
             {"metric": "speedup", "variant": "jax/jit", "atLeast": "2"},
         ]
     },
+    "what compiling costs": {
+        "spec.expectations": [
+            {"metric": metric, "variant": "jax/jit", "atMost": "1"}
+            for metric in ("compileSeconds", "warmCompileSeconds", "firstCallRatio", "paysBackSteps")
+        ]
+    },
+    "what the baseline has of its own": {
+        "spec.expectations": [
+            {"metric": metric, "variant": "pytorch/eager", "atMost": "1"}
+            for metric in ("firstCallRatio", "parity", "launchSpread")
+        ]
+    },
     "a run policy": {
         "spec.runPolicy": {
             "suspend": True,

@@ -3,7 +3,18 @@ from typing import Any
 import pytest
 
 from accelbench.api.observation import Observation, Observations, ObservationType, ObservedValue
-from accelbench.api.result import Certificate, Check, Comparison, Failure, PhaseTime, Quantiles, Result, VariantResult
+from accelbench.api.result import (
+    Certificate,
+    Check,
+    Comparison,
+    Failure,
+    LaunchSummary,
+    PaysBack,
+    PhaseTime,
+    Quantiles,
+    Result,
+    VariantResult,
+)
 from accelbench.api.run import Expectation
 from accelbench.expectations import evaluate
 from judge.launches import BASELINE, VARIANT, a_case
@@ -31,7 +42,12 @@ def a_result(
     certificate: Certificate = CLEAN,
     measured: bool = True,
 ) -> Result:
-    times = {f"{name}_seconds": "0.010" for name in ("p5", "p25", "median", "p75", "p95")}
+    times = {f"{name}_seconds": "0.010" for name in ("p25", "median", "p75")}
+    phases = (
+        PhaseTime(phase="compile", median_seconds="1.5", min_seconds="1.4", max_seconds="1.6"),
+        PhaseTime(phase="first-step", median_seconds="0.5", min_seconds="0.5", max_seconds="0.5"),
+    )
+    warm = PhaseTime(phase="compile", median_seconds="0.2", min_seconds="0.2", max_seconds="0.2")
     return Result(
         case=a_case(),
         complete=True,
@@ -44,10 +60,18 @@ def a_result(
                 name=name,
                 use=name,
                 failure=OUT_OF_MEMORY if name == failed else None,
-                seconds=Quantiles(**times) if measured and name != failed else None,
-                phases=(PhaseTime(phase="compile", median_seconds="1.5", min_seconds="1.4", max_seconds="1.6"),)
+                seconds=Quantiles(p5_seconds="0.0098", p95_seconds="0.0103", **times)
+                if measured and name != failed
+                else None,
+                phases=phases if measured else (),
+                warm_phases=(warm,) if measured else (),
+                launches=tuple(
+                    LaunchSummary(round=number, seconds="0.010", blocks=10, steps_per_block=4) for number in range(1, 4)
+                )
                 if measured
                 else (),
+                units_per_call=4 if measured else None,
+                parity="0.25" if measured else None,
             )
             for name in (BASELINE, VARIANT)
         ),
@@ -78,7 +102,16 @@ def outcome_of(result: Result, metric: str = "speedup", variant: str = VARIANT, 
 def test_the_intervals_own_ends_decide_about_a_speedup(bounds: dict[str, str], outcome: str) -> None:
     found, sentence = outcome_of(a_result(a_comparison()), **bounds)
     assert found == outcome
-    assert sentence.endswith(f"{outcome}, 2.04 (1.99 to 2.09).")
+    assert sentence.endswith(f"{outcome}, 2.04 (1.99 to 2.09), 51.0 % less time.")
+
+
+@pytest.mark.parametrize(
+    ("speedup", "said"),
+    [("1.44", "1.44 (1 to 9), 30.6 % less time."), ("0.5", "0.5 (1 to 9), 100.0 % more time.")],
+)
+def test_a_ratio_is_said_as_a_share_of_time_too(speedup: str, said: str) -> None:
+    _, sentence = outcome_of(a_result(a_comparison(speedup=speedup, lower="1", upper="9")), at_least="1")
+    assert sentence.endswith(said)
 
 
 def test_the_sentence_names_what_was_expected() -> None:
@@ -126,13 +159,77 @@ def test_without_an_interval_a_speedup_is_undecided() -> None:
         ("seconds", {"at_least": "0.01"}, "met"),
         ("compileSeconds", {"at_most": "2"}, "met"),
         ("compileSeconds", {"at_most": "1"}, "not-met"),
+        ("warmCompileSeconds", {"at_most": "0.2"}, "met"),
+        ("warmCompileSeconds", {"at_least": "1"}, "not-met"),
+        ("parity", {"at_most": "1"}, "met"),
+        ("parity", {"at_most": "0.2"}, "not-met"),
     ],
 )
 def test_medians_decide_about_times(metric: str, bounds: dict[str, str], outcome: str) -> None:
     assert outcome_of(a_result(), metric, **bounds)[0] == outcome
 
 
-@pytest.mark.parametrize("metric", ["seconds", "compileSeconds"])
+def test_the_first_call_is_held_against_a_later_call_and_not_a_step() -> None:
+    outcome, sentence = outcome_of(a_result(), "firstCallRatio", at_least="50", at_most="50")
+    assert (outcome, sentence.endswith("met, 50 (2 s, then 0.04 s).")) == ("met", True), sentence
+
+
+def test_launches_lie_apart_by_their_outer_percentiles() -> None:
+    outcome, sentence = outcome_of(a_result(), "launchSpread", at_most="0.051")
+    assert (outcome, sentence.endswith("0.05 over 3 launches.")) == ("met", True), sentence
+    assert outcome_of(a_result(), "launchSpread", at_most="0.049")[0] == "not-met"
+
+
+PAYBACK = {
+    "after 40 steps (30 to 50)": {"answer": "after", "steps": 40, "lower": 30, "upper": 50},
+    "after 40 steps (30 or more)": {"answer": "after", "steps": 40, "lower": 30},
+    "at-once": {"answer": "at-once"},
+    "at-once (1 to 7)": {"answer": "at-once", "lower": 1, "upper": 7},
+    "never": {"answer": "never"},
+    "never (90 or more)": {"answer": "never", "lower": 90},
+}
+
+
+@pytest.mark.parametrize(
+    ("reading", "bounds", "outcome"),
+    [
+        ("after 40 steps (30 to 50)", {"at_most": "50"}, "met"),
+        ("after 40 steps (30 to 50)", {"at_most": "45"}, "undecided"),
+        ("after 40 steps (30 to 50)", {"at_most": "29"}, "not-met"),
+        ("after 40 steps (30 to 50)", {"at_least": "30"}, "met"),
+        ("after 40 steps (30 or more)", {"at_least": "30"}, "met"),
+        ("after 40 steps (30 or more)", {"at_most": "1000"}, "undecided"),
+        ("at-once", {"at_most": "1"}, "met"),
+        ("at-once", {"at_least": "2"}, "not-met"),
+        ("at-once (1 to 7)", {"at_least": "2"}, "undecided"),
+        ("never", {"at_least": "1000000"}, "met"),
+        ("never", {"at_most": "1000000"}, "not-met"),
+        ("never (90 or more)", {"at_least": "90"}, "met"),
+        ("never (90 or more)", {"at_most": "1000000"}, "undecided"),
+    ],
+)
+def test_the_steps_that_launches_leave_possible_decide_about_paying_back(
+    reading: str, bounds: dict[str, str], outcome: str
+) -> None:
+    paid = PaysBack(first_call_seconds="1", extra_seconds="1", **PAYBACK[reading])
+    found, sentence = outcome_of(a_result(a_comparison(pays_back=paid)), "paysBackSteps", **bounds)
+    assert (found, sentence.rpartition(f"{outcome}, ")[2]) == (outcome, f"{reading}.")
+
+
+def test_what_is_ahead_at_first_and_behind_for_good_pays_nothing_back() -> None:
+    paid = PaysBack(first_call_seconds="1", extra_seconds="-1", answer="until", steps=40, lower=30, upper=50)
+    outcome, sentence = outcome_of(a_result(a_comparison(pays_back=paid)), "paysBackSteps", at_most="100")
+    assert outcome == "not-met"
+    assert sentence.endswith("it is ahead until 40 steps, then behind for good.")
+
+
+def test_steps_that_are_not_known_are_undecided() -> None:
+    assert outcome_of(a_result(a_comparison()), "paysBackSteps", at_least="1")[0] == "undecided"
+
+
+@pytest.mark.parametrize(
+    "metric", ["seconds", "compileSeconds", "warmCompileSeconds", "firstCallRatio", "parity", "launchSpread"]
+)
 def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
     assert outcome_of(a_result(measured=False), metric, at_most="1")[0] == "undecided"
 

@@ -6,7 +6,8 @@ import pytest
 
 from accelbench.api.result import Certificate, Check, Comparison, Failure
 from accelbench_runner.assemble import Course, assemble, quantile
-from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, PhaseRecord, WarmProbe
+from accelbench_runner.parity import MISMATCH
+from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
 from runner.supervision import case_of
 
 COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
@@ -56,6 +57,28 @@ def test_phases_are_in_their_order_with_least_and_most() -> None:
     found = assemble(case_of("a", "b"), launches, None, COURSE).variants[0].phases
     assert [phase.phase for phase in found] == ["import", "steady"]
     assert (found[0].min_seconds, found[0].median_seconds, found[0].max_seconds) == ("1", "3", "8")
+
+
+def test_what_compiling_is_made_of_is_the_median_over_launches() -> None:
+    made_of = [{"trace": 1.0, "backend": 5.0}, {"trace": 3.0}, {"trace": 2.0, "backend": 6.0, "x" * 40_000: 1.0}]
+    launches = [
+        launch("a", number, 1.0, phases=(PhaseRecord(phase="compile", seconds=9, parts=parts),))
+        for number, parts in enumerate(made_of, start=1)
+    ]
+    (compiling,) = assemble(case_of("a", "b"), launches, None, COURSE).variants[0].phases
+    assert compiling.parts == {"trace": "2", "backend": "5"}
+
+
+def test_the_worst_parity_of_the_launches_is_kept() -> None:
+    launches = [
+        launch("a", number, 1.0, facts={"unitsPerCall": 4}).model_copy(
+            update={"parity": ParityReading(units=1, finite=True, worst_ratio=ratio, worst_array="x", detail="")}
+        )
+        for number, ratio in enumerate((0.25, MISMATCH, 0.5), start=1)
+    ]
+    first = assemble(case_of("a", "b"), launches[::2], None, COURSE).variants[0]
+    assert (first.parity, first.units_per_call) == ("0.5", 4)
+    assert assemble(case_of("a", "b"), launches, None, COURSE).variants[0].parity == "1000000000000000"
 
 
 def test_facts_become_rate_memory_unit_and_versions() -> None:

@@ -150,6 +150,12 @@ RULES = (
         OF_THE_BASELINE,
     ),
     bad(
+        "a baseline that pays back",
+        expectation(metric="paysBackSteps", variant="pytorch/eager", atLeast="1"),
+        "spec.expectations: Invalid value: the baseline is what compiling has to pay back against; "
+        "expect paysBackSteps of another variant",
+    ),
+    bad(
         "a speedup of the chosen baseline",
         {**expectation(atLeast="1"), "spec.baseline": "jax/jit"},
         OF_THE_BASELINE,
