@@ -55,6 +55,10 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         )
     if expectation.observation:
         return _evaluate_observation(expectation, result)
+    return _evaluate_number(expectation, variant)
+
+
+def _evaluate_number(expectation: Expectation, variant: VariantResult) -> ExpectationOutcome:
     found = _number(expectation, variant)
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")

@@ -1,0 +1,39 @@
+"""Every claim of the articles that has a manifest: one plain run, whose expectations are the claim."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from accelbench.cli.manifests import read
+from accelbench.plan.cases import plan_cases
+
+CLAIMS = sorted((Path(__file__).parents[2] / "examples" / "claims").glob("*.yaml"))
+ROWS = [2, 3, 6, 7, 19, 21, *range(28, 38)]
+HEADER = re.compile(r"^# Row (\d+), article A[0-4] \S+: .*", re.DOTALL)
+
+
+def header(path: Path) -> str:
+    return "\n".join(line for line in path.read_text().splitlines() if line.startswith("#"))
+
+
+def test_each_row_has_one_manifest() -> None:
+    assert [int(path.name.partition("-")[0]) for path in CLAIMS] == ROWS
+
+
+@pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.name)
+def test_a_claim_is_one_valid_run_whose_expectations_can_settle_it(path: Path) -> None:
+    [run] = read(str(path))
+    assert run.metadata.name == f"claim-{path.stem}"
+    assert plan_cases(run)
+    assert run.spec.expectations
+
+
+@pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.name)
+def test_a_claims_header_names_its_row_and_says_what_confirms_it(path: Path) -> None:
+    said = HEADER.match(header(path))
+    assert said
+    assert int(said[1]) == int(path.name.partition("-")[0])
+    assert "\n# Confirmed where " in header(path)
+    assert f"#   accelbench run examples/claims/{path.name}" in header(path)
+    assert f"#   kubectl apply -f examples/claims/{path.name}" in header(path)
