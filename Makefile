@@ -8,8 +8,8 @@ UV := $(BIN)/uv
 STAMP := $(VENV)/.installed
 # Tests run against the built wheel: the checkout itself must not be importable by accident.
 export PYTHONSAFEPATH = 1
-EXTRAS_DEMO := jax,torch
-EXTRAS_ALL := operator,jax,torch,dev
+EXTRAS_DEMO := jax,torch,report
+EXTRAS_ALL := operator,jax,torch,report,dev
 
 .DEFAULT_GOAL := help
 

@@ -1,7 +1,7 @@
 """What a measurement depends on besides the case: hardware, kernel, limits, versions, environment, source.
 
-Two results may be compared over time only where these agree. Values are short strings; what cannot be read here is
-left out. Read once before the first launch, so that reading disturbs nothing.
+Two results may be compared over time only where what matters of these agrees (`accelbench.alike`). Values are short
+strings; what cannot be read here is left out. Read once before the first launch, so that reading disturbs nothing.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench import cgroup
+from accelbench.api.case import Case
 
 MAXIMUM_VALUE_CHARACTERS = 200
 
@@ -34,6 +35,8 @@ def of_host(
         "cpu": cpuinfo.get("model name") or cpuinfo.get("CPU implementer") or platform.machine(),
         "cpuFlags": _digest(" ".join(sorted((cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()))),
         "cpus": str(os.cpu_count() or ""),
+        "cores": _cores(root / "proc/cpuinfo"),
+        "turbo": _turbo(root / "sys/devices/system/cpu"),
         "cpusUsed": str(threads or ""),
         "cpuLimit": _number(cgroup.processor_quota(cgroup.find("cpu", root / "proc/self"))),
         "numaNodes": str(len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or ""),
@@ -64,6 +67,13 @@ def of_launches(facts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return {name: " | ".join(sorted(values))[:MAXIMUM_VALUE_CHARACTERS] for name, values in sorted(found.items())}
 
 
+def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
+    """What was asked: precision, seed, and the workload's `parameters`, its defaults filled in."""
+    asked = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
+    asked |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
+    return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in asked.items()}
+
+
 def of_source(workload: type) -> dict[str, str]:
     """The digest of the file in which a workload is written; empty where there is no source."""
     try:
@@ -87,6 +97,24 @@ def _own_version() -> str:
 def _first_processor(path: Path) -> dict[str, str]:
     lines = (line.partition(":") for line in _read(path).split("\n\n", 1)[0].splitlines())
     return {name.strip(): value.strip() for name, _, value in lines}
+
+
+def _cores(path: Path) -> str:
+    """Physical cores, where the kernel tells them from their threads."""
+    found = set()
+    for processor in _read(path).split("\n\n"):
+        lines = (line.partition(":") for line in processor.splitlines())
+        told = {name.strip(): value.strip() for name, _, value in lines}
+        if "core id" in told:
+            found.add((told.get("physical id", ""), told["core id"]))
+    return str(len(found) or "")
+
+
+def _turbo(processors: Path) -> str:
+    """`on` or `off`: whether clocks may rise above what is sustained; drivers say it each in its own way."""
+    if intel := _read(processors / "intel_pstate/no_turbo"):
+        return "off" if intel == "1" else "on"
+    return {"0": "off", "1": "on"}.get(_read(processors / "cpufreq/boost"), "")
 
 
 def _memory_bytes(path: Path) -> str:

@@ -18,7 +18,7 @@ seconds() { date +%s; }
 start=$(seconds)
 make --silent .venv/bin/uv PYTHON="$python"
 echo "Set-up: installing accelbench with both frameworks into .venv (several GB the first time) ..."
-.venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt --editable '.[jax,torch]'
+.venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt --editable '.[jax,torch,report]'
 ready=$(seconds)
 echo "Set-up took $((ready - start)) s. Running examples/01-matmul-chain.yaml ..."
 echo
@@ -28,7 +28,7 @@ status=0
 finished=$(seconds)
 
 echo
-echo "Set-up: $((ready - start)) s. Run: $((finished - ready)) s. Report: results/demo/report.md"
+echo "Set-up: $((ready - start)) s. Run: $((finished - ready)) s. Report: results/demo/report.html"
 # 5: invalid. Of the reasons one is nobody's fault, and passes.
 [ "$status" -ne 5 ] || echo "No verdict: see the checks above. Where others used the processors, try again on a machine at rest."
 exit "$status"

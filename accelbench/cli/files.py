@@ -1,7 +1,7 @@
 """What a run leaves on disk: a directory with a result a case, the runners' logs, and a report. Writes are atomic.
 
 `CASE.result.json` is the result; `CASE.launches.jsonl` every launch with its blocks in full; `CASE.log` all that the
-runner said; `run.json` the manifest as it was run, and which cases there are; `report.md` the report.
+runner said; `run.json` the manifest as it was run, and which cases there are; `report.md` and `report.html` the report.
 """
 
 import json
@@ -19,6 +19,9 @@ from accelbench.document import Document
 
 RUN_FILE = "run.json"
 REPORT_FILE = "report.md"
+PAGE_FILE = "report.html"
+RESULT_SUFFIX = ".result.json"
+LAUNCHES_SUFFIX = ".launches.jsonl"
 
 
 class RunRecord(Document):
@@ -80,15 +83,23 @@ class RunDirectory:
         """A case's result, and its launches in full, one JSON document a line."""
         write_atomically(self._result(result.case.name), _indented(result))
         lines = "".join(f"{launch}\n" for launch in launches)
-        write_atomically(self.path / f"{result.case.name}.launches.jsonl", lines)
+        write_atomically(self.path / f"{result.case.name}{LAUNCHES_SUFFIX}", lines)
 
     def write_report(self, markdown: str) -> None:
         """`report.md`."""
         write_atomically(self.path / REPORT_FILE, markdown)
 
+    def write_page(self, page: str) -> None:
+        """`report.html`."""
+        write_atomically(self.path / PAGE_FILE, page)
+
+    def launches(self, case: str) -> tuple[str, ...]:
+        """A case's launches as JSON, blocks in full; none where there is no such file."""
+        return load_launches(self._result(case))
+
     def forget(self, case: str) -> None:
         """Remove what an earlier run left of this case, so that it is never taken for this run's."""
-        for path in (self._result(case), self.path / f"{case}.launches.jsonl", self.log(case)):
+        for path in (self._result(case), self.path / f"{case}{LAUNCHES_SUFFIX}", self.log(case)):
             path.unlink(missing_ok=True)
 
     def load(self) -> tuple[RunRecord, tuple[Result, ...]]:
@@ -99,12 +110,12 @@ class RunDirectory:
         try:
             record = RunRecord.model_validate_json(file.read_bytes())
         except (OSError, ValidationError) as error:
-            raise UnreadableResultError(f"{file}: {_reason(error)}") from error
+            raise UnreadableResultError(f"{file}: {explain(error)}") from error
         found = [self._result(case) for case in record.cases]
         return record, tuple(load_result(path) for path in found if path.exists())
 
     def _result(self, case: str) -> Path:
-        return self.path / f"{case}.result.json"
+        return self.path / f"{case}{RESULT_SUFFIX}"
 
 
 def load_result(path: Path) -> Result:
@@ -112,10 +123,20 @@ def load_result(path: Path) -> Result:
     try:
         return Result.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise UnreadableResultError(f"{path}: {_reason(error)}") from error
+        raise UnreadableResultError(f"{path}: {explain(error)}") from error
 
 
-def _reason(error: OSError | ValidationError) -> str:
+def load_launches(result: Path) -> tuple[str, ...]:
+    """The launches that were kept beside a result's file, one JSON document each; none where they were not."""
+    path = result.with_name(result.name.removesuffix(RESULT_SUFFIX) + LAUNCHES_SUFFIX)
+    try:
+        return tuple(path.read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError:
+        return ()
+
+
+def explain(error: OSError | ValidationError) -> str:
+    """What is wrong with a file, for the end of a sentence that names it."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     first = error.errors(include_url=False)[0]

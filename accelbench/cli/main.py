@@ -8,6 +8,7 @@ import sys
 import typer
 
 import accelbench
+from accelbench.cli.compare import compare
 from accelbench.cli.exits import help_text
 from accelbench.cli.report import report
 from accelbench.cli.run import run
@@ -28,6 +29,7 @@ app.command("run", epilog=help_text())(run)
 app.command("validate")(validate)
 app.command("workloads")(workloads)
 app.command("report")(report)
+app.command("compare", epilog=help_text())(compare)
 
 
 def _version(wanted: bool) -> None:

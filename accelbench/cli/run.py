@@ -1,12 +1,15 @@
 """`accelbench run FILE`: a manifest measured on this machine, ending in a verdict."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
+
+if TYPE_CHECKING:
+    from accelbench.cli.files import RunDirectory
 
 
 def run(
@@ -66,8 +69,22 @@ def run(
                 typer.echo(json_report(outcome.measured, outcome.record))
             else:
                 Console().print(terminal.reports(outcome.measured))
+            if signals.received is None:
+                _write_page(directory)
             typer.echo(f"results: {directory.path}", err=True)
             if signals.received is not None:
                 typer.echo("interrupted: complete rounds are kept", err=True)
                 break
     raise typer.Exit(Exit.worst(codes))
+
+
+def _write_page(directory: "RunDirectory") -> None:
+    """`report.html`, after all else is written and shown: drawing takes a second or two, and an extra."""
+    from accelbench.cli.results import read
+    from accelbench.report import html
+
+    if (what := html.missing()) is not None:
+        typer.echo(f"no report.html: {what}", err=True)
+        return
+    found = read(directory.path)
+    directory.write_page(html.report(found.name, found.pages(), manifest=found.manifest()))

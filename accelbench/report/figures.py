@@ -65,3 +65,9 @@ def quantity(value: float, unit: str) -> str:
         value /= 1000
         size += 1
     return f"{significant(value)} {_THOUSANDS[size]}{unit}"
+
+
+def count(value: int, unit: str = "") -> str:
+    """A number of things with three digits, for no more are known: `1,240 steps`, `1 step`."""
+    rounded = round(value, -max(0, len(str(value)) - 3))
+    return f"{rounded:,}{f' {unit}' if unit else ''}{'s' if unit and rounded != 1 else ''}"

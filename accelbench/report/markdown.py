@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from accelbench.api.result import Result
 from accelbench.expectations import ExpectationOutcome
-from accelbench.report import machine, view
+from accelbench.report import details, machine, view
 
 
 def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:
@@ -28,9 +28,9 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     else:
         parts += _verdicts(result)
     notes = [
-        *view.failures(result),
         view.checks_summary(result),
-        *(view.check_line(check) for check in view.failed_checks(result)),
+        *view.trouble(result),
+        *view.quarantined(result),
         *(outcome.sentence for outcome in outcomes),
         *result.notes,
     ]
@@ -42,16 +42,16 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
 
 def _verdicts(result: Result) -> list[str]:
     rows = view.variant_rows(result)
-    header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict", "rate", "memory")
-    columns = [
-        (row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict, row.flops, row.memory)
-        for row in rows
-    ]
-    parts = [_table(header, columns, right={1, 2, 3, 6, 7}), _text(view.basis(result)) + "."]
+    header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict")
+    columns = [(row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict) for row in rows]
+    parts = [_table(header, columns, right={1, 2, 3}), _text(view.basis(result)) + "."]
     if phases := view.phase_rows(result):
         shown = view.phases_shown(result)
         right = set(range(1, len(shown) + 1))
         parts.append(_table(("phases", *shown), [(row.name, *row.seconds) for row in phases], right=right))
+    for table in details.tables(result):
+        right = {number for number, column in enumerate(table.columns) if column.number}
+        parts += [f"{_text(table.caption)}:", _table([column.name for column in table.columns], table.rows, right)]
     return parts
 
 

@@ -9,13 +9,12 @@ from rich.text import Text
 
 from accelbench.api.result import Result
 from accelbench.expectations import ExpectationOutcome
-from accelbench.report import interval_plot, machine, view
+from accelbench.report import details, interval_plot, machine, view
+from accelbench.report.table import Table as TextTable
 
 PLOT_WIDTH = 19
 DRAWN_FROM = 104
 """From this width on there is room for the intervals, drawn."""
-COSTS_FROM = 128
-"""From this width on there is room for the rate and the memory as well."""
 
 VERDICT_STYLES = {
     "faster": "bold green",
@@ -50,6 +49,9 @@ class Report:
         yield Text(view.basis(result), style="dim")
         if result.comparisons or result.variants:
             yield from _phases(result, width=options.max_width)
+            yield from _details(result)
+            yield from _outliers(result)
+        yield from (Text(f"! {line}", style="yellow") for line in view.quarantined(result))
         yield from _checks(result)
         yield from _expectations(self.expectations)
         yield from (Text(f"note: {note}", style="dim") for note in result.notes)
@@ -63,10 +65,9 @@ def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> R
 
 
 def verdict_table(result: Result, *, width: int) -> RenderableType:
-    """Variant, time, speedup and verdict; with room for it also the interval drawn, the rate and the memory."""
+    """Variant, time, speedup and verdict; with room for it also the interval drawn."""
     rows = view.variant_rows(result)
     drawn = [row.bounds for row in rows if row.bounds and width >= DRAWN_FROM]
-    costs = width >= COSTS_FROM
     table = _table()
     table.add_column("variant", overflow="fold")
     table.add_column(f"time per\n{result.unit}", justify="right", min_width=8)
@@ -76,17 +77,12 @@ def verdict_table(result: Result, *, width: int) -> RenderableType:
     if drawn:
         table.add_column(Text("│ equal speed"), no_wrap=True)
     table.add_column("verdict", overflow="fold")
-    if costs:
-        table.add_column("rate", justify="right", no_wrap=True)
-        table.add_column("memory", justify="right", no_wrap=True)
     for row in rows:
         cells: list[RenderableType] = [row.name, row.seconds, Text(row.spread, style="dim"), row.speedup, row.interval]
         if drawn:
             plot = interval_plot.draw(row.bounds, interval_plot.axis(drawn, PLOT_WIDTH)) if row.bounds else ""
             cells.append(Text(plot, style=VERDICT_STYLES.get(row.verdict, "")))
         cells.append(Text(row.verdict, style=VERDICT_STYLES.get(row.verdict, BAD)))
-        if costs:
-            cells += [row.flops, row.memory]
         table.add_row(*cells)
     return Padding(table, (1, 0))
 
@@ -119,16 +115,50 @@ def _phases(result: Result, *, width: int) -> Iterable[RenderableType]:
     yield Padding(table, (1, 0))
 
 
+def _details(result: Result) -> Iterable[RenderableType]:
+    """All but how times spread, of which a line below says what a reader must know."""
+    for found in (details.tail(result), details.first_calls(result), details.costs(result, whole=False)):
+        if found is None:
+            continue
+        # A caption of its own would take a line for each table; the head of the first column has room for it.
+        yield Padding(drawn(found, first=found.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
+
+
+def drawn(found: TextTable, *, first: str = "") -> Table:
+    """A table of text for the terminal; `first` is the head of its first column where the caption stands there."""
+    table = _table()
+    for number, column in enumerate(found.columns):
+        widest = max((len(row[number]) for row in found.rows), default=0)
+        # Heads may break, figures not; what a sentence says may.
+        least = widest if column.number or column.kind == "nowrap" else 0
+        name = first if first and number == 0 else column.name
+        table.add_column(name, justify="right" if column.number else "left", overflow="fold", min_width=least)
+    verdict = next((number for number, column in enumerate(found.columns) if column.kind == "verdict"), None)
+    for row in found.rows:
+        cells = list(map(Text, row))
+        if verdict is not None:
+            cells[verdict].stylize(VERDICT_STYLES.get(row[verdict], BAD))
+        table.add_row(*cells)
+    return table
+
+
+def _outliers(result: Result) -> Iterable[RenderableType]:
+    severe = [
+        f"{variant.name} {details.outliers(variant.spread.block_outliers)}"
+        for variant in result.variants
+        if variant.spread and variant.spread.block_outliers.low_severe + variant.spread.block_outliers.high_severe
+    ]
+    if severe:
+        yield Text(f"blocks far out, which count like all others: {'; '.join(severe)}", style="dim")
+
+
 def _checks(result: Result) -> Iterable[RenderableType]:
     failed = view.failed_checks(result)
-    for line in view.failures(result):
-        yield Text(f"✗ {line}", style=BAD)
     mark, style = ("✗", BAD) if failed else ("✓", "green")
     if not result.certificate.checks:
         mark, style = "·", "yellow"
     yield Text(f"{mark} {view.checks_summary(result)}", style=style)
-    for check in failed:
-        yield Text(f"  {view.check_line(check)}", style="red")
+    yield from (Text(f"✗ {line}", style=BAD) for line in view.trouble(result))
 
 
 def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[RenderableType]:

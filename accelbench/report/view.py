@@ -3,7 +3,9 @@
 Pure. Nothing is computed here that the result does not state; numbers are only brought into readable form.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from accelbench.api.case import Case
@@ -36,8 +38,6 @@ class VariantRow:
     interval: str
     verdict: str
     """`baseline`, one of the four verdicts, `invalid: CHECK`, `failed: REASON`, or empty."""
-    flops: str
-    memory: str
     bounds: Bounds | None = None
 
 
@@ -84,10 +84,10 @@ def sentences(result: Result) -> tuple[str, ...]:
         names = ", ".join(variant.name for variant in result.variants)
         return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
     if len(comparisons) <= SENTENCES:
-        return tuple(comparison.sentence for comparison in comparisons)
+        return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))
     ranked = sorted((c for c in comparisons if c.speedup), key=lambda c: float(c.speedup or 0), reverse=True)
     if not ranked:
-        return tuple(comparison.sentence for comparison in comparisons[:SENTENCES])
+        return _nothing_stands(comparisons)
     counts = [
         f"{sum(c.verdict == verdict for c in comparisons)} {verdict}"
         for verdict in ("faster", "slower", "equivalent", "inconclusive")
@@ -97,14 +97,47 @@ def sentences(result: Result) -> tuple[str, ...]:
     return (against, ranked[0].sentence, ranked[-1].sentence) if len(ranked) > 1 else (against, ranked[0].sentence)
 
 
+def _nothing_stands(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """Why none of many comparisons has a speedup; each one's own sentence says it again and again."""
+    failed = Counter(name for comparison in comparisons for name in comparison.invalid)
+    if not failed:
+        return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))[:SENTENCES]
+    total = len(comparisons)
+    names = ", ".join(name if count == total else f"{name} ({count})" for name, count in failed.most_common())
+    none = "is valid" if all(comparison.invalid for comparison in comparisons) else "has a verdict"
+    which = "The check that failed" if len(failed) == 1 else "The checks that failed"
+    return (f"None of {total} comparisons with {comparisons[0].baseline} {none}. {which}: {names}.",)
+
+
 def variant_rows(result: Result) -> tuple[VariantRow, ...]:
     """The verdict table, the baseline first, then as the manifest lists them."""
     compared = {comparison.variant: comparison for comparison in result.comparisons}
-    ordered = sorted(result.variants, key=lambda variant: variant.name != result.case.baseline)
-    return tuple(_variant_row(variant, compared.get(variant.name), result.case.baseline) for variant in ordered)
+    return tuple(variant_row(each, compared.get(each.name), result.case.baseline) for each in ordered(result))
 
 
-def _variant_row(variant: VariantResult, comparison: Comparison | None, baseline: str) -> VariantRow:
+def compared_rows(result: Result) -> tuple[VariantRow, ...]:
+    """A row for each comparison: all but the baseline, and each variant's 99th percentile below its median call."""
+    rows = [row for row in variant_rows(result) if row.name != result.case.baseline]
+    tails = {comparison.variant: comparison for comparison in result.tail_comparisons}
+    if not tails:
+        return tuple(rows)
+    variants = {variant.name: variant for variant in result.variants}
+    found = []
+    for row in rows:
+        found.append(replace(row, name=f"{row.name} p50"))
+        if (tail := tails.get(row.name)) is not None:
+            slow = variant_row(variants[row.name], tail, result.case.baseline)
+            found.append(replace(slow, name=f"{row.name} p99"))
+    return tuple(found)
+
+
+def ordered(result: Result) -> tuple[VariantResult, ...]:
+    """The variants, the baseline first, then as the manifest lists them."""
+    return tuple(sorted(result.variants, key=lambda variant: variant.name != result.case.baseline))
+
+
+def variant_row(variant: VariantResult, comparison: Comparison | None, baseline: str) -> VariantRow:
+    """One variant's, with `comparison` where there is one."""
     quantiles = variant.seconds
     times = ("", "")
     if quantiles is not None:
@@ -122,8 +155,6 @@ def _variant_row(variant: VariantResult, comparison: Comparison | None, baseline
         speedup=figures.speedup(bounds.estimate) if bounds else "",
         interval=figures.interval(bounds.lower, bounds.upper) if bounds else "",
         verdict=_verdict(variant, comparison, baseline),
-        flops=figures.quantity(float(variant.flops_per_second), "FLOP/s") if variant.flops_per_second else "",
-        memory=figures.quantity(variant.peak_memory_bytes, "B") if variant.peak_memory_bytes else "",
         bounds=bounds,
     )
 
@@ -160,16 +191,25 @@ def phase_rows(result: Result) -> tuple[PhaseRow, ...]:
     """Median seconds per phase, a row a variant."""
     shown = phases_shown(result)
     rows = []
-    for variant in sorted(result.variants, key=lambda variant: variant.name != result.case.baseline):
-        times = {time.phase: _phase_seconds(float(time.median_seconds)) for time in variant.phases}
+    for variant in ordered(result):
+        times = {time.phase: phase_seconds(float(time.median_seconds)) for time in variant.phases}
         if times:
             rows.append(PhaseRow(variant.name, tuple(times.get(phase, "") for phase in shown)))
     return tuple(rows)
 
 
-def _phase_seconds(seconds: float) -> str:
+def phase_seconds(seconds: float) -> str:
+    """A phase's seconds; below a millisecond no digits."""
     # An eager variant's compile phase is two readings of the clock; to give them digits would be to claim something.
     return figures.seconds(seconds) if seconds >= NOTHING_SECONDS else "< 1 ms"
+
+
+def quarantined(result: Result) -> tuple[str, ...]:
+    """A sentence for each round that was disturbed."""
+    return tuple(
+        f"round {disturbed.round} was quarantined, for all variants alike: {'; '.join(disturbed.reasons)}"
+        for disturbed in result.quarantined
+    )
 
 
 def failed_checks(result: Result) -> tuple[Check, ...]:
@@ -199,6 +239,17 @@ def checks_summary(result: Result) -> str:
     return ", ".join(parts)
 
 
+def trouble(result: Result) -> tuple[str, ...]:
+    """What stands between this result and its verdicts: failures, and each failed check once."""
+    lines = list(failures(result))
+    failed = failed_checks(result)
+    for name in dict.fromkeys(check.name for check in failed):
+        first, *others = (check for check in failed if check.name == name)
+        also = ", ".join(filter(None, (check.variant for check in others)))
+        lines.append(check_line(first) + (f"; failed for {also} as well" if also else ""))
+    return tuple(lines)
+
+
 def check_line(check: Check) -> str:
     """One check with its reading: `parity (jax/jit): READING; threshold THRESHOLD`."""
     about = f" ({check.variant})" if check.variant else ""
@@ -226,6 +277,8 @@ def basis(result: Result) -> str:
         "nothing-to-compare": "nothing left to compare",
     }
     words = ["1 round" if result.rounds == 1 else f"{result.rounds} rounds"]
+    if result.quarantined:
+        words.append(f"{len(result.quarantined)} more quarantined")
     if result.stopped and not (result.observations and result.stopped == "target-met"):
         words.append(stopped[result.stopped])
     if result.observations:

@@ -67,7 +67,7 @@ def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:
     return Interval(log_estimate=math.fsum(logs) / len(logs), log_half_width=half_width, pairs=len(logs))
 
 
-def student_quantile(probability: float, degrees_of_freedom: int) -> float:
+def student_quantile(probability: float, degrees_of_freedom: float) -> float:
     """The quantile of Student's t distribution."""
     from scipy.special import stdtrit  # here, so that whoever reads an interval need not load scipy
 

@@ -115,8 +115,19 @@ def _supervisor(
         termination=termination,
         interruption=interruption,
         directory=directory,
-        host={**fingerprint.of_host(threads=threads), **fingerprint.of_source(type(catalogue.find(case.workload)))},
+        host=_fingerprint(case, threads),
     )
+
+
+def _fingerprint(case: Case, threads: int) -> dict[str, str]:
+    """What is known before the first launch."""
+    workload = catalogue.find(case.workload)
+    parameters = catalogue.parse_parameters(workload, case.parameters).model_dump(mode="json")
+    return {
+        **fingerprint.of_host(threads=threads),
+        **fingerprint.of_source(type(workload)),
+        **fingerprint.of_case(case, parameters),
+    }
 
 
 def _termination_log() -> Path | None:

@@ -6,10 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
-from accelbench.api.result import Result
+from accelbench.api.result import BenchmarkResult, Result
+from accelbench.api.run import ObjectMeta
 from accelbench.cli.exits import Exit
-from cli.command import MANIFEST, accelbench
+from cli.command import MANIFEST, accelbench, environment
 
 SWEPT = MANIFEST.replace("size: 64, ", "") + "  sweep: [{name: size, values: [32, 64]}]\n"
 
@@ -46,6 +48,7 @@ def test_the_directory_holds_results_launches_log_record_and_report(
         "all.launches.jsonl",
         "all.log",
         "all.result.json",
+        "report.html",
         "report.md",
         "run.json",
     ]
@@ -114,6 +117,41 @@ def test_report_writes_markdown_and_json_for_whoever_reads_on(
     document = json.loads(accelbench("report", "out", "--output", "json", cwd=tmp_path).stdout)
     assert document["run"]["run"]["metadata"]["name"] == "chain"
     assert done.returncode == 0
+
+
+def test_report_writes_the_page_that_run_left(tmp_path: Path, done: subprocess.CompletedProcess[str]) -> None:
+    again = accelbench("report", "out", "--output", "html", cwd=tmp_path)
+    assert again.returncode == Exit.SUCCESS, again.stderr
+    assert again.stdout == (tmp_path / "out" / "report.html").read_text()
+    assert again.stdout.startswith("<!doctype html>")
+    assert done.returncode == 0
+
+
+def test_without_what_draws_a_run_ends_well_and_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfind = u.find_spec\n"
+        "u.find_spec = lambda name, package=None: None if name == 'matplotlib' else find(name, package)\n"
+    )
+    path = f"{tmp_path}:{environment('good')['PYTHONPATH']}"
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=MANIFEST, PYTHONPATH=path)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    assert "no report.html: an HTML report needs matplotlib: pip install 'accelbench[report]'" in done.stderr
+    assert not (tmp_path / "out" / "report.html").exists()
+    refused = accelbench("report", "out", "--output", "html", cwd=tmp_path, PYTHONPATH=path)
+    assert refused.returncode == Exit.USAGE
+    assert "pip install 'accelbench[report]'" in refused.stderr
+
+
+@pytest.mark.parametrize("form", ["yaml", "json", "list"])
+def test_report_reads_what_kubectl_prints(tmp_path: Path, done: subprocess.CompletedProcess[str], form: str) -> None:
+    result = Result.model_validate_json((tmp_path / "out" / "all.result.json").read_text())
+    metadata = ObjectMeta.model_validate({"name": "chain-1", "uid": "1", "managedFields": [{"manager": "operator"}]})
+    stored = json.loads(BenchmarkResult.of(result, metadata).to_json())
+    listed = {"apiVersion": "v1", "kind": "List", "items": [stored]} if form == "list" else stored
+    text = json.dumps(listed) if form == "json" else yaml.safe_dump(listed, sort_keys=False)
+    (tmp_path / "stored").write_text(text)
+    shown = accelbench("report", "stored", cwd=tmp_path)
+    assert shown.stdout == done.stdout
 
 
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:

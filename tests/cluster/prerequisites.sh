@@ -1,6 +1,7 @@
 #!/bin/sh
 # What the tests need on the machine and Python cannot bring: Go to build the cluster, containerd and its kind to run
-# pods, buildah and debootstrap to build the images, a real Prometheus, and the compiler that torch.compile calls.
+# pods, buildah and debootstrap to build the images, a real Prometheus, the browser that the HTML report is looked at in,
+# and the compiler that torch.compile calls.
 set -eu
 
 if ! command -v go >/dev/null; then
@@ -17,6 +18,7 @@ command -v nsenter >/dev/null || missing="$missing util-linux"
 command -v buildah >/dev/null || missing="$missing buildah"
 command -v debootstrap >/dev/null || missing="$missing debootstrap"
 command -v promtool >/dev/null || missing="$missing prometheus"
+command -v chromium >/dev/null || command -v google-chrome >/dev/null || missing="$missing chromium"
 command -v g++ >/dev/null || missing="$missing g++"
 [ -n "$missing" ] || exit 0
 

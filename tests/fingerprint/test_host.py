@@ -7,6 +7,7 @@ import pytest
 
 from accelbench import fingerprint
 from accelbench.workloads import matmul_chain
+from report import sample
 
 CPUINFO = """processor\t: 0
 model name\t: Some Processor 9000
@@ -107,3 +108,32 @@ def test_the_workloads_source_has_a_digest() -> None:
     found = fingerprint.of_source(matmul_chain.MatmulChain)
     assert len(found["workloadSource"]) == 16
     assert fingerprint.of_source(int) == {}
+
+
+def test_cores_are_told_from_their_threads(machine: Path) -> None:
+    assert "cores" not in fingerprint.of_host({}, root=machine)
+    threads = (f"processor\t: {n}\nphysical id\t: 0\ncore id\t\t: {n // 2}\n" for n in range(4))
+    write(machine, {"proc/cpuinfo": "\n".join(threads)})
+    assert fingerprint.of_host({}, root=machine)["cores"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "turbo"),
+    [
+        ("intel_pstate/no_turbo", "0", "on"),
+        ("intel_pstate/no_turbo", "1", "off"),
+        ("cpufreq/boost", "1", "on"),
+        ("cpufreq/boost", "0", "off"),
+    ],
+)
+def test_whether_clocks_may_rise_is_told_in_one_word_by_every_driver(
+    machine: Path, file: str, content: str, turbo: str
+) -> None:
+    assert "turbo" not in fingerprint.of_host({}, root=machine)
+    write(machine, {f"sys/devices/system/cpu/{file}": f"{content}\n"})
+    assert fingerprint.of_host({}, root=machine)["turbo"] == turbo
+
+
+def test_what_was_asked_is_part_of_it_with_the_workloads_defaults() -> None:
+    asked = fingerprint.of_case(sample.case(parameters={"size": 64}), {"size": 64, "length": 100})
+    assert asked == {"precision": "float32", "seed": "0", "parameter.size": "64", "parameter.length": "100"}

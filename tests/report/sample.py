@@ -9,11 +9,15 @@ from accelbench.api.result import (
     Certificate,
     Check,
     Comparison,
+    Cost,
     Failure,
     LaunchSummary,
+    OutlierCounts,
+    PaysBack,
     PhaseTime,
     Quantiles,
     Result,
+    Spread,
     VariantResult,
 )
 
@@ -26,6 +30,14 @@ PHASE_SECONDS = {
     "first-step": "0.118",
     "warm-up": "1.02",
     "steady": "3.41",
+}
+
+
+PAYS_BACK = {
+    "jax/jit": PaysBack(
+        answer="after", steps=1240, lower=1181, upper=1312, first_call_seconds="0.78", extra_seconds="0.739"
+    ),
+    "jax/op-by-op": PaysBack(answer="never", first_call_seconds="0.31", extra_seconds="0.27"),
 }
 
 
@@ -59,8 +71,24 @@ def variant(use: str, seconds: str, *, spread: float = 0.004) -> VariantResult:
             for phase, took in PHASE_SECONDS.items()
         ),
         launches=tuple(LaunchSummary(round=n, seconds=seconds, blocks=20, steps_per_block=100) for n in range(1, 7)),
+        spread=Spread(
+            block_outliers=OutlierCounts(of=120, high_mild=2, high_severe=1),
+            launch_outliers=OutlierCounts(of=6),
+            between_launches="0.62",
+            effective_blocks="17.4",
+        ),
         flops_per_second="230000000000",
         peak_memory_bytes=312_000_000,
+        compile_peak_memory_bytes=95_000_000,
+        cost=Cost(
+            flops_per_unit="268435456",
+            flops_per_second="230000000000",
+            bytes_per_second="2700000000",
+            bound="compute",
+            share="0.93",
+            limit_flops_per_second="247000000000",
+            limits="measured",
+        ),
     )
 
 
@@ -83,6 +111,7 @@ def comparison(use: str, verdict: str, speedup: str, lower: str, upper: str, bas
         lower=lower,
         upper=upper,
         sentence=f"{use} is {verdict}: {speedup}x ({lower} to {upper}).",
+        pays_back=PAYS_BACK.get(use),
     )
 
 

@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 from rich.console import Console, RenderableType
@@ -38,22 +39,24 @@ def test_the_longest_variant_of_xor_fits_into_eighty_columns() -> None:
         certificate=Certificate(checks=(sample.passed("clock"),)),
     )
     lines = printed(terminal.report(result), 80).splitlines()
-    assert [len(line.split()) for line in lines if line.startswith("pytorch/no-optimizer  ")] == [11]
+    assert [len(line.split()) for line in lines if line.startswith("pytorch/no-optimizer  ")][:1] == [11]
     assert [len(line.split()) for line in lines if line.startswith("pytorch/no-optimizer 6")] == [15]
 
 
-def test_a_wide_terminal_also_shows_the_interval_drawn_the_rate_and_the_memory() -> None:
-    narrow, wide, widest = (printed(terminal.report(sample.result()), width) for width in (80, 120, 140))
-    assert [("●" in text, "230 GFLOP/s" in text, "312 MB" in text) for text in (narrow, wide, widest)] == [
-        (False, False, False),
-        (True, False, False),
-        (True, True, True),
-    ]
+def test_a_wide_terminal_also_shows_the_interval_drawn() -> None:
+    assert ["●" in printed(terminal.report(sample.result()), width) for width in (80, 120)] == [False, True]
+
+
+def test_eighty_columns_show_what_the_first_call_and_the_work_cost() -> None:
+    lines = [line.split() for line in printed(terminal.report(sample.result()), 80).splitlines()]
+    assert ["jax/jit", "after", "1,240", "products", "(1,180", "to", "1,310)", "181", "ms"] in lines
+    assert ["jax/jit", "230", "GFLOP/s", "2.70", "GB/s", "93", "%", "compute", "312", "MB"] in lines
+    assert any(line[:4] == ["blocks", "far", "out,", "which"] for line in lines)
 
 
 def test_seven_phases_and_a_name_fit_into_eighty_columns() -> None:
     text = printed(terminal.report(sample.result()), 80)
-    line = [line for line in text.splitlines() if line.startswith("jax/op-by-op")][-1]
+    line = next(line for line in text.splitlines() if re.match(r"jax/op-by-op +612", line))
     assert line.split() == [
         "jax/op-by-op",
         "612",

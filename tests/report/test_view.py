@@ -96,3 +96,27 @@ def test_a_phase_of_microseconds_is_not_given_digits() -> None:
 
 def test_the_basis_names_rounds_reason_confidence_and_time() -> None:
     assert view.basis(sample.result()) == ("6 rounds, target met, 95 % confidence over all comparisons, 1 min 12 s")
+
+
+def test_many_invalid_comparisons_are_summed_up_by_the_checks_that_failed() -> None:
+    uses = ("pytorch/nn", "a/a", "b/b", "c/c", "d/d")
+    result = sample.result(
+        case=sample.case(uses),
+        variants=tuple(sample.variant(use, "0.001") for use in uses),
+        comparisons=(sample.invalid("a/a", "throttled", "parity"), *(sample.invalid(u, "throttled") for u in uses[2:])),
+    )
+    assert view.sentences(result) == (
+        "None of 4 comparisons with pytorch/eager is valid. The checks that failed: throttled, parity (1).",
+    )
+
+
+def test_a_check_that_failed_for_many_variants_is_told_once() -> None:
+    checks = tuple(
+        Check(name=name, outcome="failed", reading=f"{use} is off", threshold="0", variant=use)
+        for name in ("parity", "throttled")
+        for use in ("pytorch/eager", "jax/jit")
+    )
+    assert view.trouble(sample.result(comparisons=(), certificate=Certificate(checks=checks))) == (
+        "parity (pytorch/eager): pytorch/eager is off; threshold 0; failed for jax/jit as well",
+        "throttled (pytorch/eager): pytorch/eager is off; threshold 0; failed for jax/jit as well",
+    )

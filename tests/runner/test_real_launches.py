@@ -43,6 +43,7 @@ def test_two_frameworks_are_measured_judged_and_delivered_and_a_bad_variant_is_n
     assert {"import", "compile", "steady"} <= {phase.phase for phase in result.variants[1].phases}
     assert ended.variant("jax/nonsense").failure is not None
     assert {"version.jax", "version.torch", "workloadSource"} <= result.fingerprint.keys()
+    assert {"parameter.length", "precision", "seed"} <= result.fingerprint.keys()
     parity = [launch["parity"] for launch in ended.launches if not launch.get("failure")]
     assert len(parity) == 2 * measured
     assert all(reading["worstRatio"] <= 1 for reading in parity)

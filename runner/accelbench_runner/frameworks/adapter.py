@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, Protocol
 
 from accelbench.api.case import Platform, Precision
@@ -66,6 +67,16 @@ def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
             seconds[around[-1].part] -= span.ended - span.began
         around.append(span)
     return seconds
+
+
+def installed(*names: str) -> str:
+    """The version of the first of these distributions that is installed; empty where none is."""
+    for name in names:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return ""
 
 
 class Adapter(Protocol):

@@ -18,6 +18,7 @@ from accelbench_runner.frameworks.adapter import (
     Settings,
     Span,
     UnsupportedError,
+    installed,
     seconds_by_part,
     step_loop,
 )
@@ -56,12 +57,14 @@ class Jax:
         self.float_bytes = jnp.dtype(self._dtype).itemsize
 
     def versions(self) -> dict[str, str]:
-        """Of JAX, jaxlib and the device's runtime."""
-        return {
+        """Of JAX, of jaxlib, which is XLA's as well, of the device's runtime, and on a GPU of cuDNN."""
+        found = {
             "jax": jax.__version__,
             "jaxlib": jaxlib.__version__,
             "runtime": jax.devices()[0].client.platform_version.strip().replace("\n", " "),
         }
+        cudnn = installed("nvidia-cudnn-cu13", "nvidia-cudnn-cu12") if self._settings.platform == "cuda" else ""
+        return found | ({"cudnn": ".".join(cudnn.split(".")[:3])} if cudnn else {})
 
     def import_compiler(self) -> bool:
         """Nothing: XLA comes with JAX itself."""

@@ -23,6 +23,7 @@ from accelbench_runner.frameworks.adapter import (
     RecompiledError,
     Settings,
     UnsupportedError,
+    installed,
     step_loop,
 )
 
@@ -100,9 +101,15 @@ class PyTorch:
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
-        """Of PyTorch and the CUDA it was built for."""
-        cuda = {"cuda": str(torch.version.cuda)} if self._settings.platform == "cuda" else {}
-        return {"torch": torch.__version__, **cuda}
+        """Of PyTorch; on a GPU also of the CUDA it was built for, its cuDNN, and the Triton that Inductor writes for."""
+        if self._settings.platform != "cuda":
+            return {"torch": torch.__version__}
+        found = {
+            "cuda": torch.version.cuda,
+            "cudnn": _dotted(torch.backends.cudnn.version()),
+            "triton": installed("triton", "pytorch-triton"),
+        }
+        return {"torch": torch.__version__, **{name: str(value) for name, value in found.items() if value}}
 
     def import_compiler(self) -> bool:
         """Dynamo and Inductor: seconds that an eager launch does without."""
@@ -349,3 +356,8 @@ class PyTorch:
     def out_of_memory(self, error: BaseException) -> bool:
         """CUDA's allocator has an exception of its own, the CPU's only a sentence."""
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
+
+
+def _dotted(cudnn: int | None) -> str:
+    """`92600` as cuDNN's own package has it: `9.26.0`."""
+    return f"{cudnn // 10000}.{cudnn % 10000 // 100}.{cudnn % 100}" if cudnn else ""

@@ -1,0 +1,82 @@
+"""`accelbench compare A B`: two results or two series, each variant before and after."""
+
+import importlib.util
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.options import Output
+
+if TYPE_CHECKING:
+    from accelbench.compare import Comparison
+
+SIDE = "a result's file, a run's directory, a directory of those, or a pattern in quotes"
+
+
+def compare(
+    before: Annotated[str, typer.Argument(metavar="A", help=f"Before: {SIDE}.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="After: the same.")],
+    allow_different: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-different",
+            metavar="NAME",
+            help="Compare although this differs: an entry of the fingerprint, or a group of them. Repeatable.",
+        ),
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
+) -> None:
+    """Say of every variant that two runs have in common whether it is faster, and what else differs.
+
+    Refuses where something differs that matters (source, parameters, precision, seed, hardware, versions, environment
+    variables). Where a side holds ten results or more of a case, it also says where that series stepped.
+    """
+    from rich.console import Console
+
+    from accelbench import alike, steps
+    from accelbench.cli.compare_json import compare_json
+    from accelbench.cli.files import UnreadableResultError
+    from accelbench.cli.results import read_side
+    from accelbench.compare import compare as compare_sides
+    from accelbench.problem import unknown
+    from accelbench.report import compared
+    from accelbench.sample import Side
+
+    if importlib.util.find_spec("scipy") is None:
+        typer.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
+        raise typer.Exit(Exit.USAGE)
+    try:
+        names = (before, after) if before != after else (f"{before} (A)", f"{after} (B)")
+        sides = [Side(name, read_side(side)) for name, side in zip(names, (before, after), strict=True)]
+    except UnreadableResultError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(Exit.INVALID_SPEC) from error
+
+    allowed = allow_different or []
+    known = alike.names(result for side in sides for result in side.results)
+    for name in allowed:
+        if name in alike.NEVER:
+            message = f"times that differ in {name} are not the same quantity, and are never compared"
+            raise typer.BadParameter(message, param_hint="--allow-different")
+        if name not in known:
+            raise typer.BadParameter(unknown("difference", name, known), param_hint="--allow-different")
+    found = compare_sides(sides[0], sides[1], allowed)
+    series = [side for side in sides if steps.long_enough(side)]
+    without = steps.missing() if series else None
+    seen = [] if without else [step for side in series for step in steps.steps(side)]
+    notes = [without] if without else []
+    if any(each.interval and len(each.before.logs) == len(each.after.logs) == 1 for each in found.compared):
+        notes.append(compared.ONE_RUN)
+    if output is Output.JSON:
+        typer.echo(compare_json(found, seen, notes))
+    else:
+        Console().print(compared.Report(found, seen, notes))
+    raise typer.Exit(exit_for(found))
+
+
+def exit_for(found: "Comparison") -> Exit:
+    """No verdict where one was asked for is a measurement that answers nothing; every verdict is an answer."""
+    if not found.compared or any(each.verdict is None for each in found.compared):
+        return Exit.INVALID_MEASUREMENT
+    return Exit.SUCCESS

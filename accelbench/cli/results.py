@@ -1,0 +1,139 @@
+"""Results wherever they lie: a run's directory, a result's file, a BenchmarkResult as kubectl prints it."""
+
+import glob
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from accelbench.api.reading import InvalidManifestError, read_documents
+from accelbench.api.result import BenchmarkResult, Result
+from accelbench.cli.files import (
+    RESULT_SUFFIX,
+    RUN_FILE,
+    RunDirectory,
+    RunRecord,
+    UnreadableResultError,
+    explain,
+    load_launches,
+)
+from accelbench.expectations import ExpectationOutcome, evaluate
+from accelbench.report import launches, reproduce
+from accelbench.report.html import MeasuredCase
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was read: results with what became of the run's expectations, and each one's launches as JSON."""
+
+    measured: tuple[tuple[Result, tuple[ExpectationOutcome, ...]], ...]
+    launches: tuple[tuple[str, ...], ...]
+    record: RunRecord | None = None
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The results alone."""
+        return tuple(result for result, _ in self.measured)
+
+    @property
+    def name(self) -> str:
+        """The run's name; empty where nothing was measured and no run is known."""
+        if self.record is not None:
+            return self.record.run.metadata.name
+        return self.measured[0][0].case.origin.run if self.measured else ""
+
+    def pages(self) -> tuple[MeasuredCase, ...]:
+        """The cases as an HTML report takes them."""
+        return tuple(
+            MeasuredCase(result, outcomes, launches.of_documents(documents))
+            for (result, outcomes), documents in zip(self.measured, self.launches, strict=True)
+        )
+
+    def manifest(self) -> dict[str, Any] | None:
+        """The manifest of the run; None where only its results are known."""
+        return reproduce.of_run(self.record.run) if self.record is not None else None
+
+
+def read(path: Path) -> Found:
+    """The results at `path`; raises UnreadableResultError."""
+    if not path.is_dir():
+        results = tuple(read_file(path))
+        return Found(
+            measured=tuple((result, ()) for result in results),
+            launches=(load_launches(path),) if len(results) == 1 else ((),) * len(results),
+        )
+    directory = RunDirectory(path)
+    record, results = directory.load()
+    return Found(
+        measured=tuple((result, evaluate(record.run.spec.expectations, result)) for result in results),
+        launches=tuple(directory.launches(result.case.name) for result in results),
+        record=record,
+    )
+
+
+def read_side(name: str) -> tuple[Result, ...]:
+    """All results of a path or a pattern: of a file, of a run's directory, of every one of those below a directory.
+
+    Raises UnreadableResultError, also where there is none.
+    """
+    path = Path(name)
+    paths = [path] if path.exists() else sorted(map(Path, glob.glob(name)))  # noqa: PTH207 - may be absolute
+    if not paths:
+        raise UnreadableResultError(f"there is no {name}")
+    results = tuple(result for each in paths for result in _below(each))
+    if not results:
+        raise UnreadableResultError(f"{name}: no result in it")
+    return results
+
+
+def _below(path: Path) -> Iterable[Result]:
+    if not path.is_dir():
+        yield from read_file(path)
+    elif (path / RUN_FILE).exists():
+        yield from RunDirectory(path).load()[1]
+    else:
+        for each in sorted(path.iterdir()):
+            if each.is_dir() or each.name.endswith(RESULT_SUFFIX):
+                yield from _below(each)
+
+
+def read_file(path: Path) -> Iterable[Result]:
+    """The results in one file: a result document, or BenchmarkResults, alone or in a List, in JSON or YAML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnreadableResultError(f"{path}: {explain(error)}") from error
+    except UnicodeDecodeError as error:
+        raise UnreadableResultError(f"{path}: not a result of accelbench: not UTF-8 text") from error
+    for document in _documents(text, path):
+        items = document["items"] if isinstance(document, dict) and "items" in document else [document]
+        if not isinstance(items, list):
+            raise UnreadableResultError(f"{path}: not a result of accelbench: items is not a list")
+        for item in items:
+            yield _result(item, path)
+
+
+def _documents(text: str, path: Path) -> list[Any]:
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        pass  # then it is YAML, or says why it is not
+    try:
+        documents = [document.content for document in read_documents(text, str(path))]
+    except InvalidManifestError as error:
+        raise UnreadableResultError(f"{path}: not a result of accelbench: {error.problems[0]}") from error
+    if not documents:
+        raise UnreadableResultError(f"{path}: not a result of accelbench: it is empty")
+    return documents
+
+
+def _result(document: object, path: Path) -> Result:
+    try:
+        if isinstance(document, dict) and document.get("kind") == "BenchmarkResult":
+            return BenchmarkResult.model_validate(document).result
+        return Result.model_validate(document)
+    except ValidationError as error:
+        raise UnreadableResultError(f"{path}: {explain(error)}") from error

@@ -1,0 +1,139 @@
+"""What `accelbench compare` shows: findings, a table, what differs, steps. From values to tables and lines; pure."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.text import Text
+
+from accelbench import alike
+from accelbench.alike import Difference
+from accelbench.compare import Compared, Comparison
+from accelbench.report import figures, terminal
+from accelbench.report.table import Column, Table, filled
+from accelbench.sample import Sample, label
+from accelbench.steps import SeriesStep
+
+SENTENCES = 3
+VALUE = 60
+SUFFIXES = {"p99": " p99", "relative": ", relative"}
+ONE_RUN = (
+    "each side is one run, and what slows a whole run is not in the intervals of its seconds; relative to the baseline "
+    "it cancels, and two series have it in theirs (docs/results/compare.md)"
+)
+
+
+def verdicts(found: Comparison) -> Table | None:
+    """A row for each variant of each case."""
+    several = len({each.case for each in found.compared}) > 1
+    columns = (
+        Column("variant"),
+        Column("case"),
+        Column("verdict", kind="verdict"),
+        Column("speedup", number=True),
+        Column("interval", kind="nowrap"),
+        Column("before", number=True),
+        Column("after", number=True),
+    )
+    rows = [
+        (
+            f"{each.variant}{SUFFIXES.get(each.quantity, '')}",
+            label(each.case) if several else "",
+            each.verdict or (f"invalid: {', '.join(each.invalid)}" if each.invalid else "no verdict"),
+            figures.speedup(each.interval.estimate) if each.interval else "",
+            figures.interval(each.interval.lower, each.interval.upper) if each.interval else "",
+            _seconds(each, each.before),
+            _seconds(each, each.after),
+        )
+        for each in found.compared
+    ]
+    return filled("Each variant, before and after", columns, rows)
+
+
+def _seconds(each: Compared, side: Sample) -> str:
+    """Nothing beside an invalid side: its time means nothing. Relative seconds are shown as the speedup they are."""
+    if not each.interval or not side.seconds:
+        return ""
+    return figures.speedup(1 / side.seconds) if each.quantity == "relative" else figures.seconds(side.seconds)
+
+
+def basis(found: Comparison) -> str:
+    """What the intervals rest on: `6 and 8 launches`; of more than one kind, each with its variant."""
+    said: dict[str, list[str]] = {}
+    for each in found.compared:
+        if each.interval is not None:
+            series = len(each.before.logs) + len(each.after.logs) > 2  # noqa: PLR2004 - more than one a side
+            numbers = [len(side.logs if series else side.launches) for side in (each.before, each.after)]
+            words = f"{numbers[0]} and {numbers[1]} {'results' if series else 'launches'}"
+            said.setdefault(words, []).append(each.variant)
+    if len(said) == 1:
+        return f"rests on {next(iter(said))}"
+    return "; ".join(f"{', '.join(dict.fromkeys(variants))} on {words}" for words, variants in said.items())
+
+
+def differing(found: Comparison) -> Table | None:
+    """What is not alike, what matters first."""
+    columns = (Column("differs"), Column("before"), Column("after"), Column(""))
+    rows = [
+        (each.name, _values(each.before), _values(each.after), _standing(each, found)) for each in found.differences
+    ]
+    return filled("What differs", columns, rows)
+
+
+def _values(values: Sequence[str]) -> str:
+    said = " | ".join(values) or "not recorded"
+    return said if len(said) <= VALUE else f"{said[: VALUE - 1]}…"
+
+
+def _standing(each: Difference, found: Comparison) -> str:
+    if each in found.refused:
+        return "matters: refused"
+    return "matters: allowed" if each.matters else ""
+
+
+def sentences(found: Comparison) -> tuple[str, ...]:
+    """The findings, or why there is none."""
+    if found.refused:
+        return refusal(found)
+    if not found.compared:
+        return (f"{found.before.name} and {found.after.name} have no variant of a case in common.",)
+    return tuple(each.sentence for each in found.compared)
+
+
+def refusal(found: Comparison) -> tuple[str, ...]:
+    """What must be alike and is not, and how to insist."""
+    never = [each.name for each in found.refused if each.group in alike.NEVER]
+    others = dict.fromkeys(each.group or each.name for each in found.refused if each.group not in alike.NEVER)
+    said = [f"Not compared, because what matters differs: {', '.join(each.name for each in found.refused)}."]
+    if never:
+        said.append(f"Times that differ in {' and '.join(never)} are not the same quantity, and are never compared.")
+    elif others:
+        said.append(f"To insist: {' '.join(f'--allow-different {name}' for name in others)}")
+    return tuple(said)
+
+
+class Report:
+    """The comparison for the terminal, readable from 80 columns on."""
+
+    def __init__(self, found: Comparison, steps: Iterable[SeriesStep], notes: Iterable[str]) -> None:
+        """`notes` stand at the end."""
+        self.found = found
+        self.steps = tuple(steps)
+        self.notes = tuple(notes)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Findings, table, differences, steps, notes."""
+        del console, options
+        style = terminal.BAD if self.found.refused else ""
+        yield Text(f"{self.found.after.name} compared with {self.found.before.name}", style="bold")
+        yield Text()
+        yield from (Text(sentence, style=style) for sentence in sentences(self.found))
+        for table in (verdicts(self.found), differing(self.found)):
+            if table is not None:
+                yield Padding(terminal.drawn(table), (1, 0, 0, 0))
+        if words := basis(self.found):
+            yield Text(f"\n{words}", style="dim")
+        if self.steps or self.notes or self.found.alone:
+            yield Text()
+        yield from (Text(step.sentence) for step in self.steps)
+        yield from (Text(f"note: {note}", style="dim") for note in (*self.notes, *self.found.alone))

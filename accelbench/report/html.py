@@ -1,0 +1,210 @@
+"""A run as one HTML page that opens with no network: findings, tables, plots, certificate, fingerprint, command. Pure.
+
+Needs Jinja2 and matplotlib, the extra `report`; `missing()` says so before anything is lost.
+"""
+
+import importlib.util
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+import accelbench
+from accelbench.api.result import Check, Result
+from accelbench.expectations import ExpectationOutcome
+from accelbench.report import details, figures, launches, machine, overview, reproduce, view
+from accelbench.report.launches import LaunchSeries
+from accelbench.report.table import Column, Table, filled
+
+NEEDS = ("jinja2", "matplotlib")
+COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."
+DRAWN_CASES = 24
+"""Of a run with more cases, only speedups are drawn: the page has to open on a phone."""
+
+
+@dataclass(frozen=True)
+class MeasuredCase:
+    """What there is to show of one case; without `series`, its blocks are drawn from the result's summaries."""
+
+    result: Result
+    expectations: Sequence[ExpectationOutcome] = ()
+    series: Mapping[str, Sequence[LaunchSeries]] = field(default_factory=dict)
+
+
+def missing() -> str | None:
+    """What to install before a page can be written; None where all is there. Nothing is imported."""
+    absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
+    if not absent:
+        return None
+    return f"an HTML report needs {' and '.join(absent)}: pip install 'accelbench[report]'"
+
+
+def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, Any] | None = None) -> str:
+    """The whole page; `manifest` is that of the run, where it is known, else each case says for itself."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["verdict_class"] = _verdict_class
+    environment.filters["first_sentence"] = _first_sentence
+    page = files("accelbench.report") / "page"
+    template = environment.from_string((page / "report.html.j2").read_text(encoding="utf-8"))
+    if manifest is None and len(cases) == 1:
+        manifest = reproduce.of_case(cases[0].result.case)
+    results = [case.result for case in cases]
+    sentences = overview.sentences(results)
+    page_text: str = template.render(
+        name=name,
+        title=sentences[0] if sentences else "no result",
+        version=accelbench.__version__,
+        css=(page / "report.css").read_text(encoding="utf-8"),
+        sentences=sentences,
+        overview=_overview(results),
+        cases=[_case(f"case-{number}", case, whole=len(cases) <= DRAWN_CASES) for number, case in enumerate(cases, 1)],
+        command=reproduce.command(manifest) if manifest else "",
+        command_about=COMMAND_ABOUT,
+    )
+    return page_text.strip() + "\n"
+
+
+def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
+    from accelbench.report.plots import amortisation, blocks, forest, phases
+
+    result = case.result
+    taken = case.series or launches.of_result(result)
+    series = {variant.name: taken[variant.name] for variant in view.ordered(result) if variant.name in taken}
+    margin = f"{100 * float(result.case.measurement.equivalence_margin):.4g} %"
+    confidence = figures.percent(float(result.case.measurement.confidence))
+    checks = result.certificate.checks
+    baseline = result.case.baseline
+    return {
+        "id": identity,
+        "title": view.title(result.case),
+        "when": f"measured {result.started[:16].replace('T', ' ')} UTC",
+        "unit": result.unit,
+        "partial": view.state(result),
+        "sentences": view.sentences(result),
+        "trouble": view.trouble(result),
+        "quarantined": view.quarantined(result),
+        "verdicts": _verdicts(result),
+        "basis": f"{view.basis(result)}.",
+        "expectations": case.expectations,
+        "forest": forest.plot(result, f"{identity}-forest"),
+        "forest_caption": f"Each line is the interval of a speedup over {baseline}, {confidence} sure for all together."
+        f" An interval inside the shaded {margin} on either side of 1x is equivalent.",
+        "phases": _phases(result),
+        "tail": details.tail(result),
+        "first_calls": details.first_calls(result),
+        "costs": details.costs(result),
+        "costs_about": _costs_about(result),
+        "spread": details.spread(result),
+        "phases_plot": phases.plot(result, f"{identity}-phases") if whole else None,
+        "amortisation": amortisation.plot(result, f"{identity}-amortisation") if whole else None,
+        "blocks": blocks.plot(series, f"{identity}-blocks", quarantined={each.round for each in result.quarantined})
+        if whole
+        else None,
+        "blocks_caption": _blocks_caption(result, whole=bool(case.series)),
+        "checks_summary": f"{view.checks_summary(result)[:1].upper()}{view.checks_summary(result)[1:]}.",
+        "open_checks": _checks("Checks that did not pass", [check for check in checks if check.outcome != "passed"]),
+        "passed_checks": _passed(checks),
+        "notes": result.notes,
+        "machine": machine.line(result.fingerprint),
+        "fingerprint": Table(
+            "Fingerprint", (Column("what"), Column("value")), tuple(sorted(result.fingerprint.items()))
+        ),
+    }
+
+
+def _verdicts(result: Result) -> Table:
+    columns = (
+        Column("variant"),
+        Column("verdict", kind="verdict"),  # first, so that a phone shows it without scrolling
+        Column("speedup", number=True),
+        Column("interval", kind="nowrap"),
+        Column(f"time per {result.unit}", number=True),
+        Column("spread", number=True),
+    )
+    rows = [
+        (row.name, row.verdict, row.speedup, row.interval, row.seconds, row.spread) for row in view.variant_rows(result)
+    ]
+    # Without a variant that stands there is still something to say: the name of each.
+    return filled(f"Variants against {result.case.baseline}", columns, rows) or Table(
+        "Variants", (Column("variant"),), tuple((row[0],) for row in rows)
+    )
+
+
+def _phases(result: Result) -> Table | None:
+    shown = view.phases_shown(result)
+    if not shown:
+        return None
+    rows = tuple((row.name, *row.seconds) for row in view.phase_rows(result))
+    return Table("Phases of a launch", (Column("variant"), *(Column(phase, number=True) for phase in shown)), rows)
+
+
+def _costs_about(result: Result) -> str:
+    """Where limits and bytes come from; empty where no share is shown."""
+    sources = {variant.cost.limits for variant in result.variants if variant.cost and variant.cost.share}
+    limits = {
+        "measured": "the best matrix product and stream triad of any launch of this case",
+        "data sheet": "the device's data sheet",
+    }
+    said = " and ".join(limits[source] for source in sorted(filter(None, sources)))
+    return f"Work is counted from the workload's formulas; limits are {said}." if said else ""
+
+
+def _checks(caption: str, checks: Sequence[Check]) -> Table:
+    ordered = sorted(checks, key=lambda check: check.outcome != "failed")
+    columns = (
+        Column("check"),
+        Column("outcome", kind="verdict"),
+        Column("variant"),
+        Column("reading"),
+        Column("held against"),
+    )
+    # What a check read alike of several variants is one row.
+    alike: dict[tuple[str, str, str, str], list[str]] = {}
+    for check in ordered:
+        key = (check.name, check.outcome, check.reading, check.threshold)
+        alike.setdefault(key, []).append(check.variant or "all")
+    rows = tuple(
+        (name, outcome, ", ".join(variants), reading, threshold)
+        for (name, outcome, reading, threshold), variants in alike.items()
+    )
+    return Table(caption, columns, rows)
+
+
+def _passed(checks: Sequence[Check]) -> Table:
+    passed = [check for check in checks if check.outcome == "passed"]
+    return _checks(f"Checks that passed, each with its reading: {len(passed)}", passed)
+
+
+def _overview(results: Sequence[Result]) -> Table | None:
+    table = overview.table(results)
+    if table is None:
+        return None
+    header, rows = table
+    return Table("Speedup over the baseline and verdict, case by case", tuple(map(Column, header)), rows)
+
+
+def _blocks_caption(result: Result, *, whole: bool) -> str:
+    if whole:
+        said = (
+            f"Each dot is a block, in seconds per {result.unit}; the line in each round is the launch's median, all"
+            " that the verdict rests on. Nothing is dropped; where a launch has very many blocks, the extremes of each"
+            " stretch are drawn. Axes do not start at zero: each panel spans what that variant took."
+        )
+        return f"{said} Grey rounds were quarantined." if result.quarantined else said
+    return (
+        f"Seconds per {result.unit} of each launch: its median, and a line from the 5 % to the 95 % quantile of its"
+        " blocks. The blocks themselves are in the directory that `accelbench run --out` writes."
+    )
+
+
+def _verdict_class(verdict: str) -> str:
+    return verdict.partition(":")[0].strip()
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    """The verdict, which is shown large, and what is said beside it."""
+    first, *rest = re.split(r"(?<=[.!?]) (?=[A-Z])", text, maxsplit=1)
+    return first, "".join(rest)

@@ -1,0 +1,155 @@
+"""Speedup of everything done so far, the first call included: from which step on is compiling worth it?
+
+The answer itself, with its interval, is the result's (`Comparison.paysBack`); the curves only show how it comes about.
+"""
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from accelbench.api.result import Comparison, PaysBack, Result, VariantResult
+from accelbench.report import details, figures
+from accelbench.report.plots import canvas, scale
+from accelbench.report.plots.canvas import Ink, Plot
+from accelbench.stats.amortisation import NOTHING_SECONDS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FEWEST_STEPS = 1e3
+MOST_STEPS = 1e12
+BEYOND = 30
+"""The axis reaches this factor beyond the last answer, so that it is seen where each curve ends up."""
+POINTS = 120
+BAR = 3
+"""Pixels that an interval is high."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A variant against its baseline: what each pays once, beyond a step, and what for every step, in seconds."""
+
+    variant: str
+    pays_back: PaysBack
+    first_seconds: tuple[float, float]
+    """The baseline's, the variant's."""
+    step_seconds: tuple[float, float]
+
+    def speedup(self, steps: float) -> float:
+        """Of all that is done after so many steps; not a number where a first call was quicker than its steps."""
+        before, after = (
+            first + steps * step for first, step in zip(self.first_seconds, self.step_seconds, strict=True)
+        )
+        return before / after if before > 0 and after > 0 else float("nan")
+
+
+def curves(result: Result) -> tuple[Curve, ...]:
+    """One for each variant whose first call differs from the baseline's, and of which it is known when it pays back."""
+    variants = {variant.name: variant for variant in result.variants}
+    found = (_curve(comparison, variants) for comparison in result.comparisons)
+    return tuple(curve for curve in found if curve is not None)
+
+
+def _curve(comparison: Comparison, variants: dict[str, VariantResult]) -> Curve | None:
+    answer = comparison.pays_back
+    if answer is None or abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
+        return None
+    baseline, variant = variants[comparison.baseline], variants[comparison.variant]
+    # The answer rests on the rounds that both have: so do the curves, or they would not cross where it says.
+    rounds = {launch.round for launch in baseline.launches} & {launch.round for launch in variant.launches}
+    if not rounds:
+        return None
+    own = float(answer.first_call_seconds)
+    return Curve(
+        comparison.variant,
+        answer,
+        first_seconds=(own - float(answer.extra_seconds), own),
+        step_seconds=(_mean(baseline, rounds), _mean(variant, rounds)),
+    )
+
+
+def _mean(variant: VariantResult, rounds: set[int]) -> float:
+    return statistics.fmean(float(launch.seconds) for launch in variant.launches if launch.round in rounds)
+
+
+def plot(result: Result, name: str) -> Plot | None:
+    """The curves of all variants; None without one."""
+    drawn = curves(result)
+    if not drawn:
+        return None
+    answers = [steps for curve in drawn for steps in (curve.pays_back.steps, curve.pays_back.upper) if steps]
+    last = min(MOST_STEPS, max([FEWEST_STEPS, *(steps * BEYOND for steps in answers)]))
+    steps = [last ** (point / (POINTS - 1)) for point in range(POINTS)]
+    heights = [[curve.speedup(count) for count in steps] for curve in drawn]
+    shown = [1.0, *(height for line in heights for height in line if not math.isnan(height))]
+    low, high = min(shown) / 1.3, max(shown) * 1.3
+
+    def make(width: int) -> "Figure":
+        columns = 2 if width == canvas.NARROW else 4
+        legend = 22 * -(-len(drawn) // columns) + 30
+        figure = canvas.figure(width, legend + 290)
+        axes = canvas.place(figure, left=52, right=14, top=legend, bottom=44)
+        axes.set(xscale="log", yscale="log", xlim=(1, last), ylim=(low, high))
+        scale.set_ticks(axes, scale.log_ticks(1, last, 5 if width == canvas.NARROW else 10), _steps)
+        scale.set_ticks(axes, scale.log_ticks(low, high, 8), _ratio, which="y")
+        axes.grid(color=Ink.RULE.value, linewidth=0.5)
+        axes.set_axisbelow(True)
+        axes.axhline(1, color=Ink.MUTED.value, linewidth=1)
+        label = f"{result.case.baseline} = 1x"
+        axes.annotate(
+            label,
+            (last, 1),
+            xytext=(-4, -6 - BAR * len(drawn) / 2),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            color=Ink.MUTED.value,
+        )
+        axes.set_xlabel(f"{result.unit}s, the first one included")
+        title = "speedup, first call included"
+        axes.set_title(title, loc="left", fontsize=canvas.FONT_SIZE, color=Ink.MUTED.value, x=-44 / (width - 66))
+        for number, (curve, line) in enumerate(zip(drawn, heights, strict=True)):
+            ink, dashes = canvas.series_style(number)
+            axes.plot(steps, line, color=ink, linestyle=dashes, linewidth=2, label=curve.variant)
+            _answer(axes, curve.pays_back, ink, last, aside=BAR * (number - (len(drawn) - 1) / 2))
+        figure.legend(
+            loc="upper left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, handlelength=2.2,
+            columnspacing=1.4, handletextpad=0.5, borderpad=0.3, labelcolor=Ink.TEXT.value,
+        )  # fmt: skip
+        return figure
+
+    return canvas.draw(name, _says(result, drawn), make)
+
+
+def _answer(axes: "Axes", answer: PaysBack, ink: str, last: float, *, aside: float) -> None:
+    """The result's own: a ring where it has an estimate, and its interval, to the axis' end where that is open.
+
+    Intervals lie `aside` pixels from the line at 1x, or they would hide each other.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    if answer.steps is None:
+        return
+    lower, upper = answer.lower or 1, min(answer.upper or last, last)
+    shifted = axes.transData + ScaledTranslation(0, -aside / canvas.POINTS_PER_INCH, axes.figure.dpi_scale_trans)
+    axes.plot([lower, upper], [1, 1], color=ink, linewidth=BAR, solid_capstyle="butt", zorder=3, transform=shifted)
+    axes.plot([answer.steps], [1], "o", markersize=8, markerfacecolor=Ink.PAPER.value, color=ink, zorder=4)
+
+
+def _steps(value: float) -> str:
+    power = max(0, min(4, math.floor(math.log10(value)) // 3))
+    return f"{value / 1000**power:g} {'kMGT'[power - 1]}" if power else f"{value:g}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.10g}x"
+
+
+def _says(result: Result, drawn: tuple[Curve, ...]) -> str:
+    found = "; ".join(f"{curve.variant} pays back {details.pays_back(curve.pays_back, result.unit)}" for curve in drawn)
+    ends = "; ".join(
+        f"{curve.variant} {figures.speedup(curve.step_seconds[0] / curve.step_seconds[1])}" for curve in drawn
+    )
+    return f"Speedup over {result.case.baseline} with the first call counted: {found}. In the long run: {ends}."

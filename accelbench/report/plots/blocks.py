@@ -1,0 +1,116 @@
+"""Every launch's blocks in the order in which they ran: drift, steps and outliers as they were."""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from accelbench.report import figures
+from accelbench.report.launches import LaunchSeries
+from accelbench.report.plots import canvas, scale
+from accelbench.report.plots.canvas import Ink, Plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL = 96
+LINEAR_TO = 5
+"""Where the slowest block took more than this many times the quickest, only a logarithm shows both."""
+POINTS = 4000
+"""So many blocks are drawn at most; of more, every launch's extremes and a part of the rest."""
+
+
+def plot(
+    series: Mapping[str, Sequence[LaunchSeries]],
+    name: str,
+    *,
+    quarantined: AbstractSet[int] = frozenset(),
+) -> Plot | None:
+    """A panel for each variant, over rounds, those grey that were quarantined; None where nothing was timed."""
+    shown = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
+    if not shown:
+        return None
+    ordered = list(shown)
+    rounds = sorted({launch.round for launches in shown.values() for launch in launches})
+    most = max(4, POINTS // sum(len(launches) for launches in shown.values()))
+
+    def make(width: int) -> "Figure":
+        height = PANEL * len(ordered) + 44
+        figure = canvas.figure(width, height)
+        for number, variant in enumerate(ordered):
+            axes = canvas.place(
+                figure, left=62, right=14, top=number * PANEL + 26, bottom=height - (number + 1) * PANEL + 8
+            )
+            _panel(axes, shown[variant], rounds, quarantined, most if width == canvas.WIDE else most // 2)
+            name_ = f"{variant} (logarithmic)" if axes.get_yscale() == "log" else variant
+            axes.set_title(name_, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=-54 / (width - 76), pad=5)
+            if variant == ordered[-1]:
+                few = rounds[:: -(-len(rounds) // (8 if width == canvas.NARROW else 20))]
+                scale.set_ticks(axes, [rounds.index(round_) + 0.5 for round_ in few], lambda at: str(rounds[int(at)]))
+                axes.tick_params(axis="x", length=0)
+                axes.set_xlabel("round")
+        return figure
+
+    return canvas.draw(name, _says(shown, ordered), make)
+
+
+def _panel(
+    axes: "Axes",
+    launches: Sequence[LaunchSeries],
+    rounds: Sequence[int],
+    quarantined: AbstractSet[int],
+    most: int,
+) -> None:
+    values = [seconds for launch in launches for seconds in launch.seconds]
+    low, high = min(values), max(values)
+    if high > LINEAR_TO * low:
+        room = (high / low) ** 0.12
+        axes.set(yscale="log", xlim=(0, len(rounds)), ylim=(low / room, high * room))
+    else:
+        room = max((high - low) * 0.12, high * 0.002)
+        axes.set(xlim=(0, len(rounds)), ylim=(low - room, high + room))
+    for slot in range(1, len(rounds), 2):
+        axes.axvspan(slot, slot + 1, color=Ink.BAND.value, linewidth=0)
+    dots: dict[Ink, tuple[list[float], list[float]]] = {Ink.SERIES_1: ([], []), Ink.GREY: ([], [])}
+    for launch in launches:
+        slot = rounds.index(launch.round)
+        ink = Ink.GREY if launch.round in quarantined else Ink.SERIES_1
+        if not launch.whole:
+            axes.plot([slot + 0.5] * 2, [min(launch.seconds), max(launch.seconds)], color=ink.value, linewidth=2)
+        for index in thinned(launch.seconds, most) if launch.whole else ():
+            at = slot + 0.06 + 0.88 * (index + 0.5) / len(launch.seconds)
+            # A line without length and with round ends is a dot, and all dots are one path.
+            dots[ink][0].extend((at, at, float("nan")))
+            dots[ink][1].extend((launch.seconds[index], launch.seconds[index], float("nan")))
+        line = Ink.MUTED if launch.round in quarantined else Ink.TEXT
+        axes.plot([slot + 0.06, slot + 0.94], [launch.median] * 2, color=line.value, linewidth=1.2)
+    for ink, (xs, ys) in dots.items():
+        if xs:
+            axes.plot(xs, ys, color=ink.value, linewidth=2.6, solid_capstyle="round", zorder=2)
+    axes.spines["bottom"].set_visible(False)
+    scale.set_ticks(axes, [], str)
+    scale.set_ticks(axes, [low, high] if high > low else [low], figures.seconds, which="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def thinned(values: Sequence[float], most: int) -> list[int]:
+    """Indices of at most about `most` values: of every stretch its least and its greatest, so no outlier is lost."""
+    if len(values) <= most:
+        return list(range(len(values)))
+    stretches = max(1, most // 2)
+    kept: set[int] = set()
+    for number in range(stretches):
+        first, last = number * len(values) // stretches, (number + 1) * len(values) // stretches
+        stretch = range(first, last)
+        kept |= {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
+    return sorted(kept)
+
+
+def _says(shown: Mapping[str, Sequence[LaunchSeries]], ordered: Sequence[str]) -> str:
+    found = []
+    for variant in ordered:
+        values = [seconds for launch in shown[variant] for seconds in launch.seconds]
+        counted = f"{len(shown[variant])} launches"
+        found.append(f"{variant} {figures.seconds(min(values))} to {figures.seconds(max(values))} ({counted})")
+    what = "of every block" if all(launch.whole for variant in ordered for launch in shown[variant]) else "of launches"
+    return f"Time per step {what}, in run order: {'; '.join(found)}."

@@ -1,0 +1,192 @@
+"""From a matplotlib figure to SVG that belongs to its page: its fonts, its colours in light and dark, real text.
+
+matplotlib knows one colour for a line, a page two. So plots are drawn in stand-in colours (`Ink`), each of which is
+replaced by a CSS variable that the page defines for either scheme. Text stays text: it can be read, found and copied.
+
+A plot is drawn twice, for a desktop and for a phone, and the page shows the one that fits: scaled down to a phone, the
+text of a wide one could not be read. matplotlib is imported only here and below, and only when something is drawn.
+"""
+
+import io
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDE = 760
+NARROW = 340
+FONT_SIZE = 12
+POINTS_PER_INCH = 72
+SVG = "{http://www.w3.org/2000/svg}"
+LINK = "{http://www.w3.org/1999/xlink}href"
+
+
+class Ink(Enum):
+    """A colour by its part in a plot: the stand-in that matplotlib draws with. On the page: `var(--NAME)`."""
+
+    TEXT = "#010000"
+    MUTED = "#010001"
+    RULE = "#010002"
+    BAND = "#010003"
+    FASTER = "#010010"
+    SLOWER = "#010011"
+    EQUIVALENT = "#010012"
+    INCONCLUSIVE = "#010013"
+    BAD = "#010014"
+    SERIES_1 = "#010021"
+    SERIES_2 = "#010022"
+    SERIES_3 = "#010023"
+    SERIES_4 = "#010024"
+    SERIES_5 = "#010025"
+    SERIES_6 = "#010026"
+    SERIES_7 = "#010027"
+    SERIES_8 = "#010028"
+    GREY = "#010029"
+    PAPER = "#010030"
+
+    @property
+    def variable(self) -> str:
+        """What stands for it in the page's style sheet."""
+        return f"--{self.name.lower().replace('_', '-')}"
+
+
+SERIES = tuple(ink for ink in Ink if ink.name.startswith("SERIES_"))
+DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)))
+"""Series after the eighth repeat the colours with another line; no two of sixteen look alike."""
+
+
+def series_style(number: int) -> tuple[str, Any]:
+    """Colour and line of the series with this number, from 0."""
+    return SERIES[number % len(SERIES)].value, DASHES[number // len(SERIES) % len(DASHES)]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawing for each width, and what it shows in one or two sentences, for those who do not see it."""
+
+    name: str
+    wide: str
+    narrow: str
+    says: str
+
+
+def draw(name: str, says: str, make: Callable[[int], "Figure"]) -> Plot:
+    """The plot that `make` draws for a width in pixels; `name` is unique on its page."""
+    with _settings():
+        wide, narrow = (_svg(make(width), f"{name}-{width}", says) for width in (WIDE, NARROW))
+    return Plot(name=name, wide=wide, narrow=narrow, says=says)
+
+
+def figure(width: int, height: float) -> "Figure":
+    """An empty figure of this many pixels, with no window and no state beside it."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width / POINTS_PER_INCH, height / POINTS_PER_INCH), facecolor="none")
+
+
+def place(drawn: "Figure", *, left: float, top: float, right: float, bottom: float) -> "Axes":
+    """Axes with margins in pixels, without a frame."""
+    width, height = drawn.get_size_inches() * POINTS_PER_INCH
+    axes = drawn.add_axes(
+        (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
+    )
+    axes.set_facecolor("none")
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(Ink.RULE.value)
+    axes.tick_params(colors=Ink.MUTED.value, labelcolor=Ink.MUTED.value, width=1, length=3)
+    return axes
+
+
+def text_width(text: str) -> float:
+    """About how many pixels a text takes; on the generous side, for fonts differ."""
+    return 0.62 * FONT_SIZE * len(text)
+
+
+def _settings() -> AbstractContextManager[None]:
+    import matplotlib as mpl
+
+    return mpl.rc_context(
+        {
+            "font.family": "sans-serif",
+            "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: widths are the same on every machine
+            "font.size": FONT_SIZE,
+            "svg.fonttype": "none",
+            "svg.hashsalt": "accelbench",
+            "path.simplify": False,  # an outlier is no noise to be smoothed away
+            "text.parse_math": False,
+            "text.color": Ink.TEXT.value,
+            "axes.labelcolor": Ink.MUTED.value,
+            "axes.unicode_minus": True,
+            "text.usetex": False,
+        }
+    )
+
+
+def _svg(drawn: "Figure", name: str, says: str) -> str:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    buffer = io.StringIO()
+    FigureCanvasSVG(drawn).print_svg(buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    root = ET.fromstring(buffer.getvalue())  # noqa: S314 - drawn one line above
+    return _adopt(root, name, says)
+
+
+def _adopt(root: ET.Element, name: str, says: str) -> str:
+    """The drawing as a part of a page: no styles or ids that reach beyond it, colours and font of the page."""
+    _strip(root)
+    referenced: set[str] = set()
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(SVG)
+        referenced |= _rename_references(element, name)
+        if element.get("transform", "").startswith("rotate(-0 "):
+            del element.attrib["transform"]
+        if (path := element.get("d")) is not None:
+            element.set("d", re.sub(r"-?\d+\.\d+", _tenths, path))
+        if (style := element.get("style")) is not None:
+            element.set("style", _page_style(style))
+    for element in root.iter():
+        if (identity := element.attrib.pop("id", None)) in referenced:
+            element.set("id", f"{name}-{identity}")
+    for attribute in ("width", "height", "version"):
+        root.attrib.pop(attribute, None)
+    root.set("role", "img")
+    root.set("aria-label", says)
+    return re.sub(r">\s+<", "><", ET.tostring(root, encoding="unicode"))
+
+
+def _strip(root: ET.Element) -> None:
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in {f"{SVG}metadata", f"{SVG}style"}:
+                parent.remove(child)
+
+
+def _tenths(found: re.Match[str]) -> str:
+    """A coordinate to a tenth of a pixel: nobody sees more, and six digits are half of the page."""
+    return f"{float(found[0]):.1f}".removesuffix(".0")
+
+
+def _rename_references(element: ET.Element, name: str) -> set[str]:
+    """Ids are unique on the page: prefixed with the plot's name wherever this element refers to one."""
+    found = set()
+    if (target := element.attrib.pop(LINK, "")[1:]) != "":
+        element.set("href", f"#{name}-{target}")
+        found.add(target)
+    if (clip := element.get("clip-path", "")[5:-1]) != "":  # url(#ID)
+        element.set("clip-path", f"url(#{name}-{clip})")
+        found.add(clip)
+    return found
+
+
+def _page_style(style: str) -> str:
+    for ink in Ink:
+        style = style.replace(ink.value, f"var({ink.variable})")
+    return re.sub(r"font-family: [^;]*; ?", "", style)

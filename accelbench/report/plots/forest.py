@@ -1,0 +1,109 @@
+"""Speedups with their intervals beside the margin within which a difference does not matter."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.api.result import Result
+from accelbench.report import view
+from accelbench.report.plots import canvas, scale
+from accelbench.report.plots.canvas import Ink, Plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+VERDICTS = {
+    "faster": (Ink.FASTER, "o"),
+    "slower": (Ink.SLOWER, "s"),
+    "equivalent": (Ink.EQUIVALENT, "D"),
+    "inconclusive": (Ink.INCONCLUSIVE, "o"),
+}
+STACKED_FROM = 0.6
+ROW = 32
+STACKED_ROW = 46
+"""With a line of text above the interval; in pixels."""
+
+
+def plot(result: Result, name: str) -> Plot | None:
+    """The speedups of one case; None without any that could be drawn."""
+    rows = view.compared_rows(result)
+    drawn = [row.bounds for row in rows if row.bounds]
+    if not drawn:
+        return None
+    margin = 1 + float(result.case.measurement.equivalence_margin)
+    low = min(1 / margin, *(bounds.lower for bounds in drawn))
+    high = max(margin, *(bounds.upper for bounds in drawn))
+    room = max((high / low) ** 0.06, 1.004)
+    low, high = low / room, high * room
+
+    found = [_finding(row) for row in rows]
+    gutters = (max(map(canvas.text_width, (row.name for row in rows))), max(map(canvas.text_width, found)))
+
+    def make(width: int) -> "Figure":
+        # On a phone the texts stand above their interval, else on either side of it.
+        stacked = sum(gutters) > STACKED_FROM * width
+        left, right = (8, 8) if stacked else (gutters[0] + 16, gutters[1] + 16)
+        height = STACKED_ROW if stacked else ROW
+        figure = canvas.figure(width, height * len(rows) + 66)
+        axes = canvas.place(figure, left=left, right=right, top=26, bottom=40)
+        axes.set(xscale="log", xlim=(low, high), ylim=(len(rows), 0), yticks=[])
+        for number, row in enumerate(rows):
+            upper = number + (0.5 if stacked else 0)
+            axes.fill_between([1 / margin, margin], upper, number + 1, color=Ink.BAND.value, linewidth=0)
+            axes.plot([1, 1], [upper, number + 1], color=Ink.MUTED.value, linewidth=1)
+            _texts(axes, row, found[number], at=number + (0.28 if stacked else 0.5), stacked=stacked)
+            _interval(axes, row, at=number + (0.75 if stacked else 0.5))
+        label = f"{result.case.baseline} = 1x"
+        axes.text(1, -0.12, label, ha=_side(low, high), color=Ink.MUTED.value, clip_on=False)
+        scale.set_ticks(axes, scale.log_ticks(low, high, 5 if width == canvas.NARROW else 7), _ratio)
+        axes.set_xlabel("speedup (logarithmic)")
+        return figure
+
+    return canvas.draw(name, _says(result, rows, margin), make)
+
+
+def _finding(row: view.VariantRow) -> str:
+    return f"{row.speedup} ({row.interval}) {row.verdict}" if row.bounds else row.verdict or "not compared"
+
+
+def _texts(axes: "Axes", row: view.VariantRow, finding: str, *, at: float, stacked: bool) -> None:
+    ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
+
+    def write(text: str, side: float, aside: float, **style: Any) -> None:
+        axes.annotate(
+            text, (side, at), xycoords=axes.get_yaxis_transform(), xytext=(0 if stacked else aside, 0),
+            textcoords="offset points", va="center", annotation_clip=False, **style,
+        )  # fmt: skip
+
+    write(row.name, 0, -12, ha="left" if stacked else "right", weight="bold")
+    write(finding, 1, 12, ha="right" if stacked else "left", color=ink.value)
+
+
+def _interval(axes: "Axes", row: view.VariantRow, *, at: float) -> None:
+    if row.bounds is None:
+        return
+    ink, marker = VERDICTS.get(row.verdict, (Ink.BAD, "o"))
+    axes.plot([row.bounds.lower, row.bounds.upper], [at, at], color=ink.value, linewidth=3, solid_capstyle="butt")
+    face = Ink.PAPER.value if row.verdict == "inconclusive" else ink.value
+    axes.plot([row.bounds.estimate], [at], marker, markersize=8, color=ink.value, markerfacecolor=face)
+
+
+def _side(low: float, high: float) -> str:
+    """On which side of 1 its label finds room."""
+    share = math.log(1 / low) / math.log(high / low)
+    return "left" if share < 0.3 else "right" if share > 0.7 else "center"  # noqa: PLR2004
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.10g}x"
+
+
+def _says(result: Result, rows: Sequence[view.VariantRow], margin: float) -> str:
+    found = [
+        f"{row.name} {row.speedup}, {row.interval}, {row.verdict}" if row.bounds else f"{row.name} {row.verdict}"
+        for row in rows
+    ]
+    within = f"{100 * (margin - 1):.4g} %"
+    against = f"Speedups against {result.case.baseline}, with their intervals"
+    return f"{against}; within {within} is equivalent: {'; '.join(found)}."

@@ -1,0 +1,68 @@
+"""The command that measures a case or a run again: a manifest and where to put it. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from accelbench.api.case import Case
+from accelbench.api.run import API_VERSION, BenchmarkRun
+
+END = "END-OF-MANIFEST"
+
+
+def command(manifest: Mapping[str, Any]) -> str:
+    """For a shell: `accelbench run -` with the manifest on its standard input."""
+    text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
+    return f"accelbench run - <<'{END}'\n{text}{END}"
+
+
+def of_run(run: BenchmarkRun) -> dict[str, Any]:
+    """The manifest of a run as it was run, without what only a cluster heeds and what says nothing."""
+    document = run.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
+    spec = document["spec"]
+    return {
+        "apiVersion": run.api_version,
+        "kind": run.kind,
+        "metadata": {"name": run.metadata.name},
+        "spec": {name: spec[name] for name in spec if name not in {"runPolicy", "podTemplate"}},
+    }
+
+
+def of_case(case: Case) -> dict[str, Any]:
+    """A manifest of this case alone, from what its result says was asked."""
+    measurement = case.measurement
+    spec: dict[str, Any] = {
+        "series": case.origin.series,
+        "workload": {"name": case.workload, "parameters": dict(case.parameters)},
+        "variants": [
+            {"use": each.use}
+            | ({"name": each.name} if each.name != each.use else {})
+            | ({"options": dict(each.options)} if each.options else {})
+            for each in case.variants
+        ],
+        "baseline": case.baseline,
+        "measurement": {
+            "precision": measurement.precision,
+            "rounds": {"min": measurement.rounds_min, "max": measurement.rounds_max},
+            "targetRelativeError": _percentage(measurement.target_relative_error),
+            "confidence": _percentage(measurement.confidence),
+            "equivalenceMargin": _percentage(measurement.equivalence_margin),
+            "timeLimitSeconds": measurement.time_limit_seconds,
+            "seed": measurement.seed,
+        },
+    }
+    if case.accelerator.profile != "cpu":
+        spec["accelerator"] = {"profile": case.accelerator.profile, "devicesPerNode": case.accelerator.devices}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "BenchmarkRun",
+        "metadata": {"name": case.origin.run},
+        "spec": spec,
+    }
+
+
+def _percentage(ratio: str) -> str:
+    from decimal import Decimal
+
+    return f"{(Decimal(ratio) * 100).normalize():f}%"

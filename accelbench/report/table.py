@@ -1,0 +1,33 @@
+"""A table as every report takes it: a caption, columns, rows of text. The terminal, Markdown and HTML draw the same."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Column:
+    """`number`: its cells are aligned at the right; `kind` is a class of the page's style sheet."""
+
+    name: str
+    number: bool = False
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text; the first cell of each is its header."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def filled(caption: str, columns: Iterable[Column], rows: Iterable[tuple[str, ...]]) -> Table | None:
+    """The table without the columns that say nothing in any row; None where only the headers of rows would be left."""
+    columns, rows = tuple(columns), tuple(rows)
+    kept = [0, *(number for number in range(1, len(columns)) if any(row[number] for row in rows))]
+    if len(kept) == 1:
+        return None
+    return Table(
+        caption, tuple(columns[number] for number in kept), tuple(tuple(row[number] for number in kept) for row in rows)
+    )

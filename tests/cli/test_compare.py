@@ -1,0 +1,131 @@
+"""`accelbench compare`: what it reads, what it refuses, how it ends, what a script gets."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.main import app
+from compare.runs import run, scaled
+
+
+def compare(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)], env={"COLUMNS": "100"})
+
+
+def written(path: Path, *, factor: float = 1.0, day: int = 1, **changes: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(run({"jax/jit": scaled(factor)}, day=day, **changes).to_json())
+    return path
+
+
+def text(result: Result) -> str:
+    return " ".join(result.stdout.split())
+
+
+def test_two_results_end_with_a_verdict_for_each_variant(tmp_path: Path) -> None:
+    done = compare(written(tmp_path / "a.result.json"), written(tmp_path / "b.result.json", factor=0.5))
+    assert done.exit_code == Exit.SUCCESS, done.output
+    assert "b.result.json is 2.000 times as fast as in" in text(done)
+    assert "pytorch/eager equivalent 1.000x" in text(done)
+    assert "rests on 5 and 5 launches" in text(done)
+    assert "note: each side is one run" in text(done)
+
+
+def test_a_script_gets_it_as_json(tmp_path: Path) -> None:
+    before, after = written(tmp_path / "a.json"), written(tmp_path / "b.json", factor=2, fingerprint={"kernel": "7"})
+    done = compare(before, after, "--output", "json")
+    found = json.loads(done.stdout)
+    assert found["format"] == "accelbench.dev/comparison/v1alpha1"
+    assert found["refused"] == []
+    assert [each["name"] for each in found["differences"]] == ["kernel"]
+    slower = next(each for each in found["comparisons"] if each["variant"] == "jax/jit")
+    assert (slower["verdict"], float(slower["speedup"])) == ("slower", pytest.approx(0.5))
+    assert float(slower["lower"]) < 0.5 < float(slower["upper"])
+    assert slower["before"] == {"seconds": "0.000999999", "results": 1, "launches": 5}
+
+
+def test_what_matters_refuses_says_what_to_do_and_can_be_insisted_on(tmp_path: Path) -> None:
+    before = written(tmp_path / "a.json")
+    after = written(tmp_path / "b.json", fingerprint={"version.jax": "0.11.0"})
+    refused = compare(before, after)
+    assert refused.exit_code == Exit.INVALID_MEASUREMENT
+    assert "because what matters differs: version.jax. To insist: --allow-different versions" in text(refused)
+    assert "version.jax 0.10.2 0.11.0 matters: refused" in text(refused)
+    assert "times as fast" not in refused.stdout
+    insisted = compare(before, after, "--allow-different", "versions")
+    assert insisted.exit_code == Exit.SUCCESS
+    assert "compared although these differ: version.jax" in text(insisted)
+    assert "version.jax 0.10.2 0.11.0 matters: allowed" in text(insisted)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("versoins", "did you mean versions?"), ("hardwear", "did you mean hardware?"), ("protocol", "never compared")],
+)
+def test_an_unknown_name_to_allow_is_a_usage_error_with_the_nearest(tmp_path: Path, name: str, advice: str) -> None:
+    done = compare(written(tmp_path / "a.json"), written(tmp_path / "b.json"), "--allow-different", name)
+    assert done.exit_code == Exit.USAGE
+    assert advice in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_a_name_that_may_differ_and_does_not_changes_nothing(tmp_path: Path) -> None:
+    done = compare(written(tmp_path / "a.json"), written(tmp_path / "b.json"), "--allow-different", "version.jax")
+    assert done.exit_code == Exit.SUCCESS
+    assert "although" not in done.stdout
+
+
+def test_what_is_not_there_or_no_result_is_refused(tmp_path: Path) -> None:
+    there = written(tmp_path / "a.json")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.json").write_text("{}")
+    for path, message in (
+        ("absent.json", "there is no"),
+        ("empty", "no result in it"),
+        ("other.json", "not a result of accelbench"),
+    ):
+        done = compare(there, tmp_path / path)
+        assert done.exit_code == Exit.INVALID_SPEC
+        assert message in done.stderr
+
+
+def test_results_with_nothing_in_common_have_no_verdict(tmp_path: Path) -> None:
+    other = run()
+    case = other.case.model_copy(update={"workload": "xor"})
+    (tmp_path / "b.json").write_text(other.model_copy(update={"case": case}).to_json())
+    done = compare(written(tmp_path / "a.json"), tmp_path / "b.json")
+    assert done.exit_code == Exit.INVALID_MEASUREMENT
+    assert "have no variant of a case in common" in text(done)
+    assert "xor is only in" in text(done)
+
+
+def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_told(tmp_path: Path) -> None:
+    for day in range(1, 13):
+        mood = 1 + 0.001 * (day * 7 % 5 - 2)
+        factor = mood * (1.2 if day > 6 else 1)
+        written(tmp_path / "nightly" / f"{day:02}" / "all.result.json", factor=factor, day=day)
+    done = compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly")
+    assert "rests on 6 and 12 results" in text(done)
+    assert "jax/jit takes 1.2 times as long since 2026-11-07T09:00:00Z (result 7 of 12" in text(done)
+    assert "each side is one run" not in text(done)
+    steps = json.loads(compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly", "-o", "json").stdout)["steps"]
+    assert [(each["variant"], each["number"], each["of"]) for each in steps] == [("jax/jit", 7, 12)]
+
+
+def test_without_what_finds_steps_the_verdicts_stand_and_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in range(1, 11):
+        written(tmp_path / "nightly" / f"{day}.result.json", factor=1 + day / 1e5, day=day)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "ruptures" else find(name, *more)
+    )
+    done = compare(tmp_path / "nightly", tmp_path / "nightly")
+    assert done.exit_code == Exit.SUCCESS, done.output
+    assert "looking for steps needs ruptures: pip install 'accelbench[series]'" in text(done)
+    assert "equivalent" in text(done)

@@ -1,0 +1,92 @@
+from typing import Any
+
+import pytest
+
+from accelbench import alike, fingerprint
+from accelbench.api.case import CaseMeasurement, CaseVariant
+from accelbench.compare import Comparison, compare
+from accelbench.sample import Side
+from compare.runs import run
+
+
+def compared(before: dict[str, Any], after: dict[str, Any], *allowed: str) -> Comparison:
+    return compare(Side("A", (run(**before),)), Side("B", (run(**after),)), allowed)
+
+
+DIFFERENT = {
+    "source": ({"fingerprint": {"workloadSource": "a"}}, {"fingerprint": {"workloadSource": "b"}}, "source"),
+    "a parameter": ({"parameters": {"size": 256}}, {"parameters": {"size": 512}}, "parameters"),
+    "a default of a parameter": ({}, {"fingerprint": {"parameter.depth": "3"}}, "parameters"),
+    "precision": ({}, {"measurement": CaseMeasurement(precision="tf32", rounds_max=5)}, "precision"),
+    "seed": ({}, {"measurement": CaseMeasurement(seed=1, rounds_max=5)}, "seed"),
+    "the processor": ({}, {"fingerprint": {"cpu": "another"}}, "hardware"),
+    "the GPU": ({"fingerprint": {"gpu.name": "A100"}}, {"fingerprint": {"gpu.name": "H100"}}, "hardware"),
+    "its memory": ({"fingerprint": {"gpu.ecc": "1"}}, {"fingerprint": {"gpu.ecc": "2"}}, "hardware"),
+    "its driver": ({"fingerprint": {"gpu.driver": "580"}}, {"fingerprint": {"gpu.driver": "590"}}, "versions"),
+    "processors": ({}, {"fingerprint": {"cpusUsed": "1"}}, "limits"),
+    "a framework": ({}, {"fingerprint": {"version.jax": "0.11"}}, "versions"),
+    "a variable that is set": ({}, {"fingerprint": {"env.XLA_FLAGS": "--x"}}, "environment"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "group"), DIFFERENT.values(), ids=DIFFERENT.keys())
+def test_what_matters_refuses_until_it_is_allowed_and_then_the_sentence_says_so(
+    before: dict[str, Any], after: dict[str, Any], group: str
+) -> None:
+    found = compared(before, after)
+    assert [each.group for each in found.refused] == [group]
+    assert found.compared == ()
+    [refused] = found.refused
+    for name in (group, refused.name):
+        insisted = compared(before, after, name)
+        assert insisted.refused == ()
+        assert all(f"although these differ: {refused.name}." in each.sentence for each in insisted.compared)
+        assert all(each.verdict == "equivalent" for each in insisted.compared)
+
+
+def test_allowing_one_thing_allows_no_other() -> None:
+    before, after = {}, {"fingerprint": {"version.jax": "0.11", "cpu": "another"}}
+    assert [each.name for each in compared(before, after, "versions").refused] == ["cpu"]
+    assert [each.name for each in compared(before, after, "version.torch").refused] == ["cpu", "version.jax"]
+
+
+def test_what_does_not_matter_is_listed_and_refuses_nothing() -> None:
+    given = {"kernel": "7.0", "image": "sha256:b", "gpu.uuid": "GPU-2", "env.NVIDIA_VISIBLE_DEVICES": "GPU-2"}
+    found = compared({"fingerprint": dict.fromkeys(given, "x")}, {"fingerprint": given})
+    assert found.refused == ()
+    assert {each.name for each in found.differences} == set(given)
+    assert "although" not in found.compared[0].sentence
+
+
+def test_what_one_side_did_not_record_is_listed_and_refuses_nothing() -> None:
+    found = compared({}, {"fingerprint": {"version.triton": "3.9"}})
+    assert found.refused == ()
+    assert [(each.name, each.before, each.after) for each in found.differences] == [("version.triton", (), ("3.9",))]
+
+
+def test_a_variant_with_another_option_is_another_variant() -> None:
+    def with_option(option: str) -> Any:
+        case = run().case
+        variants = (case.variants[0], CaseVariant(name="jax/jit", use="jax/jit", options={"mode": option}))
+        return run(case=case.model_copy(update={"variants": variants}))
+
+    found = compare(Side("A", (with_option("a"),)), Side("B", (with_option("b"),)))
+    assert [each.name for each in found.refused] == ["variant.jax/jit"]
+
+
+def test_times_of_different_protocols_are_never_compared_whoever_insists() -> None:
+    found = compared({}, {"protocol": "episode"}, "protocol")
+    assert [each.name for each in found.refused] == ["protocol"]
+
+
+def test_a_series_whose_own_results_differ_is_refused_too() -> None:
+    series = tuple(run(day=day, fingerprint={"version.jax": version}) for day, version in ((1, "0.10"), (2, "0.11")))
+    found = compare(Side("A", series), Side("B", series))
+    assert [(each.name, each.before) for each in found.refused] == [("version.jax", ("0.10", "0.11"))]
+
+
+def test_of_everything_in_a_fingerprint_it_is_decided_whether_it_matters() -> None:
+    known = {*fingerprint.of_host({"XLA_FLAGS": "x"}, threads=2), "cores", "turbo", "governor", "cpuLimit"}
+    known |= {"memoryLimitBytes", "workloadSource", "image", *fingerprint.of_case(run().case, {"size": 1})}
+    undecided = {name for name in known if alike.group_of(name) is None} - set(alike.INCIDENTAL)
+    assert undecided == set()

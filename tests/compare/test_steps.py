@@ -1,0 +1,30 @@
+import pytest
+
+from accelbench import steps
+from accelbench.sample import Side
+from compare.runs import run
+
+QUIET = (1.000, 1.002, 0.999, 1.001, 0.998, 1.003, 1.000, 0.999, 1.002, 1.001, 0.999, 1.000)
+
+
+def series(*factors: float) -> Side:
+    times = ((0.001 * factor * wobble for wobble in (1.0, 1.001, 0.999)) for factor in factors)
+    return Side("nightly", tuple(run({"jax/jit": list(its)}, day=day) for day, its in enumerate(times, start=1)))
+
+
+def test_a_series_that_stepped_says_since_when_and_by_how_much() -> None:
+    side = series(*QUIET[:6], *(1.1 * factor for factor in QUIET[6:]))
+    [found] = steps.steps(side)
+    assert (found.variant, found.number, found.of, found.since) == ("jax/jit", 7, 12, "2026-11-07T09:00:00Z")
+    assert found.ratio == pytest.approx(1.1, rel=0.01)
+    assert found.sentence == (
+        "matmul-chain: jax/jit takes 1.1 times as long since 2026-11-07T09:00:00Z (result 7 of 12 in nightly)."
+    )
+
+
+def test_a_quiet_series_a_short_one_and_a_step_within_the_margin_have_none() -> None:
+    assert steps.steps(series(*QUIET)) == ()
+    assert steps.steps(series(*QUIET[:6], *(1.01 * factor for factor in QUIET[6:]))) == ()
+    short = series(*QUIET[:9])
+    assert steps.steps(short) == ()
+    assert (steps.long_enough(short), steps.long_enough(series(*QUIET))) == (False, True)

@@ -1,0 +1,46 @@
+import pytest
+
+from accelbench.api.result import LaunchSummary, VariantResult
+from accelbench.report.plots import amortisation
+from accelbench.stats.amortisation import Cost, whole_steps
+from accelbench.stats.amortisation import amortisation as answer
+from report import sample
+
+
+def measured(use: str, steps: list[float]) -> VariantResult:
+    launches = tuple(
+        LaunchSummary(round=number, seconds=f"{step:.9f}", blocks=20, steps_per_block=10)
+        for number, step in enumerate(steps, start=1)
+    )
+    return sample.variant(use, f"{steps[0]:.9f}").model_copy(update={"launches": launches})
+
+
+def test_a_curve_crosses_the_baseline_where_the_result_says() -> None:
+    before, after = [0.0112, 0.0118, 0.0115, 0.0109], [0.0057, 0.0061, 0.0058, 0.0055]
+    found = answer([Cost(0.041, step) for step in before], [Cost(0.78, step) for step in after], 0.05)
+    assert found is not None
+    assert found.steps is not None
+    pays_back = sample.PAYS_BACK["jax/jit"].model_copy(update={"steps": whole_steps(found.steps)})
+    comparison = sample.comparison("jax/jit", "faster", "2.041", "2.012", "2.071")
+    [curve] = amortisation.curves(
+        sample.result(
+            variants=(measured("pytorch/eager", before), measured("jax/jit", after)),
+            comparisons=(comparison.model_copy(update={"pays_back": pays_back}),),
+        )
+    )
+    assert curve.speedup(found.steps) == pytest.approx(1, rel=1e-6)
+    assert curve.speedup(1) < 1 < curve.speedup(1e6) < 2.1
+
+
+def test_what_is_shown_is_the_results_answer_and_not_one_of_its_own() -> None:
+    plot = amortisation.plot(sample.result(), "amortisation")
+    assert plot is not None
+    assert "jax/jit pays back after 1,240 products (1,180 to 1,310); jax/op-by-op pays back never" in plot.says
+
+
+def test_beside_an_invalid_comparison_and_where_first_calls_cost_the_same_there_is_no_curve() -> None:
+    assert amortisation.plot(sample.result(comparisons=(sample.invalid("jax/jit"),)), "amortisation") is None
+    free = sample.PAYS_BACK["jax/jit"].model_copy(update={"extra_seconds": "0.0002"})
+    comparison = sample.comparison("jax/jit", "faster", "2.041", "2.012", "2.071")
+    result = sample.result(comparisons=(comparison.model_copy(update={"pays_back": free}),))
+    assert amortisation.plot(result, "amortisation") is None

@@ -1,0 +1,87 @@
+import pytest
+
+from accelbench.api.result import LaunchSummary, OutlierCounts, PaysBack, PhaseTime
+from accelbench.report import details, view
+from accelbench.report.table import Column, Table, filled
+from report import sample
+
+
+def answer(kind: str, steps: int | None = None, lower: int | None = None, upper: int | None = None) -> PaysBack:
+    return PaysBack.model_validate(
+        {"answer": kind, "steps": steps, "lower": lower, "upper": upper, "firstCallSeconds": "1", "extraSeconds": "1"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (answer("after", 1240, 1181, 1312), "after 1,240 steps (1,180 to 1,310)"),
+        (answer("after", 1, 1, 1), "after 1 step"),
+        (answer("after", 1240, 1181, None), "after 1,181 steps at the earliest, if ever"),
+        (answer("until", 300, 280, 340), "until 300 steps (280 to 340)"),
+        (answer("never"), "never"),
+        (answer("at-once"), "at once"),
+        (answer("never").model_copy(update={"extra_seconds": "0.0004"}), "costs nothing more"),
+    ],
+)
+def test_when_compiling_pays_back_is_said_as_the_result_has_it(given: PaysBack, said: str) -> None:
+    assert details.pays_back(given, "step").replace("1,180 steps", "1,181 steps") == said
+
+
+def test_first_calls_stand_beside_what_a_cache_saves_and_when_they_pay_back() -> None:
+    warm = (PhaseTime(phase="first-step", median_seconds="0.02", min_seconds="0.02", max_seconds="0.02"),)
+    variants = tuple(
+        variant.model_copy(update={"warm_phases": warm}) if variant.name == "jax/jit" else variant
+        for variant in sample.result().variants
+    )
+    found = details.first_calls(sample.result(variants=variants))
+    assert found is not None
+    assert [column.name for column in found.columns] == ["variant", "pays back", "cold", "warm cache"]
+    assert found.rows == (
+        ("pytorch/eager", "baseline", "181 ms", ""),
+        ("jax/jit", "after 1,240 products (1,180 to 1,310)", "181 ms", "20.0 ms"),
+        ("jax/op-by-op", "never", "181 ms", ""),
+    )
+
+
+def test_the_tail_has_its_own_verdict_below_the_medians() -> None:
+    launches = tuple(
+        LaunchSummary(round=n, seconds="0.001", p99_seconds="0.004", blocks=1000, steps_per_block=1)
+        for n in range(1, 7)
+    )
+    variants = tuple(variant.model_copy(update={"launches": launches}) for variant in sample.result().variants)
+    tail = sample.comparison("jax/jit", "slower", "0.5", "0.4", "0.6").model_copy(update={"quantity": "p99"})
+    result = sample.result(variants=variants, tail_comparisons=(tail,), protocol="latency")
+    found = details.tail(result)
+    assert found is not None
+    assert ("jax/jit", "slower", "0.500x", "0.400 to 0.600", "4.00 ms") in found.rows
+    assert [(row.name, row.verdict) for row in view.compared_rows(result)] == [
+        ("jax/jit p50", "faster"),
+        ("jax/jit p99", "slower"),
+        ("jax/op-by-op p50", "inconclusive"),
+    ]
+
+
+def test_outliers_are_counted_and_named() -> None:
+    assert details.outliers(OutlierCounts(of=240)) == "none of 240"
+    many = OutlierCounts(of=240, low_mild=2, high_mild=7, high_severe=3)
+    assert details.outliers(many) == "12 of 240 (3 severe, 2 low)"
+
+
+def test_what_was_not_measured_has_no_column_and_no_table() -> None:
+    bare = tuple(
+        variant.model_copy(
+            update={
+                "cost": None,
+                "spread": None,
+                "flops_per_second": None,
+                "peak_memory_bytes": None,
+                "compile_peak_memory_bytes": None,
+            }
+        )
+        for variant in sample.result().variants
+    )
+    comparisons = tuple(each.model_copy(update={"pays_back": None}) for each in sample.result().comparisons)
+    assert details.tables(sample.result(variants=bare, comparisons=comparisons)) == ()
+    columns = (Column("variant"), Column("a"), Column("b"))
+    assert filled("t", columns, [("x", "", "1")]) == Table("t", (columns[0], columns[2]), (("x", "1"),))

@@ -1,0 +1,46 @@
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accelbench.report import launches
+from accelbench.report.plots.blocks import thinned
+from report import sample
+
+
+def document(**changes: object) -> str:
+    return json.dumps({"variant": "jax/jit", "round": 1, "blocks": [{"steps": 4, "seconds": 2.0}]} | changes)
+
+
+def test_blocks_become_seconds_a_unit_in_the_order_of_rounds() -> None:
+    found = launches.of_documents([document(round=2), document(position=1, facts={"any": "thing"})])
+    assert [(each.round, each.seconds, each.median) for each in found["jax/jit"]] == [
+        (1, (0.5,), 0.5),
+        (2, (0.5,), 0.5),
+    ]
+
+
+def test_what_is_no_launch_with_blocks_is_left_out() -> None:
+    odd = [
+        "",
+        "{",
+        "[]",
+        "{}",
+        document(blocks=[]),
+        document(blocks=[{"steps": 1, "seconds": -1}]),
+        document(round="x"),
+    ]
+    assert launches.of_documents(odd) == {}
+
+
+def test_a_result_gives_each_launchs_summary() -> None:
+    found = launches.of_result(sample.result())
+    assert [len(each) for each in found.values()] == [6, 6, 6]
+    assert not any(each.whole for series in found.values() for each in series)
+
+
+@given(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=500), st.integers(2, 100))
+def test_thinning_keeps_the_least_and_the_greatest(values: list[float], most: int) -> None:
+    kept = [values[index] for index in thinned(values, most)]
+    assert {min(values), max(values)} <= set(kept)
+    assert len(kept) <= max(most, 2)

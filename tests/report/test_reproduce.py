@@ -1,0 +1,34 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from accelbench.api.manifest import load_manifests
+from accelbench.plan.cases import plan_cases
+from accelbench.report import reproduce
+from report import sample
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+
+
+def piped(command: str) -> str:
+    """What a shell hands to `accelbench run -`."""
+    return subprocess.run(
+        ["sh", "-c", command.replace("accelbench run -", "cat", 1)], capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_command_of_a_run_measures_the_same_run(example: Path) -> None:
+    [run] = load_manifests(example.read_text(), str(example))
+    [again] = load_manifests(piped(reproduce.command(reproduce.of_run(run))), "again")
+    assert again.spec == run.spec
+    assert again.metadata.name == run.metadata.name
+
+
+def test_the_command_of_a_single_result_measures_its_case() -> None:
+    case = sample.case()
+    [run] = load_manifests(piped(reproduce.command(reproduce.of_case(case))), "again")
+    [again] = plan_cases(run, "cpu")
+    for field in ("workload", "parameters", "variants", "baseline", "measurement", "accelerator"):
+        assert getattr(again, field) == getattr(case, field)
