@@ -237,10 +237,8 @@ def main(rounds: int) -> None:
         print(f"| {part} | {float(seconds):.2f} | {float(seconds) / total:.1%} |")
     print("\n`blocks` is inside `steady`; the others add up to `total`.\n")
     print("Seconds of a launch, medians with the range. Looks: at outputs, operations, late work, and in the first")
-    print(
-        f"{LIMITS_ROUNDS} rounds at what the device can do. The rest: process start and end, setup, and what lies between"
-    )
-    print("blocks.\n")
+    print(f"{LIMITS_ROUNDS} rounds at what the device can do. The rest: process start and end, setup, and what lies")
+    print("between blocks.\n")
     launches_table(ran)
     share = supervision.processor_seconds / supervision.wall_seconds
     resident = [each / MEBI for each in supervision.resident_bytes]

@@ -153,7 +153,7 @@ def test_real_processes_find_what_the_simulation_in_one_process_finds(tmp_path: 
     crashing = "crashing"
     truths = {name: replace(truth, compile_seconds=0.0) for name, truth in HONEST.items()}  # so that nothing is probed
     truths[crashing] = replace(truths[VARIANT], ends="crashes")
-    asked = case(VARIANT, crashing, rounds_min=2, rounds_max=2, time_limit_seconds=200)
+    asked = case(VARIANT, crashing, rounds_min=2, rounds_max=2, time_limit_seconds=280)
     (tmp_path / "case.json").write_text(asked.to_json())
     judge = [sys.executable, "-m", "accelbench_runner.judge"]
     path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -17,6 +17,7 @@ def test_a_launch_misses_the_compile_cache_and_its_warm_probe_hits_it(use: str, 
     warm = launch(tmp_path, case("matmul-chain", use, SMALL), probe=True)
     assert cold.facts["compileCache"]["hits"] == 0
     assert cold.facts["compileCache"]["misses"] > 0
+    assert cold.facts["compileCache"]["before"] == 0 < warm.facts["compileCache"]["before"]
     assert warm.facts["compileCache"]["hits"] > 0
     assert warm.facts["compileCache"]["misses"] == 0
     assert list(warm.phases) == ["import", "device-init", "setup", "compile", "first-step"]

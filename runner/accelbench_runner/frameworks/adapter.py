@@ -1,9 +1,11 @@
 """What an adapter does for a launch: it knows one framework, and the launch knows none."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from accelbench.api.case import Platform, Precision
@@ -45,6 +47,12 @@ class Counted(NamedTuple):
 
     operations: Operations
     source: str
+
+
+def cached_files(variable: str) -> int:
+    """Files in the compile cache whose directory the environment variable names; 0 without either."""
+    directory = os.environ.get(variable)
+    return sum(path.is_file() for path in Path(directory).rglob("*")) if directory else 0
 
 
 class Span(NamedTuple):
@@ -114,7 +122,7 @@ class Adapter(Protocol):
         ...
 
     def compile_cache(self) -> dict[str, int] | None:
-        """`hits` and `misses` of the compile cache on disk until now; None where nothing is compiled."""
+        """`hits` and `misses` of the compile cache on disk, and the files it held `before`; None: no compiling."""
         ...
 
     def forbid_compiling(self) -> AbstractContextManager[None]:

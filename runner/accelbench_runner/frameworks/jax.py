@@ -18,6 +18,7 @@ from accelbench_runner.frameworks.adapter import (
     Settings,
     Span,
     UnsupportedError,
+    cached_files,
     installed,
     seconds_by_part,
     step_loop,
@@ -51,7 +52,7 @@ class Jax:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
         self._heard: list[tuple[Span, str]] = []
-        self._cache = dict.fromkeys(CACHE_EVENTS.values(), 0)
+        self._cache = {"hits": 0, "misses": 0, "before": cached_files("JAX_COMPILATION_CACHE_DIR")}
         self._listed = self._scanned = self._placed = False
         self.executable: Any = None
         self.float_bytes = jnp.dtype(self._dtype).itemsize

@@ -23,6 +23,7 @@ from accelbench_runner.frameworks.adapter import (
     RecompiledError,
     Settings,
     UnsupportedError,
+    cached_files,
     installed,
     step_loop,
 )
@@ -95,13 +96,14 @@ class PyTorch:
         self._dtype = DTYPES[settings.precision]
         self._device = torch.device(settings.platform)
         self._compiles = settings.mode.partition("-")[0] == "compile"
+        self._cached = cached_files("TORCHINDUCTOR_CACHE_DIR")
         self._causes: list[str] = []
         self._listed = False
         self.events = Events() if settings.platform == "cuda" else None
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
-        """Of PyTorch; on a GPU also of the CUDA it was built for, its cuDNN, and the Triton that Inductor writes for."""
+        """Of PyTorch; on a GPU also of the CUDA it was built for, its cuDNN, and Inductor's Triton."""
         if self._settings.platform != "cuda":
             return {"torch": torch.__version__}
         found = {
@@ -196,6 +198,7 @@ class PyTorch:
         return {
             "hits": graphs["fxgraph_cache_hit"] + autograd["autograd_cache_hit"],
             "misses": graphs["fxgraph_cache_miss"] + autograd["autograd_cache_miss"],
+            "before": self._cached,
         }
 
     @contextmanager
