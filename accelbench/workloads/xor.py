@@ -33,9 +33,10 @@ class Xor(Workload):
     """Stochastic gradient descent on mean squared error, one sample after another; an epoch is four samples.
 
     Rows 28 to 37 of the claims: the same training written in eight ways, which take from 0.08 to 126 s for 10,000
-    epochs. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). Samples are on the device beforehand. The
-    article reads every loss after its sample, which makes the program wait for it; `losses: read` does so too, and
-    jax/scan-epochs, which has no losses before the end, reads them all then.
+    epochs. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). The article makes an array of every sample
+    when its turn comes, and reads every loss after its sample, which has the program wait for it: `samples: converted`
+    and `losses: read`. Here samples are on the device beforehand and losses stay there unless that is asked for. What
+    is one program from end to end, jax/scan-epochs, takes all samples at once and reads its losses at the end.
     """
 
     name = "xor"
@@ -49,6 +50,10 @@ class Xor(Workload):
         losses: Literal["kept", "read"] = Field(
             default="kept",
             description="kept: losses stay on the device; read: each is read as a Python number after its sample.",
+        )
+        samples: Literal["placed", "converted"] = Field(
+            default="placed",
+            description="placed: samples are on the device beforehand; converted: each is brought there in its turn.",
         )
         compared_epochs: int = Field(
             default=10,
@@ -205,7 +210,7 @@ def _reading(parameters: Xor.Parameters) -> "Callable[[Any], Any]":
     return (lambda losses: losses.tolist()) if parameters.losses == "read" else (lambda losses: losses)
 
 
-def _over_samples(parameters: Xor.Parameters, train: Any) -> Any:
+def _over_samples(parameters: Xor.Parameters, train: Any, convert: "Callable[[Any], Any]") -> Any:
     """(state, samples) -> (state, losses), from `train`: (state, x, y) -> (state, loss)."""
     read = _reading(parameters)
 
@@ -216,11 +221,14 @@ def _over_samples(parameters: Xor.Parameters, train: Any) -> Any:
             losses.append(read(loss))
         return state, losses
 
-    return step
+    if parameters.samples == "placed":
+        return step
+    return lambda state, samples: step(state, ((convert(x), convert(y)) for x, y in samples))
 
 
-def _samples(arrays: Arrays, tools: Tools) -> Any:
-    return [tools.put(sample) for sample in zip(*arrays.batches[0].values(), strict=True)]
+def _samples(parameters: Xor.Parameters, arrays: Arrays, tools: Tools) -> Any:
+    samples = list(zip(*arrays.batches[0].values(), strict=True))
+    return tools.put(samples) if parameters.samples == "placed" else [(x.tolist(), y.tolist()) for x, y in samples]
 
 
 def _layers(arrays: Arrays) -> list[tuple[Any, Any]]:
@@ -284,8 +292,8 @@ def _torch_program(
 
     return Program(
         state=state,
-        step=_over_samples(parameters, train),
-        batches=(_samples(arrays, tools),),
+        step=_over_samples(parameters, train, next(iter(numbers(state))).new_tensor),
+        batches=(_samples(parameters, arrays, tools),),
         placed=True,
         export=lambda state, losses: {**_named(numbers(state)), "losses": torch.tensor(losses, dtype=torch.float64)},
     )
@@ -319,10 +327,12 @@ def _train_sample(parameters: Xor.Parameters, place: "Callable[[Any], Any]" = la
 def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
     import jax
 
+    layers = tools.put(_layers(arrays))
+    dtype = layers[0][0].dtype
     return Program(
-        state=tools.put(_layers(arrays)),
-        step=_over_samples(parameters, train),
-        batches=(_samples(arrays, tools),),
+        state=layers,
+        step=_over_samples(parameters, train, lambda numbers: jax.numpy.array(numbers, dtype)),
+        batches=(_samples(parameters, arrays, tools),),
         placed=True,
         export=lambda layers, losses: {**_named(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)},
     )

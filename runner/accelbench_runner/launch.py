@@ -10,67 +10,31 @@ import platform
 import statistics
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from accelbench import catalogue, inputs
-from accelbench.api.result import FailureReason, Phase
+from accelbench.api.result import FailureReason
 from accelbench.modes import PACKAGES, not_installed
-from accelbench.validity.evidence import Aside
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks, limits, observe, synchronised
-from accelbench_runner.clock import Clock, Drift, reading_seconds, resolution
+from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.machine import Machine
-from accelbench_runner.protocol import Block, Done, Facts, Failed, LaunchRequest, Message, PhaseEnded, PhaseStarted
+from accelbench_runner.protocol import Block, Done, Failed, LaunchRequest, PhaseEnded, PhaseStarted
+from accelbench_runner.reporter import Reporter
 
 OUTPUTS = "outputs.npz"
 Inspect = Callable[[Any], None]
 """Is shown what a block's last call returned, once the clock has stopped."""
 MAXIMUM_MESSAGE_CHARACTERS = 2000
 MAXIMUM_TRACE_CHARACTERS = 8000
-
-
-class Reporter:
-    """Writes messages to the supervisor's descriptor, and times the phases it announces."""
-
-    def __init__(self, descriptor: int, clock: Clock) -> None:
-        self._descriptor = descriptor
-        self._clock = clock
-        self.asides: dict[Aside, float] = {}
-        """Seconds spent beside the phases, by what on."""
-
-    def say(self, message: Message) -> None:
-        """One line, whole: `os.write` may take less than it is given."""
-        line = memoryview(message.to_json().encode() + b"\n")
-        while line:
-            line = line[os.write(self._descriptor, line) :]
-
-    def facts(self, **values: Any) -> None:
-        """What was read back; None is left out."""
-        self.say(Facts(values={name: value for name, value in values.items() if value is not None}))
-
-    @contextmanager
-    def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
-        """Times what happens inside, which may say what it is made of; a phase that raises has no end."""
-        self.say(PhaseStarted(phase=phase))
-        parts: dict[str, float] = {}
-        began = self._clock.seconds()
-        yield parts
-        self.say(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began, parts=parts))
-
-    @contextmanager
-    def aside(self, name: Aside) -> Iterator[None]:
-        """Times what is done beside the phases, so that it is named where a case's time went, and hides in none."""
-        began = self._clock.seconds()
-        yield
-        self.asides[name] = self.asides.get(name, 0.0) + self._clock.seconds() - began
 
 
 def main() -> int:
@@ -151,15 +115,10 @@ class Launch:
 
     def _observe(self, adapter: Adapter) -> None:
         """`observe`: what every call did; nothing is timed, and no speedup will be said of it."""
-        observe.check_names(self._workload.observes)
         program, work = self._set_up(adapter)
         with self._reporter.phase("steady"):
-            calls, state = observe.make_calls(adapter, program, work)
-        found = observe.observations(adapter, program, calls, self._workload.observes)
-        self._reporter.facts(
-            observations=found,
-            device=adapter.device((state, work.batches, [call.out for call in calls])),
-        )
+            found = observe.look(adapter, program, work, self._workload.observes)
+        self._reporter.facts(**found)
 
     def _measure_steps(self, adapter: Adapter) -> None:
         """The other protocols: parity's outputs, then times; then what the device can do at most."""

@@ -27,6 +27,16 @@ class Call:
     compilations: int
 
 
+def look(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> dict[str, Any]:
+    """The facts of an observing launch: what was observed, and the device it was observed on."""
+    check_names(declared)
+    calls, state = make_calls(adapter, program, work)
+    return {
+        "observations": observations(adapter, program, calls, declared),
+        "device": adapter.device((state, work.batches, [call.out for call in calls])),
+    }
+
+
 def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Call], Any]:
     """A call for each batch, in order; and the state that is left."""
     state = work.fresh()

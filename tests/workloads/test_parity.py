@@ -26,7 +26,7 @@ PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
 SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "matmul-chain": [(("size", 24), ("length", 5)), (("size", 8), ("length", 12), ("scaling", "none"))],
     "elementwise-fusion": [(("size", 1000), ("form", "sum")), (("size", 1000), ("form", "chain"))],
-    "xor": [(("epochs", 20),), (("epochs", 20), ("losses", "read"))],
+    "xor": [(("epochs", 20),), (("epochs", 20), ("losses", "read"), ("samples", "converted"))],
     "dispatch-overhead": [(("size", 1),), (("size", 1000),)],
     "mlp": [
         (("learning_rate", 0.1),),
