@@ -15,10 +15,9 @@ from contextlib import nullcontext
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench import catalogue, inputs
-from accelbench.api.result import FailureReason
 from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks, limits, observe, synchronised
@@ -29,6 +28,9 @@ from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Setti
 from accelbench_runner.machine import Machine
 from accelbench_runner.protocol import Block, Done, Failed, LaunchRequest, PhaseEnded, PhaseStarted
 from accelbench_runner.reporter import Reporter
+
+if TYPE_CHECKING:
+    from accelbench.api.result import FailureReason
 
 OUTPUTS = "outputs.npz"
 Inspect = Callable[[Any], None]

@@ -1,4 +1,4 @@
-"""What a launch tells the supervisor with: messages on a descriptor of their own, phases timed as they are announced."""
+"""What a launch tells the supervisor with: messages on their own descriptor, phases timed as they are announced."""
 
 import os
 from collections.abc import Iterator
