@@ -86,7 +86,8 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "sentences": view.sentences(result),
         "trouble": view.trouble(result),
         "quarantined": view.quarantined(result),
-        "verdicts": _verdicts(result),
+        "finding": "Observations" if result.observations else "Verdict",
+        "verdicts": _observations(result) or _verdicts(result),
         "basis": f"{view.basis(result)}.",
         "expectations": case.expectations,
         "forest": forest.plot(result, f"{identity}-forest"),
@@ -113,6 +114,11 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
             "Fingerprint", (Column("what"), Column("value")), tuple(sorted(result.fingerprint.items()))
         ),
     }
+
+
+def _observations(result: Result) -> Table | None:
+    rows = tuple((row.variant, row.name, row.value) for row in view.observation_rows(result))
+    return filled("What each variant did", (Column("variant"), Column("observed"), Column("value")), rows)
 
 
 def _verdicts(result: Result) -> Table:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from accelbench.api.run import Expectation
 from accelbench.expectations import evaluate
-from accelbench.report import markdown, terminal
+from accelbench.report import html, markdown, terminal
 from report import sample
 
 RAISED, DIFFERS = sample.USES[:2]
@@ -47,3 +47,11 @@ def test_markdown_has_the_same_rows_in_one_table() -> None:
     assert table[0] == "| variant | observed | value |"
     assert f"| {RAISED} | message | Used \\<before\\> \\| now. |" in table
     assert f"| {DIFFERS} | compilations | 1 in 5 launches, 2 in 1 |" in table
+
+
+def test_the_page_has_them_where_others_have_verdicts() -> None:
+    text = html.report("run", [html.MeasuredCase(sample.observing())])
+    assert "<h2>Observations</h2>" in text
+    assert '<th scope="row">' + RAISED in text
+    assert "1 in 5 launches, 2 in 1" in text
+    assert "<h2>Verdict</h2>" not in text
