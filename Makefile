@@ -40,7 +40,7 @@ wheel: $(UV)
 
 .PHONY: test
 test: wheel lint drift control-plane ## Every check and test that needs no kubelet, against the built wheel
-	$(BIN)/pytest -n 2 --dist loadscope -m "not node and not quiet"
+	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not quiet"
 	$(BIN)/pytest -m quiet
 
 .PHONY: e2e

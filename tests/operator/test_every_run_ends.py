@@ -110,7 +110,7 @@ def faults(drawn: list[str]) -> Iterator[str]:
         yield ""
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     steps=st.lists(STEPS, max_size=40),
     drawn=st.lists(FAULTS, max_size=60),
@@ -147,7 +147,7 @@ def test_every_case_ends_with_one_result_or_one_reason_whatever_fails(
     assert not [name for name, job in cluster.jobs.items() if not job["status"].get("conditions")]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     steps=st.lists(st.one_of(STEPS, st.tuples(st.just("policy"), POLICIES)), max_size=40),
     drawn=st.lists(FAULTS, max_size=60),

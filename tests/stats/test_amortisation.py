@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence
@@ -99,7 +99,6 @@ costs = st.builds(Cost, first_call=st.floats(-1, 100), step=st.floats(1e-6, 1.0)
 pairs = st.lists(st.tuples(costs, costs), min_size=2, max_size=12)
 
 
-@settings(deadline=None)  # the first quantile loads scipy
 @given(pairs)
 def test_the_estimate_lies_within_the_interval(rounds: list[tuple[Cost, Cost]]) -> None:
     baseline, variant = zip(*rounds, strict=True)
@@ -110,7 +109,6 @@ def test_the_estimate_lies_within_the_interval(rounds: list[tuple[Cost, Cost]]) 
         assert found.upper is None or found.steps <= found.upper * (1 + 1e-6)
 
 
-@settings(deadline=None)
 @given(pairs)
 def test_swapping_the_sides_turns_after_into_until(rounds: list[tuple[Cost, Cost]]) -> None:
     baseline, variant = zip(*rounds, strict=True)

@@ -3,7 +3,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.stats.drift import LIMIT, common_drift, launch_drift, log_change, trend
@@ -81,7 +81,6 @@ def test_few_blocks_cannot_tell_drift_from_chance() -> None:
     assert launch_drift([0.01]) is None
 
 
-@settings(deadline=None)  # the first trend loads scipy
 @given(st.lists(st.floats(1e-6, 1e3), min_size=10, max_size=60), st.floats(1e-3, 1e3))
 def test_the_unit_of_time_changes_nothing_and_turning_time_round_changes_the_sign(
     values: list[float], unit: float

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from accelbench.stats.interval import Interval, log_speedups, student_interval, student_quantile
@@ -32,7 +32,6 @@ def test_a_variant_that_takes_half_the_time_has_a_speedup_of_two() -> None:
     assert interval_of([2.0, 2.0, 2.0], [1.0, 1.0, 1.0]).estimate == pytest.approx(2)
 
 
-@settings(deadline=None)  # the first interval loads scipy
 @given(pairs)
 def test_swapping_variant_and_baseline_inverts_the_interval_exactly(values: Any) -> None:
     one, other = zip(*values, strict=True)
@@ -44,7 +43,6 @@ def test_swapping_variant_and_baseline_inverts_the_interval_exactly(values: Any)
         assert inverse.log_half_width == interval.log_half_width
 
 
-@settings(deadline=None)  # the first interval loads scipy
 @given(pairs, st.floats(min_value=1e-3, max_value=1e3))
 def test_another_unit_of_time_changes_nothing(values: Any, unit: float) -> None:
     one, other = zip(*values, strict=True)
@@ -57,7 +55,6 @@ def test_another_unit_of_time_changes_nothing(values: Any, unit: float) -> None:
         assert scaled.log_half_width == pytest.approx(interval.log_half_width, abs=1e-11)
 
 
-@settings(deadline=None)  # the first interval loads scipy
 @given(pairs)
 def test_a_smaller_alpha_never_narrows_the_interval(values: Any) -> None:
     logs = log_speedups(*zip(*values, strict=True))
