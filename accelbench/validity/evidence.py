@@ -119,8 +119,8 @@ class Evidence:
 
     @property
     def nothing_timed(self) -> bool:
-        """Every launch says that it observed."""
-        return bool(self.launches) and all(protocol_of(launch) == "observe" for launch in self.launches)
+        """Every launch observes."""
+        return bool(self.launches) and all(map(observes, self.launches))
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -136,6 +136,11 @@ def protocol_of(launch: Launch) -> ProtocolName:
     if "protocol" not in launch.facts:
         return "steady"
     return next((name for name in QUANTITIES if name == launch.facts["protocol"]), "observe")
+
+
+def observes(launch: Launch) -> bool:
+    """It says that it observes, and has timed nothing."""
+    return launch.facts.get("protocol") == "observe" and not launch.blocks
 
 
 def launch_seconds(launch: Launch, quantity: Quantity | None = None) -> float | None:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from accelbench.api.case import Case
 from accelbench.validity.certificate import validity_checks
 from accelbench.validity.check import LaunchCheck
-from accelbench.validity.evidence import Launch, protocol_of
+from accelbench.validity.evidence import Launch, observes
 
 L = TypeVar("L", bound=Launch)
 
@@ -38,7 +38,7 @@ def disturbance_checks() -> tuple[LaunchCheck, ...]:
 
 def disturbances(case: Case, launch: Launch) -> tuple[str, ...]:
     """What disturbed the launch, for people; who observes and times nothing is not disturbed."""
-    if protocol_of(launch) == "observe":
+    if observes(launch):
         return ()
     findings = [(check.name, check.look(case, launch)) for check in disturbance_checks()]
     return tuple(

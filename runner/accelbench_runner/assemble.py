@@ -126,7 +126,7 @@ def _variant_result(
     spread: Spread | None,
 ) -> VariantResult:
     failure = next((launch.failure for launch in launches if launch.failure), None)
-    measured = [launch for launch in launches if launch.failure is None and launch.blocks]
+    measured = [launch for launch in launches if launch.failure is None and launch_seconds(launch) is not None]
     if not measured:
         return VariantResult(name=variant.name, use=variant.use, failure=failure)
     medians = [seconds for launch in measured if (seconds := launch_seconds(launch)) is not None]

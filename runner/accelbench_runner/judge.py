@@ -21,7 +21,7 @@ from accelbench.stats.interval import Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
-from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds, protocol_of
+from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
 from accelbench.validity.quarantine import Sifted, disturbance_checks, sift
 from accelbench.verdict import Clean, unclean, verdict_sentence
 from accelbench_runner.payback import payback
@@ -66,7 +66,7 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
     readings: dict[str, ParityReading] = {}
     for key, directory in request.outputs.items():
         launch = launches.get(key)
-        if launch and protocol_of(launch) == "observe":
+        if launch and observes(launch):
             continue
         units = fact(launch, "parityUnits", int) if launch else Unreadable(f"there is no launch {key}")
         if isinstance(units, Unreadable):
@@ -112,9 +112,9 @@ class Measured:
 
     @cached_property
     def observed(self) -> bool:
-        """Nothing was timed, by the launches' own account."""
+        """Nothing was timed."""
         sound = [launch for launch in self.launches if launch.failure is None]
-        return bool(sound) and all(protocol_of(launch) == "observe" for launch in sound)
+        return bool(sound) and all(map(observes, sound))
 
     @cached_property
     def failures(self) -> Mapping[str, Failure]:

@@ -10,7 +10,7 @@ from pydantic import FiniteFloat, StringConstraints
 from accelbench.api.case import Case
 from accelbench.api.observation import MAXIMUM_DIFFERING, Observation, Observations, ObservationType, ObservedValue
 from accelbench.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
-from accelbench.validity.evidence import Unreadable, fact, protocol_of
+from accelbench.validity.evidence import Unreadable, fact, observes
 from accelbench_runner.records import LaunchRecord
 
 Name = Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$")]
@@ -26,7 +26,7 @@ def observed(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observations
         mine = [
             facts
             for launch in launches
-            if launch.variant == variant.name and launch.failure is None and protocol_of(launch) == "observe"
+            if launch.variant == variant.name and launch.failure is None and observes(launch)
             if not isinstance(facts := fact(launch, "observations", Facts), Unreadable)
         ]
         if mine:

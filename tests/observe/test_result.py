@@ -69,6 +69,15 @@ def test_a_timed_launch_among_them_brings_the_other_checks_back() -> None:
     assert names >= STEADY_ONLY
 
 
+def test_who_times_blocks_and_says_that_it_observes_is_asked_everything() -> None:
+    timed = [
+        launch.model_copy(update={"facts": launch.facts | {"protocol": "observe"}})
+        for launch in (a_launch(BASELINE, 1), a_launch(VARIANT, 1))
+    ]
+    assert {check.name for check in assess(timed).certificate.checks} >= STEADY_ONLY
+    assert result_of(timed).observations == ()
+
+
 def test_a_machine_that_others_use_disturbs_no_observation() -> None:
     crowded = {"neighbours": {"busy_seconds": 1.0, "offered_seconds": 2.0}}
     launches = [launch.model_copy(update={"facts": launch.facts | crowded}) for launch in rounds(3)]
