@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FAKE = Path(__file__).parent / "fake_runner"
+UNDRAWN = Path(__file__).parent / "undrawn"
 EXAMPLE = ROOT / "examples" / "01-matmul-chain.yaml"
 START = [sys.executable, "-c", "from accelbench.cli.main import main; main()"]
 
@@ -23,22 +24,31 @@ spec:
 """
 
 
-def environment(play: str | None = None, **more: str) -> dict[str, str]:
-    """No colour or width of the test's own terminal; with `play`, the fake runner before the real one."""
+def environment(play: str | None = None, *, drawn: bool = False, **more: str) -> dict[str, str]:
+    """No colour or width of the test's own terminal; with `play`, the fake runner before the real one.
+
+    A play ends without a page unless it is to be `drawn`: most are about something else.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
     if play is not None:
-        kept |= {"FAKE_RUNNER": play, "PYTHONPATH": os.pathsep.join(map(str, (FAKE, ROOT / "tests", ROOT)))}
+        path = (FAKE, ROOT / "tests", ROOT) if drawn else (UNDRAWN, FAKE, ROOT / "tests", ROOT)
+        kept |= {"FAKE_RUNNER": play, "PYTHONPATH": os.pathsep.join(map(str, path))}
     return kept | more
 
 
 def accelbench(
-    *arguments: str, cwd: Path, play: str | None = None, manifest: str | None = None, **more: str
+    *arguments: str,
+    cwd: Path,
+    play: str | None = None,
+    drawn: bool = False,
+    manifest: str | None = None,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run to its end; `manifest` goes to standard input."""
     return subprocess.run(
         [*START, *arguments],
         cwd=cwd,
-        env=environment(play, **more),
+        env=environment(play, drawn=drawn, **more),
         input=manifest or "",
         capture_output=True,
         text=True,

@@ -11,15 +11,20 @@ import yaml
 from accelbench.api.result import BenchmarkResult, Result
 from accelbench.api.run import ObjectMeta
 from accelbench.cli.exits import Exit
-from cli.command import MANIFEST, accelbench, environment
+from cli.command import MANIFEST, accelbench
 
 SWEPT = MANIFEST.replace("size: 64, ", "") + "  sweep: [{name: size, values: [32, 64]}]\n"
 
 
-@pytest.fixture
-def done(tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    (tmp_path / "chain.yaml").write_text(MANIFEST)
-    return accelbench("run", "chain.yaml", "--out", "out", cwd=tmp_path, play="good")
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("done")
+
+
+@pytest.fixture(scope="module")
+def done(directory: Path) -> subprocess.CompletedProcess[str]:
+    (directory / "chain.yaml").write_text(MANIFEST)
+    return accelbench("run", "chain.yaml", "--out", "out", cwd=directory, play="good", drawn=True)
 
 
 def test_standard_output_has_the_report_and_standard_error_the_progress(done: subprocess.CompletedProcess[str]) -> None:
@@ -32,18 +37,18 @@ def test_standard_output_has_the_report_and_standard_error_the_progress(done: su
 
 
 def test_no_colour_is_honoured_even_where_colour_is_forced(
-    tmp_path: Path, done: subprocess.CompletedProcess[str]
+    directory: Path, done: subprocess.CompletedProcess[str]
 ) -> None:
-    forced = accelbench("report", "out", cwd=tmp_path, FORCE_COLOR="1")
+    forced = accelbench("report", "out", cwd=directory, FORCE_COLOR="1")
     assert "\x1b[" in forced.stdout
-    plain = accelbench("report", "out", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1")
+    plain = accelbench("report", "out", cwd=directory, FORCE_COLOR="1", NO_COLOR="1")
     assert re.findall(r"\x1b\[(?:3|4|9|10)\d", plain.stdout) == []
 
 
 def test_the_directory_holds_results_launches_log_record_and_report(
-    tmp_path: Path, done: subprocess.CompletedProcess[str]
+    directory: Path, done: subprocess.CompletedProcess[str]
 ) -> None:
-    out = tmp_path / "out"
+    out = directory / "out"
     assert sorted(entry.name for entry in out.iterdir()) == [
         "all.launches.jsonl",
         "all.log",
@@ -101,56 +106,51 @@ def test_a_script_gets_one_json_document_and_nothing_else_on_standard_output(tmp
     assert report["cases"][0]["result"]["comparisons"][0]["verdict"] == "faster"
 
 
-def test_report_shows_what_run_showed(tmp_path: Path, done: subprocess.CompletedProcess[str]) -> None:
-    again = accelbench("report", "out", cwd=tmp_path)
+def test_report_shows_what_run_showed(directory: Path, done: subprocess.CompletedProcess[str]) -> None:
+    again = accelbench("report", "out", cwd=directory)
     assert again.returncode == Exit.SUCCESS
     assert again.stdout == done.stdout
-    single = accelbench("report", "out/all.result.json", cwd=tmp_path)
+    single = accelbench("report", "out/all.result.json", cwd=directory)
     assert single.stdout == done.stdout
 
 
 def test_report_writes_markdown_and_json_for_whoever_reads_on(
-    tmp_path: Path, done: subprocess.CompletedProcess[str]
+    directory: Path, done: subprocess.CompletedProcess[str]
 ) -> None:
-    text = accelbench("report", "out", "--output", "markdown", cwd=tmp_path)
-    assert text.stdout == (tmp_path / "out" / "report.md").read_text()
-    document = json.loads(accelbench("report", "out", "--output", "json", cwd=tmp_path).stdout)
+    text = accelbench("report", "out", "--output", "markdown", cwd=directory)
+    assert text.stdout == (directory / "out" / "report.md").read_text()
+    document = json.loads(accelbench("report", "out", "--output", "json", cwd=directory).stdout)
     assert document["run"]["run"]["metadata"]["name"] == "chain"
     assert done.returncode == 0
 
 
-def test_report_writes_the_page_that_run_left(tmp_path: Path, done: subprocess.CompletedProcess[str]) -> None:
-    again = accelbench("report", "out", "--output", "html", cwd=tmp_path)
+def test_report_writes_the_page_that_run_left(directory: Path, done: subprocess.CompletedProcess[str]) -> None:
+    again = accelbench("report", "out", "--output", "html", cwd=directory)
     assert again.returncode == Exit.SUCCESS, again.stderr
-    assert again.stdout == (tmp_path / "out" / "report.html").read_text()
+    assert again.stdout == (directory / "out" / "report.html").read_text()
     assert again.stdout.startswith("<!doctype html>")
     assert done.returncode == 0
 
 
 def test_without_what_draws_a_run_ends_well_and_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import importlib.util as u\nfind = u.find_spec\n"
-        "u.find_spec = lambda name, package=None: None if name == 'matplotlib' else find(name, package)\n"
-    )
-    path = f"{tmp_path}:{environment('good')['PYTHONPATH']}"
-    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=MANIFEST, PYTHONPATH=path)
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=MANIFEST)
     assert done.returncode == Exit.SUCCESS, done.stderr
     assert "no report.html: an HTML report needs matplotlib: pip install 'accelbench[report]'" in done.stderr
     assert not (tmp_path / "out" / "report.html").exists()
-    refused = accelbench("report", "out", "--output", "html", cwd=tmp_path, PYTHONPATH=path)
+    refused = accelbench("report", "out", "--output", "html", cwd=tmp_path, play="good")
     assert refused.returncode == Exit.USAGE
     assert "pip install 'accelbench[report]'" in refused.stderr
 
 
 @pytest.mark.parametrize("form", ["yaml", "json", "list"])
-def test_report_reads_what_kubectl_prints(tmp_path: Path, done: subprocess.CompletedProcess[str], form: str) -> None:
-    result = Result.model_validate_json((tmp_path / "out" / "all.result.json").read_text())
+def test_report_reads_what_kubectl_prints(directory: Path, done: subprocess.CompletedProcess[str], form: str) -> None:
+    result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
     metadata = ObjectMeta.model_validate({"name": "chain-1", "uid": "1", "managedFields": [{"manager": "operator"}]})
     stored = json.loads(BenchmarkResult.of(result, metadata).to_json())
     listed = {"apiVersion": "v1", "kind": "List", "items": [stored]} if form == "list" else stored
     text = json.dumps(listed) if form == "json" else yaml.safe_dump(listed, sort_keys=False)
-    (tmp_path / "stored").write_text(text)
-    shown = accelbench("report", "stored", cwd=tmp_path)
+    (directory / "stored").write_text(text)
+    shown = accelbench("report", "stored", cwd=directory)
     assert shown.stdout == done.stdout
 
 

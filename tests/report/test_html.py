@@ -77,18 +77,24 @@ def browser() -> Iterator[Page]:
         yield page
 
 
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Each page, drawn once."""
+    folder = tmp_path_factory.mktemp("pages")
+    drawn = {name: folder / f"{name}.html" for name in PAGES}
+    for name, path in drawn.items():
+        path.write_text(html.report("matmul-chain", PAGES[name]), encoding="utf-8")
+    return drawn
+
+
 @pytest.fixture(params=PAGES)
-def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    path = tmp_path / f"{request.param}.html"
-    path.write_text(html.report("matmul-chain", PAGES[request.param]), encoding="utf-8")
-    return path
+def page(request: pytest.FixtureRequest, pages: dict[str, Path]) -> Path:
+    return pages[request.param]
 
 
 @pytest.fixture
-def good_page(tmp_path: Path) -> Path:
-    path = tmp_path / "report.html"
-    path.write_text(html.report("matmul-chain", PAGES["good"]), encoding="utf-8")
-    return path
+def good_page(pages: dict[str, Path]) -> Path:
+    return pages["good"]
 
 
 def test_no_request_leaves_the_page_and_nothing_is_complained_about(browser: Page, page: Path) -> None:
@@ -232,20 +238,16 @@ def test_print_shows_all_of_it_on_white(browser: Page, good_page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_sentences_on_top_are_the_verdicts(browser: Page, tmp_path: Path, name: str) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(html.report("run", PAGES[name]), encoding="utf-8")
-    browser.open(path)
+def test_the_sentences_on_top_are_the_verdicts(browser: Page, pages: dict[str, Path], name: str) -> None:
+    browser.open(pages[name])
     shown = browser.evaluate("[...document.querySelectorAll('header .finding')].map(each => each.textContent)")
     results = [case.result for case in PAGES[name]]
     assert shown == list(overview.sentences(results) if len(results) > 1 else view.sentences(results[0]))
     assert 1 <= len(shown) <= 3
 
 
-def test_an_invalid_comparison_shows_its_reason_and_no_speedup(browser: Page, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(html.report("run", PAGES["troubled"]), encoding="utf-8")
-    browser.open(path)
+def test_an_invalid_comparison_shows_its_reason_and_no_speedup(browser: Page, pages: dict[str, Path]) -> None:
+    browser.open(pages["troubled"])
     text = browser.evaluate("document.body.innerText")
     assert "partial: out of time" in text
     assert "invalid: parity" in text
