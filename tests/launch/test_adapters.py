@@ -90,7 +90,7 @@ def test_a_state_that_is_written_in_place_is_fresh_in_every_block() -> None:
     first, second, after = inside(
         "pytorch",
         """
-adapter, program, work = prepare("xor", "pytorch/nn", {})
+adapter, program, work = prepare("xor", "pytorch/nn", {"epochs": 5})
 def weights(state): return state[0][0].weight.flatten().tolist()
 one = work.fresh(); before = weights(one)
 work.call(one, work.batches)

@@ -23,7 +23,7 @@ def test_latency_times_every_call_by_itself_with_garbage_collection_on(tmp_path:
         assert outputs["x"].tolist() == [3.0] * 8
 
 
-@pytest.mark.parametrize("use", ["jax/jit", "pytorch/compile"])
+@pytest.mark.parametrize("use", ["jax/jit", "pytorch/compile-no-code"])
 def test_an_episode_is_one_ordered_pass_with_its_compiling_counted(use: str, tmp_path: Path) -> None:
     told = launch(tmp_path, case("in-one-pass", use))
     assert told.failure is None, told.failure
