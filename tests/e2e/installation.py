@@ -84,7 +84,7 @@ def install(cluster: Cluster) -> Iterator[str]:
         "health": {"port": health},
     }
     place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}")
-    done = helm("install", RELEASE, CHART, *place, "--wait", "--timeout=180s", values=values)
+    done = helm("install", RELEASE, CHART, *place, "--wait", "--timeout=600s", values=values)
     assert done.returncode == 0, done.stderr + _why(cluster)
     try:
         yield f"127.0.0.1:{port}"
