@@ -6,7 +6,7 @@ none; on CUDA every block's time by the host's clock is held against the device'
 
 from collections.abc import Iterator
 
-from accelbench.validity.check import CaseCheck, Finding, failed, passed
+from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
 from accelbench.validity.evidence import Evidence, HostOverDevice, Launch, Run, Synchronisation, Unreadable, fact
 
 ALLOWED_SHARE = 0.05
@@ -37,7 +37,9 @@ def _of(launches: tuple[Launch, ...]) -> Finding:
     short, long = [look.runs[0] for look in looks], [look.runs[1] for look in looks if len(look.runs) > 1]
     run = max((min(runs, key=_excess) for runs in (short, long) if runs), key=_excess)
     reading = f"at work for {1000 * max(0.0, run.late_seconds):.3g} ms after {1000 * run.seconds:.3g} ms of calls"
-    return failed(reading) if _excess(run) > 1 else passed(reading)
+    if _excess(run) <= 1:
+        return passed(reading)
+    return failed(reading) if len(looks) > 1 else untested(f"{reading}, in one launch alone")
 
 
 def _excess(run: Run) -> float:
@@ -52,8 +54,8 @@ CHECK = CaseCheck(
         f"host at least {LEAST_RATIO:g} of the device's time"
     ),
     reason=(
-        "work that goes on after the clock is work that nobody timed; how long thread pools turn round before they "
-        "sleep varies by milliseconds"
+        "work that goes on after the clock is work that nobody timed, in every launch; how long thread pools turn "
+        "round before they sleep varies by milliseconds, and one launch may be delayed by a neighbour"
     ),
     look=_look,
 )

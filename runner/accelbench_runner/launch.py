@@ -274,14 +274,11 @@ class Launch:
 
         timed = self._time(adapter, measure)
         with self._reporter.aside("synchronisation"):
-            found = synchronised.look(
-                adapter,
+            found = self._aftermath(adapter).look(
                 work,
                 calls=timed[0].units // work.units,
                 seconds_per_call=seconds_per_call,
                 long=self._request.round <= synchronised.LONG_ROUNDS,
-                clock=self._clock,
-                burnt=self._machine.processors.burnt,
             )
         self._reporter.facts(synchronisation=found)
 
@@ -298,19 +295,18 @@ class Launch:
             inspect((state, out))
             return timed
 
+        with self._reporter.aside("synchronisation"):
+            aftermath = self._aftermath(adapter)
         last = self._time(adapter, measure)[-1]
         with self._reporter.aside("synchronisation"):
-            found = synchronised.look_behind(
-                adapter,
-                (state, out),
-                seconds=last.seconds,
-                clock=self._clock,
-                burnt=self._machine.processors.burnt,
-            )
+            found = aftermath.look_behind((state, out), last.seconds)
         self._reporter.facts(synchronisation=found)
         self._reporter.facts(compileCache=adapter.compile_cache())
         with self._reporter.aside("parity"):
             self._write_outputs(adapter, program, state, out, work.units * len(batches))
+
+    def _aftermath(self, adapter: Adapter) -> synchronised.Aftermath:
+        return synchronised.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere)
 
     def _time(self, adapter: Adapter, measure: Callable[[Inspect], Sequence[blocks.Timed]]) -> Sequence[blocks.Timed]:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""

@@ -22,7 +22,7 @@ class SimulatedMachine:
         self._rng = random.Random(seed)
         self._processors = len(os.sched_getaffinity(0))
         self.now = 0.0
-        self._own = self._held_back = 0.0
+        self._own = self._elsewhere = self._held_back = 0.0
         self._busy_until = self._spinning_until = self._escaped_until = 0.0
         self._calls = 0
 
@@ -37,11 +37,13 @@ class SimulatedMachine:
 
     def pause(self, seconds: float) -> None:
         busy = max(self._spinning_until, self._escaped_until, self._busy_until) - self.now
-        self._own += min(seconds, max(0.0, busy)) + AT_REST * seconds
+        elsewhere = min(seconds, max(0.0, busy))
+        self._elsewhere += elsewhere
+        self._own += elsewhere + AT_REST * seconds
         self.now += seconds
 
-    def burnt(self) -> float:
-        return self._own
+    def burnt_elsewhere(self) -> float:
+        return self._elsewhere
 
     def usage(self) -> Usage:
         others = self._truth.others * self._processors * self.now

@@ -79,8 +79,8 @@ class Processors(Protocol):
         """Who spent how much of them until now."""
         ...
 
-    def burnt(self) -> float:
-        """Seconds of them that this process has spent."""
+    def burnt_elsewhere(self) -> float:
+        """Seconds of them that this process has spent in other threads than the one that asks."""
         ...
 
 
@@ -106,12 +106,12 @@ class Usage(NamedTuple):
 def usage() -> Usage:
     """Read before and after what is measured. In a container too, the kernel tells of the whole machine."""
     spent = sum(each.user + each.nice + each.system + each.irq + each.softirq for each in _own_processors())
-    return Usage(all_seconds=spent, own_seconds=burnt())
+    return Usage(all_seconds=spent, own_seconds=time.process_time())
 
 
-def burnt() -> float:
-    """Processor time of this process, all its threads included, in seconds."""
-    return time.process_time()
+def burnt_elsewhere() -> float:
+    """Processor time of this process's other threads, in seconds: whoever watches them does not see itself."""
+    return time.process_time() - time.thread_time()
 
 
 def _own_processors() -> list[Any]:
