@@ -71,7 +71,7 @@ class Aftermath:
                 late = self._late()
 
             seconds = blocks.time_calls(work, number, self._clock, just_stopped)
-            return {"seconds": seconds, "late_seconds": max(0.0, late - self._usual(seconds))}
+            return {"seconds": seconds, "late_seconds": self._beyond_the_usual(late, seconds)}
 
         runs = [run(calls)]
         if long and (longer := math.ceil(LONG_SECONDS / seconds_per_call)) > calls:
@@ -81,17 +81,18 @@ class Aftermath:
     def look_behind(self, result: Any, seconds: float) -> dict[str, Any]:
         """The fact `synchronisation` where calls cannot be made again: the last one took `seconds`, until just now."""
         ready = self._adapter.ready(result)
-        late = self._late()
-        late_seconds = max(0.0, late - self._usual(seconds))
+        late_seconds = self._beyond_the_usual(self._late(), seconds)
         return {"runs": [{"seconds": seconds, "late_seconds": late_seconds}], "ready": ready}
 
-    def _usual(self, seconds: float) -> float:
-        """How late calls are that leave nothing undone, after as long."""
+    def _beyond_the_usual(self, late: float, seconds: float) -> float:
+        """What of it is not pools that turn round: how late calls are that leave nothing undone, after as long."""
+        if late <= PAUSE_SECONDS:
+            return late
         began = self._clock.seconds()
         self._product()
         while self._clock.seconds() - began < min(seconds, LONGEST_USUAL_SECONDS):
             self._product()
-        return self._late()
+        return max(0.0, late - self._late())
 
     def _late(self) -> float:
         """Seconds from now until device and process rest."""
