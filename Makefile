@@ -5,10 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
-STAMP := $(VENV)/.installed
+# Bytecode now: else the first launches compile it in their import phase (all, with PYTHONDONTWRITEBYTECODE).
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python --compile-bytecode
 # Tests run against the built wheel: the checkout itself must not be importable by accident.
 export PYTHONSAFEPATH = 1
-EXTRAS_DEMO := jax,torch,report
 EXTRAS_ALL := operator,jax,torch,report,dev
 
 .DEFAULT_GOAL := help
@@ -29,14 +29,13 @@ demo: ## A verdict on this machine, no cluster: JAX against PyTorch on examples/
 
 .PHONY: develop
 develop: $(UV) ## An editable installation with everything in .venv
-	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[$(EXTRAS_ALL)]'
-	@rm -f $(STAMP)
+	$(INSTALL) --constraint constraints.txt --editable '.[$(EXTRAS_ALL)]'
 
 .PHONY: wheel
 wheel: $(UV)
 	@rm -rf dist && $(UV) build --quiet --wheel --out-dir dist
-	@$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt "$$(ls dist/*.whl)[$(EXTRAS_ALL)]"
-	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --reinstall-package accelbench dist/*.whl
+	@$(INSTALL) --constraint constraints.txt "$$(ls dist/*.whl)[$(EXTRAS_ALL)]"
+	@$(INSTALL) --no-deps --reinstall-package accelbench dist/*.whl
 
 .PHONY: test
 test: wheel lint drift control-plane ## Every check and test that needs no kubelet, against the built wheel

@@ -18,7 +18,8 @@ seconds() { date +%s; }
 start=$(seconds)
 make --silent .venv/bin/uv PYTHON="$python"
 echo "Set-up: installing accelbench with both frameworks into .venv (several GB the first time) ..."
-.venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt --editable '.[jax,torch,report]'
+# Bytecode now: else the first launches compile it in their import phase (all, with PYTHONDONTWRITEBYTECODE).
+.venv/bin/uv pip install --quiet --python .venv/bin/python --compile-bytecode --constraint constraints.txt --editable '.[jax,torch,report]'
 ready=$(seconds)
 echo "Set-up took $((ready - start)) s. Running examples/01-matmul-chain.yaml ..."
 echo

@@ -26,6 +26,7 @@ from accelbench_runner.children import Interruption, UnkillableError, adopt_orph
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.judging import Judge, JudgeError
 from accelbench_runner.launches import Launcher
+from accelbench_runner.protocol import ABOUT_THE_MACHINE
 from accelbench_runner.supervisor import Supervisor
 
 EXIT_DELIVERED = 0
@@ -96,7 +97,8 @@ def _supervisor(
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
     adopt_orphans()
     threads = len(processors.settle())
-    environment = {**os.environ, **processors.thread_environment(threads)}
+    machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
+    environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
     judge_directory = directory / "judge"
     judge_directory.mkdir()
     return Supervisor(

@@ -15,6 +15,8 @@ from accelbench.api.result import FailureReason, Phase
 from accelbench.document import Document
 
 MAXIMUM_MESSAGE_BYTES = 1024 * 1024
+ABOUT_THE_MACHINE = "ACCELBENCH_MACHINE_DIRECTORY"
+"""Names the directory, one for all launches of a case, of what a framework finds out about the machine alone."""
 
 
 class LaunchRequest(Document):

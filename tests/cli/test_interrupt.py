@@ -54,7 +54,7 @@ def test_a_signal_ends_every_child_within_two_seconds_and_keeps_what_was_measure
     assert process.returncode == code
     assert took < 2
     assert not is_running(child)
-    assert "partial: interrupted; what is shown rests on 1 complete round" in shown
+    assert "partial: interrupted; what is shown rests on 1 complete round" in shown, said
     assert "complete rounds are kept" in said
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["exitCode"] == code

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from accelbench.api.result import Result
 from accelbench.cli.exits import Exit
 from cli.command import MANIFEST, accelbench, started
+from cluster.wait import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,8 @@ def test_two_frameworks_are_measured_compared_and_judged(
     assert all(variant.seconds is not None for variant in result.variants)
     parity = [check for check in result.certificate.checks if check.name == "parity"]
     assert {check.outcome for check in parity} == {"passed"}
+    assert {"version.jax", "version.torch", "workloadSource"} <= result.fingerprint.keys()
+    assert {"parameter.length", "precision", "seed"} <= result.fingerprint.keys()
 
 
 @pytest.mark.quiet
@@ -64,7 +66,9 @@ def test_a_framework_that_is_missing_is_that_variants_failure_and_says_how_to_in
     missing = tmp_path / "missing" / "torch"
     missing.mkdir(parents=True)
     (missing / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')")
-    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, manifest=MANIFEST, PYTHONPATH=str(tmp_path / "missing"))
+    path = str(tmp_path / "missing")
+    short = ("--set", "measurement.timeLimitSeconds=10")
+    done = accelbench("run", "-", "--out", "out", *short, cwd=tmp_path, manifest=MANIFEST, PYTHONPATH=path)
     assert done.returncode == Exit.VARIANT_FAILED
     assert "torch is not installed: pip install 'accelbench[torch]'" in " ".join(done.stdout.split())
     result = Result.model_validate_json((tmp_path / "out" / "all.result.json").read_text())
@@ -76,18 +80,17 @@ def test_ctrl_c_ends_every_launch_within_two_seconds_and_keeps_a_partial_result(
     (tmp_path / "chain.yaml").write_text(MANIFEST)
     log = tmp_path / "out" / "all.log"
     with started("run", "chain.yaml", "--out", "out", cwd=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not (log.exists() and '"phase":"compile"' in log.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(
+            lambda: log.exists() and '"phase":"compile"' in log.read_text(),
+            what="a launch that compiles",
+            every_seconds=0.02,
+        )
         runner = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout
         [launch] = subprocess.run(
             ["pgrep", "-P", runner.strip()], capture_output=True, text=True, check=True
         ).stdout.split()
         process.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        while Path("/proc", launch).exists() and time.monotonic() < sent + 2:
-            time.sleep(0.01)
-        assert not Path("/proc", launch).exists()
+        wait_until(lambda: not Path("/proc", launch).exists(), what="the launch to end", seconds=2, every_seconds=0.02)
         shown, _ = process.communicate(timeout=60)
     assert process.returncode == Exit.INTERRUPTED
     assert "partial: interrupted" in shown

@@ -11,17 +11,25 @@ from typing import Any
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench_runner.launches import launch_environment
+from accelbench_runner.limits import ROUNDS as LIMITS_ROUNDS
 from accelbench_runner.protocol import Block, Facts, Failed, LaunchRequest, Message, PhaseEnded, parse_message
+from accelbench_runner.synchronised import LONG_ROUNDS
 from launch import odd_workloads
 
 PROGRAM = """
 import sys
+from accelbench_runner import blocks
 from accelbench_runner.launch import main
+blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS = 0.05, 0.1
 status = main()
 print("imported:", *sorted({"jax", "torch"} & sys.modules.keys()))
 sys.exit(status)
 """
-"""What `python -m accelbench_runner.launch` does, and then says which frameworks that took."""
+"""What `python -m accelbench_runner.launch` does, with as few blocks as it may; and which frameworks that took."""
+
+
+LATER = max(LIMITS_ROUNDS, LONG_ROUNDS) + 1
+"""A round in which a launch does not measure again what the first ones did beside their phases."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ def case(workload: str, use: str, parameters: dict[str, Any] | None = None, **ch
 
 @contextmanager
 def started(
-    directory: Path, asked: Case, threads: int = 1, *, probe: bool = False
+    directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, probe: bool = False
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[Message]]]:
     """A launch under way, and its messages as they come; `odd_workloads` can be found by their names."""
     environment = install_odd_workloads(directory)
@@ -73,7 +81,7 @@ def started(
     request = LaunchRequest(
         case=asked,
         variant=asked.baseline,
-        round=1,
+        round=number,
         directory=str(directory),
         descriptor=writing,
         threads=threads,
@@ -96,9 +104,9 @@ def started(
         yield process, (parse_message(line) for line in pipe)
 
 
-def launch(directory: Path, asked: Case, threads: int = 1, *, probe: bool = False) -> Told:
+def launch(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, probe: bool = False) -> Told:
     """Runs a launch, or a warm probe, to its end."""
-    with started(directory, asked, threads, probe=probe) as (process, messages):
+    with started(directory, asked, threads, number=number, probe=probe) as (process, messages):
         told = tuple(messages)
         assert process.stdout is not None
         output = process.stdout.read()

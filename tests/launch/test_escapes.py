@@ -29,7 +29,7 @@ def check(name: str, use: str, told: Told, workload: str, **unread: Any) -> Chec
 
 @pytest.mark.parametrize("use", ["jax/not-returned", "pytorch/thread"])
 def test_work_that_goes_on_when_the_step_has_returned_is_noticed(use: str, tmp_path: Path) -> None:
-    found = check("unsynchronised", use, launch(tmp_path, case("escaping", use), threads=2), "escaping")
+    found = check("unsynchronised", use, launch(tmp_path, case("escaping", use), threads=2, number=1), "escaping")
     assert found.outcome == "failed", found.reading
     assert "at work for" in found.reading
 
@@ -41,10 +41,3 @@ def test_a_product_that_nobody_needs_is_quicker_than_the_processor(tmp_path: Pat
     found = check("impossible-speed", "jax/jit", told, "boasting", limits=generous)
     assert found.outcome == "failed", found.reading
     assert "the work is not done" in found.reading
-
-
-@pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager"])
-def test_a_step_that_leaves_nothing_undone_passes(use: str, tmp_path: Path) -> None:
-    told = launch(tmp_path, case("elementwise-fusion", use), threads=2)
-    found = check("unsynchronised", use, told, "elementwise-fusion")
-    assert found.outcome == "passed", found.reading

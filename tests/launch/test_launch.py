@@ -47,13 +47,13 @@ FACTS = {
 @pytest.fixture(scope="module")
 def in_jax(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, Path]:
     directory = tmp_path_factory.mktemp("jax")
-    return launch(directory, case("matmul-chain", "jax/jit", SMALL)), directory
+    return launch(directory, case("matmul-chain", "jax/jit", SMALL), number=1), directory
 
 
 @pytest.fixture(scope="module")
 def in_pytorch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, Path]:
     directory = tmp_path_factory.mktemp("pytorch")
-    return launch(directory, case("matmul-chain", "pytorch/eager", SMALL)), directory
+    return launch(directory, case("matmul-chain", "pytorch/eager", SMALL), number=1), directory
 
 
 @pytest.fixture(params=["in_jax", "in_pytorch"])
@@ -135,6 +135,13 @@ def test_outputs_are_written_in_float64(told: tuple[Told, Path]) -> None:
         assert set(outputs) == {"x"}
         assert outputs["x"].shape == (32, 32)
         assert outputs["x"].dtype == np.float64
+
+
+def test_an_option_that_is_none_is_told_before_anything_is_imported(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("matmul-chain", "jax/jit", options={"nonsense": 1}))
+    assert told.failure is not None
+    assert told.output == "imported:\n"
+    assert "nonsense" in told.failure.message
 
 
 @pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager"])

@@ -27,6 +27,7 @@ from accelbench_runner.frameworks.adapter import (
     installed,
     step_loop,
 )
+from accelbench_runner.protocol import ABOUT_THE_MACHINE
 
 DTYPES = {
     "float64": torch.float64,
@@ -58,6 +59,7 @@ PRODUCTS = {
 }
 """Matrix products in each of ATen's operations that does any by itself: `matmul` and `linear` call one of these."""
 CONVOLUTIONS = ("convolution", "convolution_backward")
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
 NO_RECOMPILE = "Detected recompile"
 """How the exception begins that the stance `fail_on_recompile` makes Dynamo raise."""
 PAST_LIMIT = "Dynamo recompile limit exceeded"
@@ -96,7 +98,7 @@ class PyTorch:
         self._dtype = DTYPES[settings.precision]
         self._device = torch.device(settings.platform)
         self._compiles = settings.mode.partition("-")[0] == "compile"
-        self._cached = cached_files("TORCHINDUCTOR_CACHE_DIR")
+        self._cached = cached_files(CACHE)
         self._causes: list[str] = []
         self._listed = False
         self.events = Events() if settings.platform == "cuda" else None
@@ -135,6 +137,8 @@ class PyTorch:
             raise UnsupportedError("no CUDA device is visible to PyTorch")
         for backend in FP32_BACKENDS.values():
             backend.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+        if self._compiles and platform == "cpu":
+            _find_vector_instructions()
         self.put(np.zeros(1))
         self._synchronise(None)
 
@@ -359,6 +363,19 @@ class PyTorch:
     def out_of_memory(self, error: BaseException) -> bool:
         """CUDA's allocator has an exception of its own, the CPU's only a sentence."""
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
+
+
+def _find_vector_instructions() -> None:
+    """Inductor compiles and loads a library for every set it knows of, and keeps them like what it compiled.
+
+    10 s that say nothing of any program: they are no compile time, and the first launch of a case spends them for all.
+    """
+    own = os.environ.get(CACHE)
+    if ABOUT_THE_MACHINE in os.environ:
+        os.environ[CACHE] = os.environ[ABOUT_THE_MACHINE]
+    import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
+    if own is not None:
+        os.environ[CACHE] = own
 
 
 def _dotted(cudnn: int | None) -> str:

@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from accelbench import delivery
@@ -59,16 +57,6 @@ def round_of_launches(number: int) -> None:
     say(delivery.encode_event(delivery.RoundFinished(round=number, comparisons=(now,))))
 
 
-def wait_for_a_signal() -> None:
-    while True:
-        time.sleep(60)
-
-
-def interrupted(number: int, _frame: FrameType | None) -> None:
-    deliver(complete=False, stopped="interrupted", rounds=1)
-    sys.exit(128 + number)
-
-
 say(f"runner {os.getpid()}")
 say("something a framework prints")
 sys.stderr.write("and to standard error\n")
@@ -102,15 +90,17 @@ match play:
         lines = list(delivery.encode_document("result", case.name, result().to_json()))
         say(line[:-9] + "AAAAAAAA=" for line in lines)
     case "patient":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, interrupted)
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        child = subprocess.Popen(["sleep", "600"])  # which dies without a word in the middle of ours
+        awaited = {signal.SIGINT, signal.SIGTERM}
+        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # a handler could come in the middle of a line
         say(f"child {child.pid}")
-        wait_for_a_signal()
+        number = signal.sigwait(awaited)
+        deliver(complete=False, stopped="interrupted", rounds=1)
+        sys.exit(128 + number)
     case "stubborn":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        child = subprocess.Popen(["sleep", "600"])
         say(f"child {child.pid}")
-        wait_for_a_signal()
+        signal.pause()
     case _:
         raise ValueError(play)
