@@ -9,6 +9,8 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python --compile-bytecode
 # Tests run against the built wheel: the checkout itself must not be importable by accident.
 export PYTHONSAFEPATH = 1
+# Tests start many processes; where bytecode may not be written, each would compile the tests' own modules anew.
+export PYTHONDONTWRITEBYTECODE =
 EXTRAS_ALL := operator,jax,torch,report,dev
 
 .DEFAULT_GOAL := help

@@ -61,7 +61,7 @@ class Loud(Odd):
 
     name = "loud"
 
-    @variant("pytorch/loud")
+    @variant("jax/loud")
     def loud(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         sys.stdout.write('{"type":"done"}\n' * 1000)
         return program(arrays, tools, lambda state, _: ({"x": state["x"] + 1}, None))

@@ -177,7 +177,7 @@ def test_running_out_of_memory_is_recognised(use: str, tmp_path: Path) -> None:
 
 
 def test_what_a_variant_prints_is_no_message(tmp_path: Path) -> None:
-    told = launch(tmp_path, case("loud", "pytorch/loud"))
+    told = launch(tmp_path, case("loud", "jax/loud"))
     assert sum(isinstance(message, Done) for message in told.messages) == 1
     assert told.output.count('{"type":"done"}') == 1000
 

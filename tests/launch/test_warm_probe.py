@@ -7,7 +7,7 @@ import pytest
 from accelbench_runner.protocol import Done
 from launch.launching import case, launch
 
-SMALL = {"size": 32, "length": 10}
+SMALL = {"size": 32, "length": 2}
 
 
 @pytest.mark.parametrize("use", ["jax/jit", "jax/op-by-op", "pytorch/compile"])
