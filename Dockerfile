@@ -38,6 +38,7 @@ COPY pyproject.toml README.md LICENSE /build/
 COPY accelbench /build/accelbench
 COPY operator /build/operator
 COPY runner /build/runner
+COPY examples/claims /build/examples/claims
 WORKDIR /build
 RUN /uv/bin/uv build --quiet --wheel --build-constraint constraints.txt --require-hashes --out-dir dist \
     && /uv/bin/uv venv --quiet /opt/accelbench \

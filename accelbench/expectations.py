@@ -25,6 +25,8 @@ class ExpectationOutcome:
     expectation: Expectation
     outcome: Outcome
     sentence: str
+    sound: bool = False
+    """A measurement that can be believed decided, and not the want of one."""
 
 
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
@@ -101,7 +103,7 @@ def _evaluate_payback(expectation: Expectation, found: PaysBack | None) -> Expec
     lower, upper = _steps(found)
     if found.answer == "until" and found.upper is not None:
         reading = f"it is ahead until {found.steps} steps, then behind for good"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {reading}.")
+        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {reading}.", sound=True)
     estimate = f"after {found.steps:,} steps" if found.answer == "after" and found.steps else found.answer
     possible = "" if lower == upper else f" ({lower:,.0f} {'or more' if upper == math.inf else f'to {upper:,.0f}'})"
     return _held(expectation, lower, upper, estimate + possible)
@@ -176,13 +178,15 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not observed.")
     if expectation.equals is None and found.type != "number":
         why = f"it is no number, {found.text}"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
+        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.", sound=True)
     if expectation.equals is not None:
         equal = [_equal(each.value, expectation.equals) for each in found.values]
         outcome: Outcome = "met" if all(each is True for each in equal) else "not-met"
         if outcome == "not-met" and any(each is not False for each in equal):
             outcome = "undecided"
-        return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {found.text}.")
+        return ExpectationOutcome(
+            expectation, outcome, f"{_subject(expectation)}: {outcome}, {found.text}.", sound=True
+        )
     numbers = [float(each.value) for each in found.values]
     return _held(expectation, min(numbers), max(numbers), found.text)
 
@@ -205,7 +209,7 @@ def _held(expectation: Expectation, lower: float, upper: float, reading: str) ->
         outcome = "met"
     elif upper < floor or lower > ceiling:
         outcome = "not-met"
-    return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {reading}.")
+    return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {reading}.", sound=True)
 
 
 def _interval(comparison: Comparison) -> tuple[float, float] | None:

@@ -8,6 +8,7 @@ import sys
 import typer
 
 import accelbench
+from accelbench.cli.claims import claims
 from accelbench.cli.compare import compare
 from accelbench.cli.exits import help_text
 from accelbench.cli.report import report
@@ -30,6 +31,7 @@ app.command("validate")(validate)
 app.command("workloads")(workloads)
 app.command("report")(report)
 app.command("compare", epilog=help_text())(compare)
+app.add_typer(claims, name="claims")
 
 
 def _version(wanted: bool) -> None:

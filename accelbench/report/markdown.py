@@ -18,13 +18,16 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
 
 
 def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
-    parts = [f"## {_text(view.title(result.case))}"]
+    parts = [f"## {escaped(view.title(result.case))}"]
     if partial := view.state(result):
-        parts.append(f"**{_text(partial)}**")
-    parts += [_text(sentence) for sentence in view.sentences(result)]
+        parts.append(f"**{escaped(partial)}**")
+    parts += [escaped(sentence) for sentence in view.sentences(result)]
     if observed := view.observation_rows(result):
         observations = [(row.variant, row.name, row.value) for row in observed]
-        parts += [_table(("variant", "observed", "value"), observations, right=set()), _text(view.basis(result)) + "."]
+        parts += [
+            markdown_table(("variant", "observed", "value"), observations, right=set()),
+            escaped(view.basis(result)) + ".",
+        ]
     else:
         parts += _verdicts(result)
     notes = [
@@ -34,9 +37,9 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
         *(outcome.sentence for outcome in outcomes),
         *result.notes,
     ]
-    parts.append("\n".join(f"- {_text(note)}" for note in notes))
+    parts.append("\n".join(f"- {escaped(note)}" for note in notes))
     if line := machine.line(result.fingerprint):
-        parts.append(_text(line))
+        parts.append(escaped(line))
     return parts
 
 
@@ -44,28 +47,32 @@ def _verdicts(result: Result) -> list[str]:
     rows = view.variant_rows(result)
     header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict")
     columns = [(row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict) for row in rows]
-    parts = [_table(header, columns, right={1, 2, 3}), _text(view.basis(result)) + "."]
+    parts = [markdown_table(header, columns, right={1, 2, 3}), escaped(view.basis(result)) + "."]
     if phases := view.phase_rows(result):
         shown = view.phases_shown(result)
         right = set(range(1, len(shown) + 1))
-        parts.append(_table(("phases", *shown), [(row.name, *row.seconds) for row in phases], right=right))
+        parts.append(markdown_table(("phases", *shown), [(row.name, *row.seconds) for row in phases], right=right))
     for table in details.tables(result):
         right = {number for number, column in enumerate(table.columns) if column.number}
-        parts += [f"{_text(table.caption)}:", _table([column.name for column in table.columns], table.rows, right)]
+        parts += [
+            f"{escaped(table.caption)}:",
+            markdown_table([column.name for column in table.columns], table.rows, right),
+        ]
     return parts
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
+    """Of plain text; the columns whose numbers are in `right` are set flush right."""
     rule = ["---:" if column in right else "---" for column in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))
 
 
 def _row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(_text(cell).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(escaped(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
-def _text(text: str) -> str:
-    """On one line, and with nothing that Markdown or HTML would take for its own."""
+def escaped(text: str) -> str:
+    """The text on one line, and with nothing that Markdown or HTML would take for its own."""
     for character in "\\`*<>":
         text = text.replace(character, f"\\{character}")
     return " ".join(text.split())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import socket
+import tempfile
+from pathlib import Path
 
 __all__ = ["free_port"]
 
@@ -12,14 +16,22 @@ LOWEST, HIGHEST = 20_000, 32_000
 
 
 def free_port() -> int:
-    """Return a port on 127.0.0.1 that nobody listens on."""
+    """Return a port on 127.0.0.1 that nobody listens on, and that no other process has been given that still runs.
+
+    A server may take seconds until it listens: the lock on the port's file is held until this process ends.
+    """
+    directory = Path(tempfile.gettempdir(), "accelbench-ports")
+    directory.mkdir(exist_ok=True)
     # Test workers seed the shared generator alike, and would all try the same ports at the same moment.
     generator = random.SystemRandom()
     while True:
         port = generator.randint(LOWEST, HIGHEST)
-        with socket.socket() as probe:
-            try:
+        claim = os.open(directory / str(port), os.O_CREAT | os.O_RDWR)
+        try:
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+        except OSError:
+            os.close(claim)
+            continue
+        return port

@@ -1,0 +1,172 @@
+"""`accelbench claims`: what articles say, run here and settled."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.options import Output
+
+if TYPE_CHECKING:
+    from accelbench.api.run import BenchmarkRun
+    from accelbench.claims.ledger import Claim, Hardware
+    from accelbench.claims.settle import Settled
+    from accelbench.cli.files import RunDirectory
+
+claims = typer.Typer(no_args_is_help=True, help="What articles say of JAX and PyTorch: list it, run it, settle it.")
+
+Rows = Annotated[str, typer.Option("--rows", metavar="ROWS", help="Such as 2,3,28-37. Default: all.")]
+On = Annotated[str, typer.Option("--hardware", metavar="NAME", help="cpu, gpu, gpus or tpu.")]
+Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Where results lie, a directory a claim.")]
+DEFAULT = Path("results", "claims")
+PROFILES = {"gpu": "nvidia"}
+"""Hardware that a manifest does not name by itself."""
+
+
+@claims.command("list")
+def list_(
+    rows: Rows = "",
+    hardware: On = "cpu",
+    results: Results = DEFAULT,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
+) -> None:
+    """Every claim, and what became of it as far as it was run."""
+    import json
+
+    from rich.console import Console
+    from rich.table import Table
+
+    settled = [_settle(claim, here, results) for claim, here in _chosen(rows, hardware)]
+    if output is Output.JSON:
+        typer.echo(json.dumps([_as_json(each) for each in settled], indent=2, ensure_ascii=False))
+        return
+    table = Table("row", "article", "claim", "verdict", box=None, pad_edge=False)
+    for each in settled:
+        table.add_row(str(each.claim.row), each.claim.article, each.claim.words, each.verdict)
+    Console().print(table)
+
+
+@claims.command("run")
+def run(
+    rows: Rows = "",
+    hardware: On = "cpu",
+    results: Results = DEFAULT,
+    again: Annotated[bool, typer.Option("--again", help="Also what has been run already.")] = False,
+) -> None:
+    """Run the claims that this hardware can settle; what was run already is left, so that a stopped run goes on."""
+    from rich.console import Console
+
+    from accelbench.cli.device import platform_of
+    from accelbench.cli.files import RunDirectory
+    from accelbench.cli.interrupt import Signals
+    from accelbench.cli.laptop import measure
+    from accelbench.cli.live import display
+    from accelbench.cli.manifests import InvalidSpecError
+
+    with Signals() as signals:
+        for claim, here in _chosen(rows, hardware):
+            if here not in claim.hardware:
+                typer.echo(f"row {claim.row}: untestable here, it needs {' or '.join(claim.hardware)}", err=True)
+                continue
+            asked = _manifest(claim, here)
+            directory = RunDirectory(_place(claim, here, results))
+            if not again and _was_run(asked, directory):
+                typer.echo(f"row {claim.row}: {_settle(claim, here, results).verdict} (run before)")
+                continue
+            typer.echo(f"row {claim.row}: {claim.words}", err=True)
+            try:
+                with display(Console(stderr=True)) as shown:
+                    outcome = measure(asked, platform_of(asked), directory, signals=signals, display=shown)
+            except InvalidSpecError as error:
+                _end(error.explained(), Exit.INVALID_SPEC)
+            except OSError as error:
+                _end(f"error: {error.filename or directory.path}: {error.strerror}", Exit.USAGE)
+            for line in (line for case in outcome.cases for line in case.trouble):
+                typer.echo(line, err=True)
+            if signals.received is not None:
+                _end("interrupted: the claims that were settled are kept", outcome.exit)
+            settled = _settle(claim, here, results)
+            typer.echo(f"row {claim.row}: {settled.verdict}")
+            for sentence in settled.found:
+                typer.echo(f"  {sentence}")
+
+
+@claims.command("report")
+def report(rows: Rows = "", hardware: On = "cpu", results: Results = DEFAULT) -> None:
+    """All verdicts as a page of Markdown, with what confirms and refutes each."""
+    from accelbench.claims.page import page
+
+    chosen = _chosen(rows, hardware)
+    settled = [_settle(claim, here, results) for claim, here in chosen]
+    here = chosen[0][1]
+    inside = (results / here).parts
+    link = "/".join(inside[1:] if inside[:1] == ("docs",) else inside)
+    typer.echo(page(settled, here=here, results=link), nl=False)
+
+
+def _chosen(rows: str, name: str) -> "list[tuple[Claim, Hardware]]":
+    from accelbench.claims import ledger
+
+    try:
+        here = ledger.hardware(name)
+        return [(claim, here) for claim in ledger.choose(ledger.load(ledger.directory()), rows)]
+    except (ValueError, ledger.UnknownRowError) as error:
+        _end(f"error: {error}", Exit.USAGE)
+    except ledger.InvalidLedgerError as error:
+        _end(f"error: {error}", Exit.INTERNAL)
+
+
+def _place(claim: "Claim", here: "Hardware", results: Path) -> Path:
+    return results / here / claim.name
+
+
+def _manifest(claim: "Claim", here: "Hardware") -> "BenchmarkRun":
+    from accelbench.claims import ledger
+    from accelbench.cli.manifests import read
+
+    overrides = [f"accelerator.profile={PROFILES[here]}"] if here in PROFILES else []
+    [asked] = read(str(ledger.directory() / claim.manifest), overrides)
+    return asked
+
+
+def _was_run(asked: "BenchmarkRun", directory: "RunDirectory") -> bool:
+    """To its end, with the same manifest."""
+    from accelbench.cli.files import UnreadableResultError
+
+    try:
+        record, results = directory.load()
+    except UnreadableResultError:
+        return False
+    return record.run == asked and len(results) == len(record.cases) and all(result.complete for result in results)
+
+
+def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
+    from accelbench.claims.settle import settle
+    from accelbench.cli.files import UnreadableResultError
+    from accelbench.cli.results import read
+
+    try:
+        found = read(_place(claim, here, results))
+    except UnreadableResultError:
+        return settle(claim, None, cases=0, here=here)
+    cases = len(found.record.cases) if found.record else 0
+    return settle(claim, found.measured, cases=cases, here=here)
+
+
+def _as_json(settled: "Settled") -> dict[str, object]:
+    claim = settled.claim
+    return {
+        "row": claim.row,
+        "article": claim.article,
+        "claim": claim.words,
+        "hardware": list(claim.hardware),
+        "verdict": settled.verdict,
+        "found": list(settled.found),
+        "corrected": claim.corrected,
+    }
+
+
+def _end(message: str, code: Exit) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(code)

@@ -1,0 +1,94 @@
+"""What becomes of a claim, from results and expectations alone."""
+
+from typing import Any
+
+import pytest
+
+from accelbench.api.result import Certificate, Check, Comparison, Result
+from accelbench.api.run import Expectation
+from accelbench.claims.ledger import Claim
+from accelbench.claims.settle import Settled, settle
+from accelbench.expectations import evaluate
+from report import sample
+
+CLAIM = Claim(
+    row=2,
+    article="A0",
+    words="three times as fast",
+    hardware=("cpu", "gpu"),
+    manifest="02-jit.yaml",
+    confirms="where it is",
+    refutes="where it is not",
+)
+TWICE = Expectation(metric="speedup", variant="jax/jit", at_least="2")
+QUICK = Expectation(metric="seconds", variant="jax/jit", at_most="0.001")
+USES = ("pytorch/eager", "jax/jit")
+
+
+def a_result(lower: str, upper: str, **changes: Any) -> Result:
+    comparison = sample.comparison("jax/jit", "faster", "2", lower, upper, USES[0])
+    return sample.result(
+        case=sample.case(USES),
+        variants=(sample.variant(USES[0], "0.002"), sample.variant(USES[1], "0.0009")),
+        comparisons=(comparison,),
+        **changes,
+    )
+
+
+def invalid() -> Result:
+    check = Check(name="parity", outcome="failed", reading="x is off", threshold="1e-5", variant="jax/jit")
+    comparison: Comparison = sample.invalid("jax/jit", "parity")
+    return a_result("2.1", "2.3").model_copy(
+        update={"comparisons": (comparison,), "certificate": Certificate(checks=(check,))}
+    )
+
+
+def settled(*results: Result, expectations: tuple[Expectation, ...] = (TWICE,), cases: int | None = None) -> Settled:
+    measured = tuple((result, evaluate(expectations, result)) for result in results)
+    return settle(CLAIM, measured, cases=len(results) if cases is None else cases, here="cpu")
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict"),
+    [(("2.1", "2.3"), "confirmed"), (("1.2", "1.4"), "refuted"), (("1.9", "2.1"), "inconclusive")],
+)
+def test_the_whole_interval_decides(interval: tuple[str, str], verdict: str) -> None:
+    assert settled(a_result(*interval)).verdict == verdict
+
+
+def test_all_expectations_have_to_be_met_and_one_that_is_not_refutes() -> None:
+    assert settled(a_result("2.1", "2.3"), expectations=(TWICE, QUICK)).verdict == "confirmed"
+    assert settled(a_result("1.2", "1.4"), expectations=(TWICE, QUICK)).verdict == "refuted"
+
+
+def test_all_cases_have_to_confirm_and_one_refutes() -> None:
+    yes, no, perhaps = a_result("2.1", "2.3"), a_result("1.2", "1.4"), a_result("1.9", "2.1")
+    assert settled(yes, yes).verdict == "confirmed"
+    assert settled(yes, no).verdict == "refuted"
+    assert settled(yes, perhaps).verdict == "inconclusive"
+    assert settled(yes, cases=2).verdict == "inconclusive"
+
+
+def test_what_is_invalid_failed_or_partial_settles_nothing() -> None:
+    assert settled(invalid()).verdict == "inconclusive"
+    failed = a_result("2.1", "2.3").model_copy(
+        update={"variants": (sample.variant(USES[0], "1"), sample.failed(USES[1]))}
+    )
+    assert settled(failed).verdict == "inconclusive"
+    assert settled(a_result("2.1", "2.3", complete=False, stopped="interrupted")).verdict == "inconclusive"
+    assert settled(a_result("2.1", "2.3"), expectations=()).verdict == "inconclusive"
+
+
+def test_other_hardware_settles_nothing_whatever_was_measured() -> None:
+    found = settle(CLAIM, None, cases=0, here="tpu")
+    assert (found.verdict, found.found) == ("untestable-here", ())
+    assert settle(CLAIM, None, cases=0, here="gpu").verdict == "not-run"
+
+
+def test_what_was_found_is_said_with_its_numbers_and_its_machine() -> None:
+    found = settled(a_result("2.1", "2.3"))
+    [sentence] = found.found
+    assert "2.1 to 2.3" in sentence
+    assert "speedup of jax/jit at least 2" in sentence
+    assert found.hardware
+    assert "checks passed" in found.certificate

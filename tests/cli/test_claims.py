@@ -1,0 +1,55 @@
+"""`accelbench claims`, before a fake runner."""
+
+import json
+from pathlib import Path
+
+from accelbench.cli.exits import Exit
+from cli.command import accelbench
+
+
+def test_the_list_has_every_claim_and_what_became_of_it(tmp_path: Path) -> None:
+    done = accelbench("claims", "list", "--output", "json", cwd=tmp_path)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    listed = {each["row"]: each for each in json.loads(done.stdout)}
+    assert listed[33]["verdict"] == "not-run"
+    assert "45%" in listed[33]["claim"]
+    assert listed[33]["hardware"] == ["cpu"]
+
+
+def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
+    first = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
+    assert first.returncode == Exit.SUCCESS, first.stderr
+    assert "row 33: confirmed" in first.stdout
+    assert "2.041" in first.stdout
+    assert (tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json").exists()
+    again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
+    assert again.returncode == Exit.SUCCESS, again.stderr
+    assert again.stdout == "row 33: confirmed (run before)\n"
+
+
+def test_a_run_that_gave_no_result_is_run_again(tmp_path: Path) -> None:
+    crashed = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
+    assert "row 33: inconclusive" in crashed.stdout
+    assert "row 33: confirmed" in accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good").stdout
+
+
+def test_what_other_hardware_can_settle_alone_is_said_and_left(tmp_path: Path) -> None:
+    done = accelbench("claims", "run", "--rows", "33", "--hardware", "tpu", cwd=tmp_path, play="crash")
+    assert done.returncode == Exit.SUCCESS
+    assert "row 33: untestable here, it needs cpu" in done.stderr
+
+
+def test_the_report_is_a_page_with_the_verdict_and_its_numbers(tmp_path: Path) -> None:
+    accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
+    done = accelbench("claims", "report", "--rows", "2,33", cwd=tmp_path)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    assert "1 confirmed, 1 not-run" in done.stdout
+    assert "**confirmed**. 1.44 times as fast, which is 30.6 % less time." in done.stdout
+    assert "results/claims/cpu/33-xor-with-jit-around-the-step/report.md" in done.stdout
+
+
+def test_bad_input_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    rows = accelbench("claims", "run", "--rows", "1000", cwd=tmp_path)
+    assert (rows.returncode, "no claim in row 1000" in rows.stderr) == (Exit.USAGE, True)
+    hardware = accelbench("claims", "list", "--hardware", "abacus", cwd=tmp_path)
+    assert (hardware.returncode, "there are cpu, gpu, gpus, tpu" in hardware.stderr) == (Exit.USAGE, True)
