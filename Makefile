@@ -66,11 +66,13 @@ lint: wheel
 drift: wheel ## Generated files are what their sources say
 	$(BIN)/python -m accelbench.api.crd --check
 	$(BIN)/python grafana/source/build.py --check
+	$(BIN)/python docs/reference/build.py --check
 
 .PHONY: generate
-generate: ## Write the generated files: CRDs, dashboards
+generate: ## Write the generated files: CRDs, dashboards, the reference
 	$(BIN)/python -m accelbench.api.crd
 	$(BIN)/python grafana/source/build.py
+	$(BIN)/python docs/reference/build.py
 
 .PHONY: constraints
 constraints: $(UV) ## Resolve exact versions with hashes, for every Python from 3.11 on

@@ -89,7 +89,7 @@ def _one(workload: "Workload") -> "RenderableType":
     described = describe(workload)
     parameters = _table("parameter", "default", "allowed", "what it is")
     for key, schema in described["parameters"].items():
-        parameters.add_row(key, str(schema.get("default", "")), _allowed(schema), schema.get("description", ""))
+        parameters.add_row(key, str(schema.get("default", "")), allowed(schema), schema.get("description", ""))
     variants = _table("variant", "options", "what it is")
     for use, variant in described["variants"].items():
         variants.add_row(use, ", ".join(variant["options"]), variant["summary"])
@@ -105,7 +105,8 @@ def _one(workload: "Workload") -> "RenderableType":
     )
 
 
-def _allowed(schema: dict[str, Any]) -> str:
+def allowed(schema: dict[str, Any]) -> str:
+    """What a JSON schema lets through, for people."""
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
     bounds = [

@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a script
 """Draws `verdict.svg` for the README from a result that was measured: `python docs/images/make.py RESULT_DIRECTORY`."""
 
 import io

@@ -6,7 +6,10 @@ from typing import Any
 from accelbench.workload import Arrays, Program, Tools, variant
 from accelbench.workloads.dispatch_overhead import DispatchOverhead
 from accelbench.workloads.elementwise_fusion import ElementwiseFusion
+from accelbench.workloads.layer_norm import LayerNorm
+from accelbench.workloads.linear_regression import LinearRegression
 from accelbench.workloads.matmul_chain import MatmulChain
+from accelbench.workloads.maxsim import Maxsim
 from accelbench.workloads.mlp import Mlp
 from accelbench.workloads.xor import Xor
 
@@ -105,3 +108,54 @@ class OtherWindow(Mlp):
             return jnp.roll(moved_on, parameters.outputs, axis=1), None
 
         return replace(program, step=step)
+
+
+class SumOfSquares(LinearRegression):
+    """Half the loss, as textbooks write it: half the gradient."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return super().jax(parameters.model_copy(update={"rate": parameters.rate / 2}), arrays, tools)
+
+
+class LostColumn(LinearRegression):
+    """Targets with an axis: every prediction against every target, and no error."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        batch = {**arrays.batches[0], "y": arrays.batches[0]["y"][:, None]}
+        return super().pytorch(parameters, replace(arrays, batches=(batch,)), tools)
+
+
+class SampleVariance(LayerNorm):
+    """Bessel's correction, which torch.var makes unless it is told not to."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import torch
+
+        def step(x: Any, batch: Any) -> tuple[Any, None]:
+            deviation = x - x.mean(dim=-1, keepdim=True)
+            return deviation * torch.rsqrt(x.var(dim=-1, keepdim=True) + 1e-5) * batch["gain"] + batch["bias"], None
+
+        return replace(super().pytorch(parameters, arrays, tools), step=step)
+
+
+class OverRows(LayerNorm):
+    """Batch normalisation."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import jax.numpy as jnp
+
+        def step(x: Any, batch: Any) -> tuple[Any, None]:
+            return (x - x.mean(axis=0)) / jnp.sqrt(x.var(axis=0) + 1e-5) * batch["gain"] + batch["bias"], None
+
+        return replace(super().jax(parameters, arrays, tools), step=step)
+
+
+class OverTheQuery(Maxsim):
+    """The greatest over the query's tokens, the sum over the document's."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        def step(query: Any, batch: Any) -> tuple[Any, Any]:
+            scores = (batch["documents"] @ query.T).max(axis=2).sum(axis=-1)
+            return query, scores
+
+        return replace(super().jax(parameters, arrays, tools), step=step)

@@ -32,6 +32,9 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
         (("learning_rate", 0.1),),
         (("outputs", 3), ("work", "predict")),
     ],
+    "linear-regression": [(("samples", 20), ("steps", 10))],
+    "layer-norm": [(("rows", 6), ("features", 5))],
+    "maxsim": [(("documents", 3), ("document_tokens", 10), ("query_tokens", 8), ("features", 16))],
 }
 SLOW = {"pytorch/compile", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
@@ -63,6 +66,11 @@ WRONG = {
     "LostAxis": ("jax/jit", SMALL["mlp"][0]),
     "SummedLoss": ("pytorch/eager", (("outputs", 3), ("learning_rate", 0.1))),
     "OtherWindow": ("jax/jit", SMALL["mlp"][1]),
+    "SumOfSquares": ("jax/jit", SMALL["linear-regression"][0]),
+    "LostColumn": ("pytorch/eager", SMALL["linear-regression"][0]),
+    "SampleVariance": ("pytorch/eager", SMALL["layer-norm"][0]),
+    "OverRows": ("jax/jit", SMALL["layer-norm"][0]),
+    "OverTheQuery": ("jax/jit", SMALL["maxsim"][0]),
 }
 MUTANTS = [
     Asked(workload=f"workloads.mutants:{mutant}", use=use, precision=precision, parameters=parameters)

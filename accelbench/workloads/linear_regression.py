@@ -1,0 +1,142 @@
+"""Least squares by gradient descent: a loop of steps that each compute next to nothing."""
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from accelbench.workload import (
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+    variant,
+)
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+WEIGHTS = (2.0, -1.0, 0.5)
+NOISE = 0.1
+
+
+class LinearRegression(Workload):
+    """w <- w - rate * d/dw mean((x w - y)^2) on `samples` rows of three numbers; one step is one update.
+
+    Row 52 of the claims: 200 steps of gradient descent on 100 samples, whose targets are x (2, -1, 0.5) and noise of
+    0.1. Each step takes the weights of the one before; the gradient is each framework's own, never written by hand.
+    """
+
+    name = "linear-regression"
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
+
+    class Parameters(WorkloadParameters):
+        """The data and the descent."""
+
+        samples: int = Field(default=100, ge=1, le=10_000_000, description="Rows of x.")
+        rate: float = Field(default=0.01, gt=0, le=0.4, description="Step of the gradient descent.")
+        steps: int = Field(default=200, ge=1, le=1_000_000, description="Steps in one call of jax/scan-steps.")
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Ten steps are enough to tell a wrong gradient."""
+        del parameters
+        return Measure(parity_units=10)
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """W (3,) of zeros; x (samples, 3) standard normal, y (samples,) with noise."""
+        import numpy as np
+
+        x = rng.standard_normal((parameters.samples, len(WEIGHTS)))
+        y = x @ np.array(WEIGHTS) + NOISE * rng.standard_normal(parameters.samples)
+        return Arrays(state={"w": np.zeros(len(WEIGHTS))}, batches=({"x": x, "y": y},))
+
+    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
+        """The gradient by hand: 2/n x' (x w - y)."""
+        import numpy as np
+
+        x, y = arrays.batches[0]["x"], arrays.batches[0]["y"]
+        w, loss = arrays.state["w"], np.float64(0)
+        for _ in range(units):
+            error = x @ w - y
+            loss = np.mean(error**2)
+            w = w - parameters.rate * 2 / len(y) * (x.T @ error)
+        return {"w": w, "loss": np.asarray(loss)}
+
+    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
+        """Forward and back 2 n 3 operations each, and five for each error; x is read twice, y once."""
+        n, width = parameters.samples, len(WEIGHTS)
+        return Cost(flops=float(n * (4 * width + 5)), bytes=float(n * (2 * width + 1) * float_bytes))
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """jax.value_and_grad."""
+        state, batch = tools.put((arrays.state["w"], arrays.batches[0]))
+        return Program(state=state, step=_jax_step(parameters), batches=(batch,), export=_export)
+
+    @variant("jax/scan-steps")
+    def scan_steps(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """All steps of a descent as one compiled program."""
+        import jax
+
+        step = _jax_step(parameters)
+
+        def descend(w: Any, batch: Any) -> tuple[Any, Any]:
+            w, losses = jax.lax.scan(lambda w, _: step(w, batch), w, length=parameters.steps)
+            return w, losses[-1]
+
+        state, batch = tools.put((arrays.state["w"], arrays.batches[0]))
+        return Program(
+            state=state, step=jax.jit(descend), batches=(batch,), units=parameters.steps, placed=True, export=_export
+        )
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Tensors and autograd."""
+        return _torch_program(parameters, arrays, tools, _loss)
+
+    @variant("pytorch/compile")
+    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The loss under torch.compile, which compiles its gradient too."""
+        import torch
+
+        return _torch_program(parameters, arrays, tools, torch.compile(_loss))
+
+
+def _loss(w: Any, batch: Any) -> Any:
+    return ((batch["x"] @ w - batch["y"]) ** 2).mean()
+
+
+def _export(w: Any, loss: Any) -> dict[str, Any]:
+    return {"w": w, "loss": loss}
+
+
+def _jax_step(parameters: LinearRegression.Parameters) -> Any:
+    import jax
+
+    def step(w: Any, batch: Any) -> tuple[Any, Any]:
+        loss, gradient = jax.value_and_grad(_loss)(w, batch)
+        return w - parameters.rate * gradient, loss
+
+    return step
+
+
+def _torch_program(parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools, loss_of: Any) -> Program:
+    import torch
+
+    def step(w: Any, batch: Any) -> tuple[Any, Any]:
+        loss = loss_of(w, batch)
+        loss.backward()
+        with torch.no_grad():
+            w -= parameters.rate * w.grad
+            w.grad = None
+        return w, loss.detach()
+
+    state, batch = tools.put((arrays.state["w"], arrays.batches[0]))
+    return Program(
+        state=state.requires_grad_(),
+        step=step,
+        batches=(batch,),
+        placed=True,
+        export=lambda w, loss: {"w": w.detach(), "loss": loss},
+    )

@@ -1,0 +1,107 @@
+"""Late interaction (MaxSim): how well each document's tokens match a query's, as in ColBERT."""
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from accelbench.workload import (
+    SMALLEST_PRODUCT,
+    Arrays,
+    Cost,
+    NamedArrays,
+    Operations,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+)
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+class Maxsim(Workload):
+    """score_d = sum over the query's tokens of the greatest dot product with a token of document d.
+
+    Row 12 of the claims, beside `layer-norm`: a product, a maximum and a sum, for which PyTorch has no kernel.
+    The query of a call is the one before, moved by a small share of the scores' mean, so that no call repeats another.
+    """
+
+    name = "maxsim"
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
+
+    class Parameters(WorkloadParameters):
+        """The query and the documents."""
+
+        documents: int = Field(default=256, ge=1, le=2**20, description="Documents that are scored.")
+        document_tokens: int = Field(default=128, ge=1, le=8192, description="Tokens of each document.")
+        query_tokens: int = Field(default=32, ge=1, le=8192, description="Tokens of the query.")
+        features: int = Field(default=128, ge=1, le=8192, description="Numbers in the embedding of a token.")
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Query (query tokens, features) and documents (documents, tokens, features): rows of length 1."""
+        import numpy as np
+
+        def unit(*shape: int) -> Any:
+            rows = rng.standard_normal(shape)
+            return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+
+        query = unit(parameters.query_tokens, parameters.features)
+        documents = unit(parameters.documents, parameters.document_tokens, parameters.features)
+        return Arrays(state={"query": query}, batches=({"documents": documents},))
+
+    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
+        """The same in NumPy."""
+        import numpy as np
+
+        del parameters
+        query, documents = arrays.state["query"], arrays.batches[0]["documents"]
+        scores = np.zeros(len(documents))
+        for _ in range(units):
+            scores = (documents @ query.T).max(axis=1).sum(axis=-1)
+            query = _moved(query, scores.mean())
+        return {"scores": scores, "query": query}
+
+    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
+        """2 operations for each number of each pair of tokens; the documents are read once."""
+        tokens = parameters.documents * parameters.document_tokens
+        flops = 2.0 * tokens * parameters.query_tokens * parameters.features
+        return Cost(flops=flops, bytes=float(tokens * parameters.features * float_bytes))
+
+    def operations(self, parameters: Parameters) -> Operations | None:
+        """All dot products are one product, of matrices large enough."""
+        least = min(parameters.document_tokens, parameters.query_tokens, parameters.features)
+        return Operations(products=1) if least >= SMALLEST_PRODUCT else None
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """In jax.numpy."""
+        del parameters
+
+        def step(query: Any, batch: Any) -> tuple[Any, Any]:
+            scores = (batch["documents"] @ query.T).max(axis=1).sum(axis=-1)
+            return _moved(query, scores.mean()), scores
+
+        return _program(arrays, tools, step)
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """In torch, where the greatest along an axis comes with its place."""
+        del parameters
+
+        def step(query: Any, batch: Any) -> tuple[Any, Any]:
+            scores = (batch["documents"] @ query.T).amax(dim=1).sum(dim=-1)
+            return _moved(query, scores.mean()), scores
+
+        return _program(arrays, tools, step)
+
+
+def _moved(query: Any, by: Any) -> Any:
+    return query * (1 - by / 2**16)
+
+
+def _program(arrays: Arrays, tools: Tools, step: Any) -> Program:
+    return Program(
+        state=tools.put(arrays.state["query"]),
+        batches=tools.put(arrays.batches),
+        step=step,
+        export=lambda query, scores: {"scores": scores, "query": query},
+    )

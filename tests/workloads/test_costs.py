@@ -1,0 +1,71 @@
+"""The analytic cost of a workload is what compilers count, at sizes small enough to be unrolled."""
+
+from typing import Any
+
+import pytest
+
+from accelbench import catalogue
+from launch.inside import inside
+
+WITHIN = 0.05
+BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
+    ("matmul-chain", "jax/jit", {"size": 64}),
+    ("elementwise-fusion", "jax/jit", {"size": 1000}),
+    ("elementwise-fusion", "jax/jit", {"size": 1000, "form": "chain"}),
+    ("dispatch-overhead", "jax/jit", {"size": 1000}),
+    ("mlp", "jax/jit", {}),
+    ("mlp", "jax/jit", {"work": "predict", "outputs": 3}),
+    ("linear-regression", "jax/jit", {"samples": 1000}),
+    ("layer-norm", "jax/jit", {"rows": 8, "features": 64}),
+    ("maxsim", "jax/jit", {"documents": 16}),
+]
+"""Each operation counts as one, a sine or a root too. xor is left out: of nine numbers nearly all is overhead."""
+BY_TORCH: list[tuple[str, str, dict[str, Any]]] = [
+    ("matmul-chain", "pytorch/eager", {"size": 64}),
+    ("maxsim", "pytorch/eager", {"documents": 16}),
+    ("mlp", "pytorch/eager", {"inputs": 128, "hidden": 256, "outputs": 64, "batch": 64}),
+]
+"""FlopCounterMode counts products alone: of workloads, or at sizes, that are little else."""
+XLA = """
+import jax
+counted = []
+for workload, use, parameters in ASKED:
+    _, program, _ = prepare(workload, use, parameters)
+    cost = jax.jit(program.step).lower(program.state, program.batches[0]).cost_analysis()
+    counted.append(cost["flops"] + cost.get("transcendentals", 0))
+print(json.dumps(counted))
+"""
+TORCH = """
+from torch.utils.flop_counter import FlopCounterMode
+counted = []
+for workload, use, parameters in ASKED:
+    _, program, _ = prepare(workload, use, parameters)
+    with FlopCounterMode(display=False) as counter:
+        program.step(program.state, program.batches[0])
+    counted.append(counter.get_total_flops())
+print(json.dumps(counted))
+"""
+
+
+def declared(asked: list[tuple[str, str, dict[str, Any]]]) -> list[float]:
+    workloads = [(catalogue.find(name), parameters) for name, _, parameters in asked]
+    return [workload.cost(catalogue.parse_parameters(workload, given), 4).flops for workload, given in workloads]
+
+
+def test_every_workload_that_declares_a_cost_is_held_against_xla() -> None:
+    timed = {
+        name
+        for name in catalogue.names()
+        if catalogue.find(name).measure(catalogue.find(name).Parameters()).protocol != "observe"
+    }
+    assert {name for name, _, _ in BY_XLA} == timed - {"xor"}
+
+
+def test_analytic_operations_are_those_that_xla_counts() -> None:
+    counted = inside("jax", XLA.replace("ASKED", repr(BY_XLA)))
+    assert counted == pytest.approx(declared(BY_XLA), rel=WITHIN)
+
+
+def test_analytic_operations_are_those_that_torch_counts() -> None:
+    counted = inside("pytorch", TORCH.replace("ASKED", repr(BY_TORCH)))
+    assert counted == pytest.approx(declared(BY_TORCH), rel=WITHIN)
