@@ -1,0 +1,56 @@
+"""What the tutorial shows is what happens: its files are written and its commands run."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "tutorials" / "add-a-workload.md").read_text()
+FILE = re.compile(r"^`([\w.]+)`:\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (accelbench .*)$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tutorial's files, and a wheel of them unpacked as an installer would."""
+    directory = tmp_path_factory.mktemp("tutorial")
+    for name, text in FILE.findall(PAGE):
+        (directory / name).write_text(text)
+    build = "import hatchling.build, sys; sys.stdout.write(hatchling.build.build_wheel('.'))"
+    named = subprocess.run([sys.executable, "-c", build], cwd=directory, check=True, stdout=subprocess.PIPE, text=True)
+    wheel = directory / named.stdout.splitlines()[-1]
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, directory / "installed"], check=True)
+    return directory
+
+
+def accelbench(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(filter(None, [str(project / "installed"), os.environ.get("PYTHONPATH")]))
+    return subprocess.run(
+        [sys.executable, "-c", "from accelbench.cli.main import main; main()", *arguments],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_page_has_the_files_and_the_commands_that_a_reader_needs() -> None:
+    assert [name for name, _ in FILE.findall(PAGE)] == ["softmax_rows.py", "pyproject.toml", "softmax.yaml"]
+    assert [command.split()[1] for command in COMMAND.findall(PAGE)] == ["workloads", "validate", "run"]
+
+
+def test_its_commands_end_in_a_verdict_on_what_was_proven_to_be_the_same(project: Path) -> None:
+    for command in COMMAND.findall(PAGE):
+        soon = ("--set", "measurement.timeLimitSeconds=15") if " run " in command else ()
+        done = accelbench(project, *command.split()[1:], *soon)
+        # 5: the machine was not at rest while the tests ran; that is no matter of the tutorial's.
+        assert done.returncode in {0, 5}, f"{command}: {done.stdout}{done.stderr}"
+    result = json.loads((project / "results" / "all.result.json").read_text())
+    parity = [check for check in result["certificate"]["checks"] if check["name"] == "parity"]
+    assert {check["variant"]: check["outcome"] for check in parity} == {"pytorch/eager": "passed", "jax/jit": "passed"}
