@@ -14,6 +14,8 @@ from accelbench.document import DECIMAL_PATTERN
 Outcome = Literal["met", "not-met", "undecided"]
 COMPARED = ("speedup", "paysBackSteps")
 """Metrics of a variant against the baseline; the others are of a variant alone."""
+BESIDE_PARITY = frozenset({"parity", "throttled", "shared-device"})
+"""Checks that a bound on parity does not depend on: it is what the first asks, and no time."""
 FEWEST_LAUNCHES = 3
 """Fewer do not say how far launches lie apart."""
 
@@ -50,17 +52,29 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     if expectation.metric in COMPARED:
         return _evaluate_comparison(expectation, result)
-    if broken := result.certificate.failed(variant.name):
+    beside = BESIDE_PARITY if expectation.metric == "parity" else frozenset()
+    if broken := [check for check in result.certificate.failed(variant.name) if check.name not in beside]:
         names = ", ".join(dict.fromkeys(check.name for check in broken))
         return ExpectationOutcome(
             expectation, "not-met", f"{_subject(expectation)}: its measurement is invalid ({names})."
         )
     if expectation.observation:
         return _evaluate_observation(expectation, result)
-    return _evaluate_number(expectation, variant)
+    return _evaluate_number(expectation, variant, result)
 
 
-def _evaluate_number(expectation: Expectation, variant: VariantResult) -> ExpectationOutcome:
+def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
+    """A time limit may have left fewer rounds than anything may rest on."""
+    least = result.case.measurement.rounds_min
+    if result.rounds >= least:
+        return None
+    why = f"{result.rounds} of at least {least} rounds were measured"
+    return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: {why}.")
+
+
+def _evaluate_number(expectation: Expectation, variant: VariantResult, result: Result) -> ExpectationOutcome:
+    if expectation.metric != "parity" and (too_few := _too_few(expectation, result)):
+        return too_few
     found = _number(expectation, variant)
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
@@ -85,6 +99,8 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
         failed = any(each.failure for each in result.variants if each.name == comparison.baseline)
         outcome: Outcome = "not-met" if failed else "undecided"
         return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {comparison.sentence}")
+    if too_few := _too_few(expectation, result):
+        return too_few
     if expectation.metric == "paysBackSteps":
         return _evaluate_payback(expectation, comparison.pays_back)
     reading = f"{comparison.speedup} ({comparison.lower} to {comparison.upper})"

@@ -299,13 +299,13 @@ class Result(Document):
 
     @property
     def valid(self) -> bool:
-        """Every comparison was made and none is invalid, no variant failed, and the case is complete.
+        """Every comparison has a verdict and none is invalid, no variant failed, and the case is complete.
 
         Where the protocol is observe, nothing is compared, and every check has to hold.
         """
         return (
             self.complete
-            and not any(comparison.invalid for comparison in self.comparisons)
+            and not any(comparison.invalid or comparison.verdict is None for comparison in self.comparisons)
             and not any(variant.failure for variant in self.variants)
             and not self.refuted_observations
         )

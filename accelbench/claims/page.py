@@ -11,7 +11,8 @@ from accelbench.report.markdown import escaped, markdown_table
 NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several GPUs", "tpu": "a TPU"}
 
 HOW = """A verdict is derived from the expectations of the claim's manifest: `confirmed` where a valid measurement meets
-all of them, `refuted` where one contradicts any, `inconclusive` where the interval holds both or a check failed,
+all of them, `refuted` where one contradicts any, `inconclusive` where the interval of a comparison holds both, too few
+rounds were measured or a check failed; a time by itself has no interval, and its median decides;
 `untestable-here` where other hardware is needed. Check them on your own:"""
 
 

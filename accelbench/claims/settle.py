@@ -29,19 +29,25 @@ class Settled:
 def settle(claim: Claim, measured: Measured | None, *, cases: int, here: Hardware) -> Settled:
     """The claim held against its results, of `cases` planned ones; None: it has not been run.
 
-    `refuted` needs one expectation that a sound measurement contradicts, in any case; `confirmed` needs all of them met
-    in every case. What failed, is invalid, is missing or may be either way leaves it `inconclusive`.
+    `refuted` needs one expectation that a sound measurement contradicts, in any complete case; `confirmed` needs all of
+    them met in every case. What failed, is invalid, is missing or may be either way leaves it `inconclusive`.
     """
     if here not in claim.hardware:
         return Settled(claim, "untestable-here")
     if measured is None:
         return Settled(claim, "not-run")
     outcomes = [outcome for _, of_case in measured for outcome in of_case]
+    contradicted = any(
+        outcome.outcome == "not-met" and outcome.sound
+        for result, of_case in measured
+        if result.complete
+        for outcome in of_case
+    )
     found = tuple(_sentences(measured))
     on = "; ".join(dict.fromkeys(machine.line(result.fingerprint) for result, _ in measured))
     whole = len(measured) == cases and all(result.complete for result, _ in measured)
     verdict: ClaimVerdict = "inconclusive"
-    if any(outcome.outcome == "not-met" and outcome.sound for outcome in outcomes):
+    if contradicted:
         verdict = "refuted"
     elif outcomes and whole and all(outcome.outcome == "met" for outcome in outcomes):
         verdict = "confirmed"

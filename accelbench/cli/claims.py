@@ -150,7 +150,9 @@ def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
         found = read(_place(claim, here, results))
     except UnreadableResultError:
         return settle(claim, None, cases=0, here=here)
-    cases = len(found.record.cases) if found.record else 0
+    if found.record is None or found.record.run != _manifest(claim, here):
+        return settle(claim, None, cases=0, here=here)  # what was asked is not what the claim asks today
+    cases = len(found.record.cases)
     return settle(claim, found.measured, cases=cases, here=here)
 
 

@@ -34,6 +34,12 @@ def _look(_case: Case, launch: Launch) -> Finding:
     return passed(found) if warm.hits and not warm.misses else untested(f"{found}: its times are not those of a hit")
 
 
+def answered(counts: object) -> bool:
+    """Whether a probe that reported these counts found all it needed in the cache."""
+    warm = readable("the warm probe's compileCache", counts, Cache)
+    return not isinstance(warm, Unreadable) and warm.hits > 0 and not warm.misses
+
+
 CHECK = LaunchCheck(
     name="compile-cache",
     threshold="a launch begins with an empty cache and misses; its warm probe has no miss",

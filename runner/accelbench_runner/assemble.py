@@ -23,6 +23,7 @@ from accelbench.api.result import (
 from accelbench.document import decimal_string
 from accelbench.lost import without_finding
 from accelbench.stats.summary import quantile
+from accelbench.validity import compile_cache
 from accelbench.validity.evidence import Asides, Unreadable, fact, launch_seconds, protocol_of
 from accelbench_runner.costs import cost, most
 from accelbench_runner.fit import fit
@@ -188,8 +189,8 @@ def _parts(phases: Sequence[PhaseRecord]) -> dict[str, str]:
 
 
 def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
-    """Those that a cache can change."""
-    sound = [probe for probe in probes if probe.failure is None]
+    """Those that a cache can change, of probes that it has answered."""
+    sound = [probe for probe in probes if probe.failure is None and compile_cache.answered(probe.cache)]
     return tuple(each for each in _phases([probe.phases for probe in sound]) if each.phase in {"compile", "first-step"})
 
 

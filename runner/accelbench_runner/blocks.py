@@ -123,7 +123,8 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
     if work.evict:
         work.evict()
     out: Any = None
-    call, batches, events = work.call, work.batches, work.events
+    call, batches = work.call, work.batches
+    events = work.events if calls > 1 else None  # of a single call, marking its ends would be a noticeable part
     began = clock.seconds()
     if events:
         events.start()

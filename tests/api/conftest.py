@@ -9,8 +9,7 @@ from cluster.cluster import Cluster
 @pytest.fixture(scope="session")
 def crds(control_plane: Cluster) -> Cluster:
     """The control plane with the generated CRDs, served."""
-    control_plane.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={DIRECTORY}")
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"--filename={DIRECTORY}")
+    control_plane.define(DIRECTORY)
     return control_plane
 
 

@@ -40,6 +40,13 @@ INVALID = Comparison(
     invalid=("throttled",),
     sentence="invalid",
 )
+TOO_EARLY = Comparison(
+    variant="jax/scan",
+    baseline="pytorch/eager",
+    rounds=1,
+    confidence="0.95",
+    sentence="1 round, too few for an interval",
+)
 QUANTILES = Quantiles(p5_seconds="1", p25_seconds="1", median_seconds="1.1", p75_seconds="1.2", p95_seconds="1.3")
 
 
@@ -104,6 +111,7 @@ def test_a_result_of_one_variant_has_nothing_to_compare() -> None:
     [
         (result(FASTER), True),
         (result(FASTER, INVALID), False),
+        (result(FASTER, TOO_EARLY), False),
         (result(FASTER, complete=False), False),
         (result(FASTER, failure=Failure(reason="Raised", message="no", round=1)), False),
     ],

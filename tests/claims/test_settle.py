@@ -76,7 +76,23 @@ def test_what_is_invalid_failed_or_partial_settles_nothing() -> None:
     )
     assert settled(failed).verdict == "inconclusive"
     assert settled(a_result("2.1", "2.3", complete=False, stopped="interrupted")).verdict == "inconclusive"
+    assert settled(a_result("1.2", "1.4", complete=False, stopped="interrupted")).verdict == "inconclusive"
     assert settled(a_result("2.1", "2.3"), expectations=()).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4")])
+def test_fewer_rounds_than_a_verdict_may_rest_on_settle_nothing(interval: tuple[str, str]) -> None:
+    found = settled(a_result(*interval, rounds=2, stopped="time-limit"), expectations=(TWICE, QUICK))
+    assert found.verdict == "inconclusive"
+    assert all("2 of at least 5 rounds were measured" in sentence for sentence in found.found)
+
+
+def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
+    same = Expectation(metric="parity", variant="jax/jit", at_most="1")
+    off = Check(name="parity", outcome="failed", reading="x is off", threshold="1", variant="jax/jit")
+    variants = tuple(each.model_copy(update={"parity": "3.2"}) for each in a_result("2.1", "2.3").variants)
+    result = invalid().model_copy(update={"variants": variants, "certificate": Certificate(checks=(off,))})
+    assert settled(result, expectations=(same,)).verdict == "refuted"
 
 
 def test_other_hardware_settles_nothing_whatever_was_measured() -> None:

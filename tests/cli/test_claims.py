@@ -53,3 +53,11 @@ def test_bad_input_is_refused_with_what_there_is(tmp_path: Path) -> None:
     assert (rows.returncode, "no claim in row 1000" in rows.stderr) == (Exit.USAGE, True)
     hardware = accelbench("claims", "list", "--hardware", "abacus", cwd=tmp_path)
     assert (hardware.returncode, "there are cpu, gpu, gpus, tpu" in hardware.stderr) == (Exit.USAGE, True)
+
+
+def test_a_result_of_another_manifest_than_todays_is_no_verdict(tmp_path: Path) -> None:
+    accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
+    record = tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/run.json"
+    record.write_text(record.read_text().replace('"1.22"', '"1.1"'))
+    listed = json.loads(accelbench("claims", "list", "--rows", "33", "--output", "json", cwd=tmp_path).stdout)
+    assert [each["verdict"] for each in listed] == ["not-run"]

@@ -14,6 +14,7 @@ from kubernetes import client, config
 
 from cluster.containerd import SOCKET_NAME, import_image
 from cluster.errors import ClusterError, KubectlError
+from cluster.wait import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +63,19 @@ class Cluster:
     def apply(self, *objects: Mapping[str, Any]) -> None:
         """Create or update objects."""
         self.kubectl("apply", "--filename=-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    def define(self, directory: Path) -> None:
+        """Apply the CustomResourceDefinitions in the directory, and return once kubectl can find their kinds."""
+        self.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={directory}")
+        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"--filename={directory}")
+        # Established is not yet discovered: for a moment the server tells of groups that it has listed before.
+        names = self.kubectl("get", f"--filename={directory}", "--output=jsonpath={.items[*].metadata.name}").stdout
+
+        def discovered() -> bool:
+            found = self.kubectl("api-resources", "--verbs=list", "--output=name", "--cached=false").stdout
+            return set(names.split()) <= set(found.split())
+
+        wait_until(discovered, what=f"{names} to be discovered")
 
     def client(self) -> client.ApiClient:
         """Return a new client of the API server; close it, or use it in a with statement."""

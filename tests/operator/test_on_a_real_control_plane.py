@@ -23,8 +23,7 @@ CRDS = Path(__file__).parents[2] / "crds"
 
 @pytest.fixture(scope="module")
 def kubelet(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeKubelet]:
-    control_plane.kubectl("apply", "--server-side", f"--filename={CRDS}")
-    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    control_plane.define(CRDS)
     with FakeKubelet(control_plane, tmp_path_factory.mktemp("kubelet")) as running:
         yield running
 

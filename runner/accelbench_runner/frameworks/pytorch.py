@@ -70,12 +70,12 @@ class Events:
     """CUDA's events on the current stream, around a block."""
 
     def __init__(self) -> None:
+        self._started, self._stopped = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self.ratios: list[float] = []
         """The host's seconds over the device's, block by block."""
 
     def start(self) -> None:
         """In the stream, before the first call's work."""
-        self._started, self._stopped = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self._started.record()
 
     def stop(self) -> None:
