@@ -44,6 +44,10 @@ test: wheel lint drift control-plane ## Every check and test that needs no kubel
 	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not quiet"
 	$(BIN)/pytest -m quiet
 
+.PHONY: coverage
+coverage: wheel control-plane ## Which lines and branches those tests reach, in all processes that they start
+	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not quiet" --cov --cov-report=term:skip-covered
+
 .PHONY: e2e
 e2e: wheel control-plane ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux, Go)
 	sh tests/cluster/prerequisites.sh

@@ -20,7 +20,7 @@ from accelbench_operator.collect import outcome
 from accelbench_operator.decide import Action, Collect, CreateJob, DeleteJob, DeleteRun
 from accelbench_operator.failure import Loss, job_deleted, job_refused, pod_gone, result_refused
 from accelbench_operator.job import build_job, identity_labels, owner_reference
-from accelbench_operator.kubernetes_api import ApiError, ConflictError, InvalidError, Manifest
+from accelbench_operator.kubernetes_api import ApiError, ConflictError, ForbiddenError, InvalidError, Manifest
 from accelbench_operator.observed import NOT_MET, ObservedPod, observe_job, observe_result, owned_by
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
@@ -28,9 +28,12 @@ from accelbench_operator.store import Store
 LOG_PATIENCE = timedelta(minutes=5)
 """How long after a pod's end its log is asked for before it counts as lost."""
 
+QUOTA_PATIENCE = timedelta(minutes=30)
+"""How long after a pod's end its result is offered to a server that forbids it: somebody may raise the quota."""
+
 
 class ForeignObjectError(Exception):
-    """An object of a name that only ours can have belongs to someone else."""
+    """An object of a name that only ours can have belongs to someone else, or is none that we can read."""
 
 
 class Applier:
@@ -104,7 +107,7 @@ class Applier:
             if isinstance(found, Loss):
                 self._lose(plan, attempt.job, found)
             else:
-                await self._store_result(found, plan, attempt.job)
+                await self._store_result(found, plan, attempt.job, pod)
 
     async def _read_log(self, pod: ObservedPod) -> str | None:
         if pod.running is None:
@@ -117,7 +120,7 @@ class Applier:
                 raise
             return None
 
-    async def _store_result(self, result: Result, plan: Plan, job: str) -> None:
+    async def _store_result(self, result: Result, plan: Plan, job: str, pod: ObservedPod) -> None:
         run = plan.run
         outcomes = evaluate(run.spec.expectations, result)
         not_met = "\n".join(" ".join(found.sentence.split()) for found in outcomes if found.outcome != "met")
@@ -138,7 +141,10 @@ class Applier:
         except ConflictError:
             await self._find_result(plan, result.case.name)
             return
-        except InvalidError as error:
+        except (InvalidError, ForbiddenError) as error:
+            waited = self._clock() - (pod.ended or pod.created)
+            if isinstance(error, ForbiddenError) and waited < QUOTA_PATIENCE:
+                raise
             self._lose(plan, job, result_refused(error.message))
             return
         self._hold_result(stored, run.metadata.uid)
@@ -159,9 +165,12 @@ class Applier:
         self._store.put("Job", job, own=True)
 
     def _hold_result(self, body: Manifest, run_uid: str) -> None:
-        summary = observe_result(body)
+        name = body["metadata"]["name"]
+        try:
+            summary = observe_result(body)
+        except ValueError as error:
+            raise ForeignObjectError(f"BenchmarkResult {name} exists and cannot be read: delete it") from error
         if summary is None or not owned_by(body, run_uid):
-            name = body["metadata"]["name"]
             raise ForeignObjectError(f"BenchmarkResult {name} exists and is not this run's: delete it")
         self._store.put("BenchmarkResult", summary, own=True)
 

@@ -30,6 +30,10 @@ class ApiError(Exception):
         self.message = message
 
 
+class ForbiddenError(ApiError):
+    """403: not allowed now, by RBAC, a quota or a policy, each of which somebody may change."""
+
+
 class NotFoundError(ApiError):
     """404: the object, or what it is in, is not there."""
 
@@ -52,6 +56,7 @@ class UnreachableError(ApiError):
 
 KINDS: Mapping[int, type[ApiError]] = {
     400: InvalidError,
+    403: ForbiddenError,
     404: NotFoundError,
     409: ConflictError,
     410: ExpiredError,

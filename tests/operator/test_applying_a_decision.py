@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from accelbench.api import labels
-from accelbench_operator.apply import LOG_PATIENCE, Applier, ForeignObjectError
+from accelbench_operator.apply import LOG_PATIENCE, QUOTA_PATIENCE, Applier, ForeignObjectError
 from accelbench_operator.attempts import Observed
 from accelbench_operator.decide import Collect, CreateJob, DeleteJob
-from accelbench_operator.kubernetes_api import ApiError, InvalidError, UnreachableError
+from accelbench_operator.kubernetes_api import ApiError, ForbiddenError, InvalidError, UnreachableError
 from accelbench_operator.store import Store
 from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_job, make_plan, observe, run_manifest
 from operator_world.simulated import SimulatedCluster
@@ -173,3 +173,28 @@ def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(w
     world.do(Collect(ATTEMPT, last=False))
 
     assert world.losses() == ["ResultRefused"]
+
+
+def test_a_result_that_a_quota_forbids_is_offered_again_and_ends_the_case_with_its_words_in_the_end(
+    world: World,
+) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.end(ATTEMPT.job, "whole")
+    world.cluster.list_into(world.store)
+    world.cluster.create_result = raising(ForbiddenError(403, "exceeded quota"))  # type: ignore[method-assign]
+    with pytest.raises(ForbiddenError):
+        world.do(Collect(ATTEMPT, last=False))
+    assert world.losses() == []
+
+    world.cluster.advance(QUOTA_PATIENCE)
+    world.do(Collect(ATTEMPT, last=False))
+    assert world.losses() == ["ResultRefused"]
+
+
+def test_a_stored_result_of_another_version_is_named_and_stops_nothing_else(world: World) -> None:
+    with_a_stored_result(world)
+    [stored] = world.cluster.results.values()
+    stored["result"] = {"of": "tomorrow"}
+    with pytest.raises(ForeignObjectError, match="cannot be read: delete it"):
+        world.do(CREATE)
