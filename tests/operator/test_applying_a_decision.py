@@ -175,7 +175,7 @@ def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(w
     assert world.losses() == ["ResultRefused"]
 
 
-def test_a_result_that_a_quota_forbids_is_offered_again_and_ends_the_case_with_its_words_in_the_end(
+def test_a_result_that_a_quota_forbids_is_offered_again_and_ends_the_case_in_the_end(
     world: World,
 ) -> None:
     world.do(CREATE)
