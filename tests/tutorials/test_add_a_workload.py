@@ -45,9 +45,10 @@ def test_the_page_has_the_files_and_the_commands_that_a_reader_needs() -> None:
     assert [command.split()[1] for command in COMMAND.findall(PAGE)] == ["workloads", "validate", "run"]
 
 
+@pytest.mark.quiet
 def test_its_commands_end_in_a_verdict_on_what_was_proven_to_be_the_same(project: Path) -> None:
     for command in COMMAND.findall(PAGE):
-        soon = ("--set", "measurement.timeLimitSeconds=15") if " run " in command else ()
+        soon = ("--set", "measurement.timeLimitSeconds=25") if " run " in command else ()
         done = accelbench(project, *command.split()[1:], *soon)
         # 5: the machine was not at rest while the tests ran; that is no matter of the tutorial's.
         assert done.returncode in {0, 5}, f"{command}: {done.stdout}{done.stderr}"
