@@ -30,7 +30,7 @@ class LayerNorm(Workload):
         features: int = Field(default=1024, ge=2, le=2**20, description="Numbers in a row.")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """X (rows, features) standard normal; gain and bias (features,)."""
+        """Standard normal x of shape (rows, features); gain and bias (features,)."""
         features = parameters.features
         gain, bias = 1 + 0.1 * rng.standard_normal(features), 0.1 * rng.standard_normal(features)
         x = rng.standard_normal((parameters.rows, features))

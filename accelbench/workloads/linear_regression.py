@@ -46,7 +46,7 @@ class LinearRegression(Workload):
         return Measure(parity_units=10)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """W (3,) of zeros; x (samples, 3) standard normal, y (samples,) with noise."""
+        """Zeros for w (3,); x (samples, 3) standard normal, y (samples,) with noise."""
         import numpy as np
 
         x = rng.standard_normal((parameters.samples, len(WEIGHTS)))
