@@ -1,7 +1,8 @@
 """Finds workloads, and says what is wrong with a run that names them: what only the catalogue can know.
 
 Built-in workloads are the modules of `accelbench.workloads`, one each, found by file name: `matmul_chain.py` is
-`matmul-chain`. Others come from entry points of the group `accelbench.workloads`, whose name is the workload's.
+`matmul-chain`; a name with an underscore before it is no workload, but what several have in common. Others come from
+entry points of the group `accelbench.workloads`, whose name is the workload's.
 Nothing is imported before it is asked for, and no workload imports numpy or a framework at import time.
 """
 
@@ -34,7 +35,8 @@ class UnknownWorkloadError(LookupError):
 
 @cache
 def _built_in() -> frozenset[str]:
-    return frozenset(module.name.replace("_", "-") for module in pkgutil.iter_modules(workloads.__path__))
+    modules = (module.name for module in pkgutil.iter_modules(workloads.__path__))
+    return frozenset(name.replace("_", "-") for name in modules if not name.startswith("_"))
 
 
 @cache

@@ -14,6 +14,8 @@ from accelbench.document import DECIMAL_PATTERN
 Outcome = Literal["met", "not-met", "undecided"]
 COMPARED = ("speedup", "paysBackSteps")
 """Metrics of a variant against the baseline; the others are of a variant alone."""
+OVER_BASELINE = frozenset({"compileRatio", "peakMemoryRatio"})
+"""Metrics that need the baseline's own number."""
 BESIDE_PARITY = frozenset({"parity", "throttled", "shared-device"})
 """Checks that a bound on parity does not depend on: it is what the first asks, and no time."""
 FEWEST_LAUNCHES = 3
@@ -53,7 +55,9 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     if expectation.metric in COMPARED:
         return _evaluate_comparison(expectation, result)
     beside = BESIDE_PARITY if expectation.metric == "parity" else frozenset()
-    if broken := [check for check in result.certificate.failed(variant.name) if check.name not in beside]:
+    measured = {variant.name} | ({result.case.baseline} if expectation.metric in OVER_BASELINE else set())
+    failed = [check for name in sorted(measured) for check in result.certificate.failed(name)]
+    if broken := [check for check in failed if check.name not in beside]:
         names = ", ".join(dict.fromkeys(check.name for check in broken))
         return ExpectationOutcome(
             expectation, "not-met", f"{_subject(expectation)}: its measurement is invalid ({names})."
@@ -75,7 +79,8 @@ def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | N
 def _evaluate_number(expectation: Expectation, variant: VariantResult, result: Result) -> ExpectationOutcome:
     if expectation.metric != "parity" and (too_few := _too_few(expectation, result)):
         return too_few
-    found = _number(expectation, variant)
+    baseline = next((each for each in result.variants if each.name == result.case.baseline), None)
+    found = _number(expectation, variant, baseline)
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
     value, reading = found
@@ -144,8 +149,10 @@ def _steps(found: PaysBack) -> tuple[float, float]:
             return lower, upper
 
 
-def _number(expectation: Expectation, variant: VariantResult) -> tuple[float, str] | None:
-    """What was measured of the variant itself, and how to say it; None: it was not."""
+def _number(  # noqa: PLR0911 - one line for each metric
+    expectation: Expectation, variant: VariantResult, baseline: VariantResult | None
+) -> tuple[float, str] | None:
+    """What was measured of the variant, some of it over the baseline's, and how to say it; None: it was not."""
     match expectation.metric:
         case "seconds":
             return _seconds(variant.seconds.median_seconds if variant.seconds else None)
@@ -153,8 +160,15 @@ def _number(expectation: Expectation, variant: VariantResult) -> tuple[float, st
             return _seconds(_phase(variant.phases, "compile"))
         case "warmCompileSeconds":
             return _seconds(_phase(variant.warm_phases, "compile"))
+        case "compileRatio":
+            return _over(_compile_seconds(variant), _compile_seconds(baseline), "s")
         case "firstCallRatio":
             return _first_call_ratio(variant)
+        case "peakMemoryRatio":
+            return _over(variant.peak_memory_bytes, baseline.peak_memory_bytes if baseline else None, "bytes")
+        case "productsPerCall":
+            found = variant.products_per_call
+            return None if found is None else (found, f"{found:,}")
         case "parity":
             return None if variant.parity is None else (float(variant.parity), f"{variant.parity} of the tolerance")
         case _:
@@ -163,6 +177,17 @@ def _number(expectation: Expectation, variant: VariantResult) -> tuple[float, st
 
 def _seconds(seconds: str | None) -> tuple[float, str] | None:
     return None if seconds is None else (float(seconds), f"{seconds} s")
+
+
+def _compile_seconds(variant: VariantResult | None) -> float | None:
+    seconds = _phase(variant.phases, "compile") if variant else None
+    return None if seconds is None else float(seconds)
+
+
+def _over(value: float | None, baseline: float | None, unit: str) -> tuple[float, str] | None:
+    if value is None or not baseline:
+        return None
+    return value / baseline, f"{value / baseline:.4g} ({value:,.4g} over {baseline:,.4g} {unit})"
 
 
 def _phase(phases: Iterable[PhaseTime], name: str) -> str | None:

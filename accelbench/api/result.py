@@ -189,6 +189,11 @@ class VariantResult(Document):
     reserved_memory_bytes: int | None = Field(
         default=None, description="The most that the allocator held of a GPU, in use or not."
     )
+    products_per_call: int | None = Field(
+        default=None,
+        description="Matrix products in one call, counted in the optimised program or as they were dispatched; unset "
+        "where a workload declares no operations, or nobody can count them.",
+    )
     cost: Cost | None = Field(default=None, description="Work, speed, share of the device's limits, energy.")
 
 

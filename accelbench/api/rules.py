@@ -156,6 +156,12 @@ NO_SPEEDUP_OF_THE_BASELINE = _not_of_the_baseline(
 NO_PAYBACK_OF_THE_BASELINE = _not_of_the_baseline(
     "paysBackSteps", "the baseline is what compiling has to pay back against; expect paysBackSteps of another variant"
 )
+NO_RATIO_OF_COMPILING_OF_THE_BASELINE = _not_of_the_baseline(
+    "compileRatio", "compileRatio of the baseline is 1 by definition; expect it of another variant"
+)
+NO_RATIO_OF_MEMORY_OF_THE_BASELINE = _not_of_the_baseline(
+    "peakMemoryRatio", "peakMemoryRatio of the baseline is 1 by definition; expect it of another variant"
+)
 
 EXPECTATION_HAS_A_BOUND = Rule(
     cel="has(self.atLeast) || has(self.atMost) || has(self.equals)",

@@ -120,19 +120,23 @@ class Expectation(Document):
             "seconds",
             "compileSeconds",
             "warmCompileSeconds",
+            "compileRatio",
             "firstCallRatio",
             "paysBackSteps",
             "parity",
             "launchSpread",
+            "peakMemoryRatio",
+            "productsPerCall",
         ]
         | None
     ) = Field(
         default=None,
         description=(
             "speedup over the baseline; seconds per step; seconds that compiling takes, and takes again in a new "
-            "process on warm caches; the first call's time over a later one's; steps after which compiling has paid "
-            "back against the baseline; the outputs' largest error over its tolerance; how far launches lie apart "
-            "(the 95th less the 5th percentile, over the median)."
+            "process on warm caches; what compiling takes over what the baseline's takes; the first call's time over a "
+            "later one's; steps after which compiling has paid back against the baseline; the outputs' largest error "
+            "over its tolerance; how far launches lie apart (the 95th less the 5th percentile, over the median); peak "
+            "memory over the baseline's; matrix products in one call of the optimised program."
         ),
     )
     observation: ObservationName | None = Field(
@@ -230,6 +234,8 @@ Spec = Annotated[
     rules.EXPECTATIONS_NAME_VARIANTS,
     rules.NO_SPEEDUP_OF_THE_BASELINE,
     rules.NO_PAYBACK_OF_THE_BASELINE,
+    rules.NO_RATIO_OF_COMPILING_OF_THE_BASELINE,
+    rules.NO_RATIO_OF_MEMORY_OF_THE_BASELINE,
     *(
         rules.immutable(field.alias or name, _ONE_EXPERIMENT)
         for name, field in BenchmarkRunSpec.model_fields.items()

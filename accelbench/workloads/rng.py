@@ -1,6 +1,8 @@
 """Random masks, call after call: whether they differ, and who notices where they do not."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -17,6 +19,9 @@ class Rng(Workload):
     """A dropout mask of (size,) in each call; half of it is kept.
 
     Row 59 of the claims: who forgets to split JAX's key has "identical dropout masks every step", and no error says so.
+    Row 60: "if you're running multiple experiments in threads, PyTorch's global state can cause race conditions". There
+    every call seeds anew, and `threads` threads each draw `draws` masks at once: what can be reproduced is the same in
+    every call.
     """
 
     name = "rng"
@@ -31,6 +36,8 @@ class Rng(Workload):
 
         size: int = Field(default=1024, ge=64, le=10_000_000, description="Numbers in the mask.")
         calls: int = Field(default=4, ge=2, le=100, description="How often.")
+        threads: int = Field(default=8, ge=2, le=64, description="Of the variants that draw in threads.")
+        draws: int = Field(default=50, ge=1, le=10_000, description="Masks that each thread draws in a call.")
 
     def measure(self, parameters: Parameters) -> Measure:
         """Each call is looked at."""
@@ -70,6 +77,65 @@ class Rng(Workload):
             return ones, torch.nn.functional.dropout(ones, 1 - KEEP) > 0
 
         return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_masks)
+
+    @variant("pytorch/threads")
+    def torch_threads(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """All threads draw from the one generator, seeded before they start."""
+        import torch
+
+        seed = int(arrays.state["seed"])
+
+        def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
+            torch.manual_seed(seed)
+            return ones, torch.stack(_in_threads(parameters, lambda _: torch.nn.functional.dropout(ones, 1 - KEEP) > 0))
+
+        return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_masks)
+
+    @variant("pytorch/threads-own-generator")
+    def torch_threads_own_generator(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Each thread draws from a torch.Generator of its own."""
+        import torch
+
+        seed = int(arrays.state["seed"])
+
+        def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
+            own = [torch.Generator(ones.device).manual_seed(seed + thread) for thread in range(parameters.threads)]
+            return ones, torch.stack(_in_threads(parameters, lambda t: torch.bernoulli(KEEP * ones, generator=own[t])))
+
+        return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_masks)
+
+    @variant("jax/threads")
+    def jax_threads(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Each thread has a key of its own, folded in from one."""
+        import jax
+        import jax.numpy as jnp
+
+        mask = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
+        key = jax.random.key(int(arrays.state["seed"]))
+
+        def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
+            own = [jax.random.fold_in(key, thread) for thread in range(parameters.threads)]
+
+            def draw(thread: int) -> Any:
+                own[thread], use = jax.random.split(own[thread])
+                return mask(use)
+
+            return ones, jnp.stack(_in_threads(parameters, draw))
+
+        state = tools.put(arrays.state["ones"])
+        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_masks)
+
+
+def _in_threads(parameters: Rng.Parameters, draw: Callable[[int], Any]) -> list[Any]:
+    """What each thread drew, thread by thread; they all begin at once."""
+    start = Barrier(parameters.threads)
+
+    def run(thread: int) -> list[Any]:
+        start.wait()
+        return [draw(thread) for _ in range(parameters.draws)]
+
+    with ThreadPoolExecutor(parameters.threads) as pool:
+        return [mask for masks in pool.map(run, range(parameters.threads)) for mask in masks]
 
 
 def _with_key(

@@ -24,7 +24,7 @@ from accelbench.document import decimal_string
 from accelbench.lost import without_finding
 from accelbench.stats.summary import quantile
 from accelbench.validity import compile_cache
-from accelbench.validity.evidence import Asides, Unreadable, fact, launch_seconds, protocol_of
+from accelbench.validity.evidence import Asides, Operations, Unreadable, fact, launch_seconds, protocol_of
 from accelbench_runner.costs import cost, most
 from accelbench_runner.fit import fit
 from accelbench_runner.observed import observed
@@ -154,6 +154,7 @@ def _variant_result(
         peak_memory_bytes=most(measured, "peakMemoryBytes"),
         compile_peak_memory_bytes=most(measured, "compilePeakMemoryBytes"),
         reserved_memory_bytes=most(measured, "reservedMemoryBytes"),
+        products_per_call=_products_per_call(measured),
         cost=cost(case, measured, everyone, statistics.median(medians)),
     )
 
@@ -161,6 +162,13 @@ def _variant_result(
 def _units_per_call(launches: Sequence[LaunchRecord]) -> int | None:
     units = _positive(launches[0].facts.get("unitsPerCall"))
     return round(units) if units and units.is_integer() else None
+
+
+def _products_per_call(launches: Sequence[LaunchRecord]) -> int | None:
+    """The fewest of any launch: what the check `work-present` looks at too."""
+    operations = [fact(launch, "operations", Operations) for launch in launches if "operations" in launch.facts]
+    found = [each.found.products for each in operations if isinstance(each, Operations) and each.found]
+    return min(found, default=None)
 
 
 def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:

@@ -56,6 +56,9 @@ leaves no room for more than 4.
 """
 
 PERTURBATIONS = 4
+COARSER = 2.0**12
+"""In float64 inputs are moved by so many ulp and spreads divided by it: the reference computes in float64 itself, and
+what one of its own ulps does is lost among its roundings. So small a step is still one to which outputs are linear."""
 
 
 @dataclass(frozen=True)
@@ -118,18 +121,21 @@ def compute(
     """Values of the reference `run` and their spreads: 1 + `PERTURBATIONS` runs, in float64."""
     start = _mapped(arrays, lambda array: rounded(array, precision))
     rng = np.random.default_rng(0)
-    ulp = EPSILON[precision]
+    coarser = COARSER if precision == "float64" else 1.0
+    step = EPSILON[precision] * coarser
 
     def moved() -> Arrays:
         return Arrays(
-            state={name: _moved(array, ulp * math.sqrt(units), rng) for name, array in start.state.items()},
-            batches=tuple({name: _moved(array, ulp, rng) for name, array in batch.items()} for batch in start.batches),
+            state={name: _moved(array, step * math.sqrt(units), rng) for name, array in start.state.items()},
+            batches=tuple({name: _moved(array, step, rng) for name, array in batch.items()} for batch in start.batches),
         )
 
     with np.errstate(all="ignore"):
         values = {name: np.asarray(value) for name, value in run(start, units).items()}
         runs = [run(moved(), units) for _ in range(PERTURBATIONS)]
-        spreads = {name: _spread(value, [np.asarray(each[name]) for each in runs]) for name, value in values.items()}
+        spreads = {
+            name: _spread(value, [np.asarray(each[name]) for each in runs], coarser) for name, value in values.items()
+        }
     return values, spreads
 
 
@@ -179,10 +185,10 @@ def _mapped(arrays: Arrays, change: Callable[[Array], Array]) -> Arrays:
     )
 
 
-def _spread(value: Array, runs: list[Array]) -> Array:
+def _spread(value: Array, runs: list[Array], coarser: float) -> Array:
     moves = np.abs(np.stack([run.astype(np.float64) - value.astype(np.float64) for run in runs]))
     if is_float(value):
-        return np.asarray(np.sqrt(np.mean(np.square(moves), axis=0)))
+        return np.asarray(np.sqrt(np.mean(np.square(moves), axis=0))) / coarser
     return np.asarray(moves.max(axis=0))
 
 

@@ -29,7 +29,11 @@ def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "said"),
-    [("1000", "no claim in row 1000; there are 2, 3, 6, 7"), ("two", "'two' is no row"), ("2-x", "'2-x' is no row")],
+    [
+        ("1000", "no claim in row 1000; there are 1 to 4, 6 to 25"),
+        ("two", "'two' is no row"),
+        ("2-x", "'2-x' is no row"),
+    ],
 )
 def test_a_row_that_is_none_is_refused_with_those_that_are(rows: str, said: str) -> None:
     with pytest.raises(UnknownRowError, match=said):

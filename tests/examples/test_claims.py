@@ -9,7 +9,7 @@ from accelbench.cli.manifests import read
 from accelbench.plan.cases import plan_cases
 
 CLAIMS = sorted((Path(__file__).parents[2] / "examples" / "claims").glob("[0-9]*.yaml"))
-ROWS = [2, 3, 6, 7, 11, 12, 16, 17, 18, 19, 21, 24, *range(28, 38), 52, 59, 61, 62]
+ROWS = [1, 2, 3, 4, *range(6, 26), *range(28, 38), *range(52, 63)]
 HEADER = re.compile(r"^# Row (\d+), article A[0-4] \S+: .*", re.DOTALL)
 
 

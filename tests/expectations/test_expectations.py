@@ -43,10 +43,8 @@ def a_result(
     measured: bool = True,
 ) -> Result:
     times = {f"{name}_seconds": "0.010" for name in ("p25", "median", "p75")}
-    phases = (
-        PhaseTime(phase="compile", median_seconds="1.5", min_seconds="1.4", max_seconds="1.6"),
-        PhaseTime(phase="first-step", median_seconds="0.5", min_seconds="0.5", max_seconds="0.5"),
-    )
+    first_step = PhaseTime(phase="first-step", median_seconds="0.5", min_seconds="0.5", max_seconds="0.5")
+    compiling = {VARIANT: "1.5", BASELINE: "0.6"}
     warm = PhaseTime(phase="compile", median_seconds="0.2", min_seconds="0.2", max_seconds="0.2")
     return Result(
         case=a_case(),
@@ -63,7 +61,7 @@ def a_result(
                 seconds=Quantiles(p5_seconds="0.0098", p95_seconds="0.0103", **times)
                 if measured and name != failed
                 else None,
-                phases=phases if measured else (),
+                phases=(_compile(compiling[name]), first_step) if measured else (),
                 warm_phases=(warm,) if measured else (),
                 launches=tuple(
                     LaunchSummary(round=number, seconds="0.010", blocks=10, steps_per_block=4) for number in range(1, 4)
@@ -71,6 +69,8 @@ def a_result(
                 if measured
                 else (),
                 units_per_call=4 if measured else None,
+                peak_memory_bytes=(300 if name == VARIANT else 400) if measured else None,
+                products_per_call=100 if measured else None,
                 parity="0.25" if measured else None,
             )
             for name in (BASELINE, VARIANT)
@@ -78,6 +78,10 @@ def a_result(
         comparisons=() if comparison is None else (comparison,),
         certificate=certificate,
     )
+
+
+def _compile(seconds: str) -> PhaseTime:
+    return PhaseTime(phase="compile", median_seconds=seconds, min_seconds=seconds, max_seconds=seconds)
 
 
 def outcome_of(result: Result, metric: str = "speedup", variant: str = VARIANT, **bounds: str) -> tuple[str, str]:
@@ -228,10 +232,33 @@ def test_steps_that_are_not_known_are_undecided() -> None:
 
 
 @pytest.mark.parametrize(
-    "metric", ["seconds", "compileSeconds", "warmCompileSeconds", "firstCallRatio", "parity", "launchSpread"]
+    "metric",
+    [
+        *("seconds", "compileSeconds", "warmCompileSeconds", "compileRatio", "firstCallRatio", "parity"),
+        *("launchSpread", "peakMemoryRatio", "productsPerCall"),
+    ],
 )
 def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
     assert outcome_of(a_result(measured=False), metric, at_most="1")[0] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("metric", "bound", "said"),
+    [
+        ("compileRatio", "2.5", "2.5 (1.5 over 0.6 s)"),
+        ("peakMemoryRatio", "0.75", "0.75 (300 over 400 bytes)"),
+        ("productsPerCall", "100", "100"),
+    ],
+)
+def test_what_else_a_variant_costs(metric: str, bound: str, said: str) -> None:
+    outcome, sentence = outcome_of(a_result(), metric, at_least=bound, at_most=bound)
+    assert (outcome, sentence.partition(": met, ")[2]) == ("met", f"{said}.")
+
+
+@pytest.mark.parametrize("metric", ["compileRatio", "peakMemoryRatio"])
+def test_a_ratio_to_an_invalid_baseline_meets_nothing(metric: str) -> None:
+    broken = Certificate(checks=(Check(name="recompiled", outcome="failed", reading="2", variant=BASELINE),))
+    assert outcome_of(a_result(certificate=broken), metric, at_most="100")[0] == "not-met"
 
 
 @pytest.mark.parametrize("metric", ["seconds", "compileSeconds"])

@@ -4,13 +4,22 @@ from dataclasses import replace
 from typing import Any
 
 from accelbench.workload import Arrays, Program, Tools, variant
+from accelbench.workloads.activation_checkpointing import ActivationCheckpointing
+from accelbench.workloads.checkpoint import Checkpoint
+from accelbench.workloads.cifar_cnn import CifarCnn
 from accelbench.workloads.dispatch_overhead import DispatchOverhead
 from accelbench.workloads.elementwise_fusion import ElementwiseFusion
+from accelbench.workloads.freeze_layers import FreezeLayers
+from accelbench.workloads.inplace_update import InplaceUpdate
 from accelbench.workloads.layer_norm import LayerNorm
 from accelbench.workloads.linear_regression import LinearRegression
+from accelbench.workloads.loop_unrolling import LoopUnrolling
 from accelbench.workloads.matmul_chain import MatmulChain
 from accelbench.workloads.maxsim import Maxsim
 from accelbench.workloads.mlp import Mlp
+from accelbench.workloads.optimizer_step import OptimizerStep
+from accelbench.workloads.variable_length import VariableLength
+from accelbench.workloads.vit import Vit
 from accelbench.workloads.xor import Xor
 
 
@@ -159,3 +168,138 @@ class OverTheQuery(Maxsim):
             return query, scores
 
         return replace(super().jax(parameters, arrays, tools), step=step)
+
+
+class ExclusiveSums(LoopUnrolling):
+    """Each sum without its own number, as prefix sums are often meant."""
+
+    @variant("jax/jit-cumsum")
+    def jit_cumsum(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().jit_cumsum(parameters, arrays, tools)
+
+        def step(carry: Any, batch: Any) -> tuple[Any, Any]:
+            carry, sums = program.step(carry, batch)
+            return carry, sums - batch["x"]
+
+        return replace(program, step=step)
+
+
+class TheOldArray(InplaceUpdate):
+    """Changes a copy, and returns what it was given."""
+
+    @variant("pytorch/in-place")
+    def in_place(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().in_place(parameters, arrays, tools)
+        return replace(program, step=lambda x, batch: (x, program.step(x.clone(), batch)[1]))
+
+
+class NoBiasCorrection(OptimizerStep):
+    """RMSProp with momentum, whose first steps are of another size."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().jax(parameters, arrays, tools)
+
+        def step(state: Any, gradients: Any) -> tuple[Any, Any]:
+            (_, moments), out = program.step(state, gradients)
+            m, v = moments[0].mu, moments[0].nu
+            rate = parameters.learning_rate
+            return ({name: p - rate * m[name] / (v[name] ** 0.5 + 1e-8) for name, p in state[0].items()}, moments), out
+
+        return replace(program, step=step)
+
+
+class OtherEpoch(OptimizerStep):
+    """The gradients of other parameters."""
+
+    @variant("pytorch/fused")
+    def fused(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        names = list(arrays.state)
+        turned = dict(zip(names, [arrays.batches[0][name] for name in reversed(names)], strict=True))
+        return super().fused(parameters, replace(arrays, batches=(turned,)), tools)
+
+
+class ByPlace(CifarCnn):
+    """The linear layer's weights as they are: its inputs come channel by channel."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        side, weights = parameters.size // 4, arrays.state["weights3"]
+        by_place = weights.reshape(2 * parameters.channels, side, side, -1).transpose(1, 2, 0, 3)
+        mixed_up = {**arrays.state, "weights3": by_place.reshape(weights.shape)}
+        return super().pytorch(parameters, replace(arrays, state=mixed_up), tools)
+
+
+class AveragePool(CifarCnn):
+    """The mean of four in place of the greatest."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        from unittest.mock import patch
+
+        from flax import nnx
+
+        program = super().jax(parameters, arrays, tools)
+        with patch.object(nnx, "max_pool", nnx.avg_pool):
+            averaging = super().jax(parameters, arrays, tools)
+        return replace(program, step=averaging.step, state=averaging.state)
+
+
+class OneMoreFrozen(FreezeLayers):
+    @variant("jax/jit-trained-only")
+    def jit_trained_only(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return super().jit_trained_only(parameters.model_copy(update={"frozen": parameters.frozen + 1}), arrays, tools)
+
+
+class NothingFrozen(FreezeLayers):
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return super().pytorch(parameters.model_copy(update={"frozen": 0}), arrays, tools)
+
+
+class LostSegment(ActivationCheckpointing):
+    """The last segment is forgotten where the layers do not divide evenly."""
+
+    @variant("jax/jit-checkpoint")
+    def jit_checkpoint(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        fewer = parameters.model_copy(update={"layers": parameters.layers - parameters.segment})
+        return super().jit_checkpoint(fewer, arrays, tools)
+
+
+class HeadsMixedUp(Vit):
+    """Half as many heads, twice as wide: the shapes are the same."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return super().pytorch(parameters.model_copy(update={"heads": parameters.heads // 2}), arrays, tools)
+
+
+class PatchesTransposed(Vit):
+    """Images with columns before rows."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().jax(parameters, arrays, tools)
+
+        def step(images: Any, weights: Any) -> tuple[Any, Any]:
+            images, logits = program.step(images.swapaxes(1, 2), weights)
+            return images.swapaxes(1, 2), logits
+
+        return replace(program, step=step)
+
+
+class PaddingAttendedTo(VariableLength):
+    """The mask is forgotten."""
+
+    @variant("jax/jit-padded")
+    def jit_padded(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().jit_padded(parameters, arrays, tools)
+        return replace(program, batches=[(text, valid | True, blocks) for text, valid, blocks in program.batches])
+
+
+class MomentsLost(Checkpoint):
+    """The optimiser's moments start anew."""
+
+    @variant("pytorch/save")
+    def save(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().save(parameters, arrays, tools)
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            loaded, out = program.step(state, batch)
+            return {**loaded, "m": 0 * loaded["m"]}, out
+
+        return replace(program, step=step)

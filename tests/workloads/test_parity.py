@@ -35,6 +35,15 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "linear-regression": [(("samples", 20), ("steps", 10))],
     "layer-norm": [(("rows", 6), ("features", 5))],
     "maxsim": [(("documents", 3), ("document_tokens", 10), ("query_tokens", 8), ("features", 16))],
+    "loop-unrolling": [(("length", 12),)],
+    "inplace-update": [(("size", 100),)],
+    "optimizer-step": [(("tensors", 2), ("size", 50), ("learning_rate", 0.1))],
+    "cifar-cnn": [(("batch", 8), ("channels", 4), ("size", 8), ("learning_rate", 0.1))],
+    "freeze-layers": [(("layers", 4), ("frozen", 2), ("width", 16), ("batch", 8))],
+    "activation-checkpointing": [(("layers", 4), ("segment", 2), ("width", 16), ("batch", 8))],
+    "vit": [(("layers", 2), ("width", 16), ("heads", 2), ("image", 8), ("patch", 4), ("classes", 10), ("batch", 2))],
+    "variable-length": [(("passes", 1), ("shortening", 8), ("batch", 2), ("width", 16))],
+    "checkpoint": [(("size", 100),)],
 }
 SLOW = {"pytorch/compile", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
@@ -71,6 +80,19 @@ WRONG = {
     "SampleVariance": ("pytorch/eager", SMALL["layer-norm"][0]),
     "OverRows": ("jax/jit", SMALL["layer-norm"][0]),
     "OverTheQuery": ("jax/jit", SMALL["maxsim"][0]),
+    "ExclusiveSums": ("jax/jit-cumsum", SMALL["loop-unrolling"][0]),
+    "TheOldArray": ("pytorch/in-place", SMALL["inplace-update"][0]),
+    "NoBiasCorrection": ("jax/jit", SMALL["optimizer-step"][0]),
+    "OtherEpoch": ("pytorch/fused", SMALL["optimizer-step"][0]),
+    "ByPlace": ("pytorch/eager", SMALL["cifar-cnn"][0]),
+    "AveragePool": ("jax/jit", SMALL["cifar-cnn"][0]),
+    "OneMoreFrozen": ("jax/jit-trained-only", SMALL["freeze-layers"][0]),
+    "NothingFrozen": ("pytorch/eager", SMALL["freeze-layers"][0]),
+    "LostSegment": ("jax/jit-checkpoint", SMALL["activation-checkpointing"][0]),
+    "HeadsMixedUp": ("pytorch/eager", SMALL["vit"][0]),
+    "PatchesTransposed": ("jax/jit", SMALL["vit"][0]),
+    "PaddingAttendedTo": ("jax/jit-padded", SMALL["variable-length"][0]),
+    "MomentsLost": ("pytorch/save", SMALL["checkpoint"][0]),
 }
 MUTANTS = [
     Asked(workload=f"workloads.mutants:{mutant}", use=use, precision=precision, parameters=parameters)

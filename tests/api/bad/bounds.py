@@ -3,8 +3,8 @@
 from api.bad.table import above, axis, bad, below, body, expectation, observation, rounds, unmatched, unsupported
 
 METRICS = (
-    *("speedup", "seconds", "compileSeconds", "warmCompileSeconds"),
-    *("firstCallRatio", "paysBackSteps", "parity", "launchSpread"),
+    *("speedup", "seconds", "compileSeconds", "warmCompileSeconds", "compileRatio"),
+    *("firstCallRatio", "paysBackSteps", "parity", "launchSpread", "peakMemoryRatio", "productsPerCall"),
 )
 
 

@@ -156,6 +156,18 @@ RULES = (
         "expect paysBackSteps of another variant",
     ),
     bad(
+        "a ratio of the baseline's compiling to itself",
+        expectation(metric="compileRatio", variant="pytorch/eager", atMost="1"),
+        "spec.expectations: Invalid value: compileRatio of the baseline is 1 by definition; "
+        "expect it of another variant",
+    ),
+    bad(
+        "a ratio of the baseline's memory to itself",
+        expectation(metric="peakMemoryRatio", variant="pytorch/eager", atMost="1"),
+        "spec.expectations: Invalid value: peakMemoryRatio of the baseline is 1 by definition; "
+        "expect it of another variant",
+    ),
+    bad(
         "a speedup of the chosen baseline",
         {**expectation(atLeast="1"), "spec.baseline": "jax/jit"},
         OF_THE_BASELINE,

@@ -1,0 +1,271 @@
+"""A small convolutional network, trained on images shaped as those of CIFAR-10."""
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from accelbench.workload import (
+    SMALLEST_PRODUCT,
+    Array,
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Operations,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+    variant,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+
+COLOURS, CLASSES, TAPS = 3, 10, 3
+NAMES = ("weights1", "biases1", "weights2", "biases2", "weights3", "biases3")
+
+
+class CifarCnn(Workload):
+    """Twice convolution (3 x 3), relu and max-pool (2 x 2), then linear: a step of SGD on the cross-entropy.
+
+    Row 25 of the claims: "training a small CNN on CIFAR-10 with static input shapes", where jit is said to have the
+    least time for a step, eager PyTorch the most, and torch.compile to be marginally behind. The images are
+    `cifar-shaped`: a pattern for each class, and noise; nothing is downloaded. flax nnx and optax, with images (height,
+    width, channels), against torch.nn and torch.optim, with images (channels, height, width), as each comes. Both
+    start from the same bits, U(-1/sqrt(in), 1/sqrt(in)).
+    """
+
+    name = "cifar-cnn"
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
+    libraries = {"jax": ("flax.nnx", "optax")}
+
+    class Parameters(WorkloadParameters):
+        """The network and the batch."""
+
+        batch: int = Field(default=128, ge=1, le=65_536, description="Images in a step.")
+        channels: int = Field(default=32, ge=1, le=4096, description="Of the first convolution; the second has twice.")
+        size: int = Field(default=32, ge=4, le=512, multiple_of=4, description="Rows and columns of an image.")
+        learning_rate: float = Field(default=0.01, gt=0, le=10, description="Step of the gradient descent.")
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Three steps move every weight by more than rounding does."""
+        del parameters
+        return Measure(parity_units=3)
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Kernels (3, 3, in, out), weights (in, out), biases (out,); images (batch, size, size, 3); labels (batch,)."""
+        p = parameters
+        shapes = {
+            "weights1": (TAPS, TAPS, COLOURS, p.channels),
+            "weights2": (TAPS, TAPS, p.channels, 2 * p.channels),
+            "weights3": (_features(p), CLASSES),
+        }
+        network = {}
+        for number, shape in enumerate(shapes.values(), start=1):
+            bound = 1 / math.sqrt(math.prod(shape[:-1]))
+            network[f"weights{number}"] = rng.uniform(-bound, bound, shape)
+            network[f"biases{number}"] = rng.uniform(-bound, bound, shape[-1])
+        labels = rng.integers(CLASSES, size=p.batch)
+        patterns = rng.standard_normal((CLASSES, p.size, p.size, COLOURS))
+        images = patterns[labels] + rng.standard_normal((p.batch, p.size, p.size, COLOURS))
+        return Arrays(state=network, batches=({"images": images, "labels": labels},))
+
+    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
+        """The chain rule by hand."""
+        import numpy as np
+
+        network = dict(arrays.state)
+        images, labels = arrays.batches[0]["images"], arrays.batches[0]["labels"]
+        rows = np.arange(len(labels))
+        loss = np.zeros(())
+        for _ in range(units):
+            k1, b1, k2, b2, w3, b3 = (network[name] for name in NAMES)
+            before1 = _convolved(images, k1) + b1
+            pooled1 = _pooled(before1.clip(min=0))
+            before2 = _convolved(pooled1, k2) + b2
+            pooled2 = _pooled(before2.clip(min=0))
+            features = pooled2.reshape(len(labels), -1)
+            logits = features @ w3 + b3
+            logits = logits - logits.max(-1, keepdims=True)
+            probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+            loss = -np.mean(np.log(probabilities[rows, labels]))
+            at_logits = probabilities.copy()
+            at_logits[rows, labels] -= 1
+            at_logits /= len(labels)
+            at2 = _unpooled((at_logits @ w3.T).reshape(pooled2.shape), pooled2, before2)
+            at1 = _unpooled(_convolved(at2, k2[::-1, ::-1].swapaxes(2, 3)), pooled1, before1)
+            gradients = (
+                *(_kernel_gradient(images, at1), at1.sum((0, 1, 2))),
+                *(_kernel_gradient(pooled1, at2), at2.sum((0, 1, 2))),
+                *(features.T @ at_logits, at_logits.sum(0)),
+            )
+            for name, gradient in zip(NAMES, gradients, strict=True):
+                network[name] = network[name] - parameters.learning_rate * gradient
+        return {**network, "loss": np.asarray(loss)}
+
+    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
+        """2 for a tap inside the image, forward and for each gradient; images, weights and activations once.
+
+        The first layer's input needs no gradient. For each number before a pool: bias, relu and pool, and their way
+        back; for each weight two in the update.
+        """
+        p = parameters
+        inside = [(TAPS * side - 2) ** 2 for side in (p.size, p.size // 2)]
+        first = 2.0 * p.batch * inside[0] * COLOURS * p.channels
+        second = 2.0 * p.batch * inside[1] * p.channels * 2 * p.channels
+        linear = 2.0 * p.batch * _features(p) * CLASSES
+        activations = p.batch * (p.size**2 * p.channels + (p.size // 2) ** 2 * 2 * p.channels)
+        weights = TAPS**2 * (COLOURS * p.channels + 2 * p.channels**2) + _features(p) * CLASSES
+        numbers = p.batch * p.size**2 * COLOURS + 2 * activations + 2 * weights
+        flops = 2 * first + 3 * second + 3 * linear + 6.0 * activations + 2.0 * weights
+        return Cost(flops=flops, bytes=float(numbers) * float_bytes)
+
+    def operations(self, parameters: Parameters) -> Operations | None:
+        """Two convolutions forward and their two gradients, which PyTorch counts as one each; three products."""
+        least = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT
+        return Operations(convolutions=4, products=3 * least)
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """With flax nnx and optax."""
+        import jax
+        import optax
+        from flax import nnx
+
+        p = parameters
+
+        def build() -> nnx.Sequential:
+            rngs = nnx.Rngs(0)
+            pool = partial(nnx.max_pool, window_shape=(2, 2), strides=(2, 2))
+            return nnx.Sequential(
+                nnx.Conv(COLOURS, p.channels, kernel_size=(TAPS, TAPS), rngs=rngs),
+                nnx.relu,
+                pool,
+                nnx.Conv(p.channels, 2 * p.channels, kernel_size=(TAPS, TAPS), rngs=rngs),
+                nnx.relu,
+                pool,
+                lambda x: x.reshape(len(x), -1),
+                nnx.Linear(_features(p), CLASSES, rngs=rngs),
+            )
+
+        graph, numbers = nnx.split(nnx.eval_shape(build))
+        k1, b1, k2, b2, w3, b3 = tools.put([arrays.state[name] for name in NAMES])
+        layers = {number: {"kernel": k, "bias": b} for number, k, b in ((0, k1, b1), (3, k2, b2), (7, w3, b3))}
+        nnx.replace_by_pure_dict(numbers, {"layers": layers})
+        optimizer = optax.sgd(p.learning_rate)
+
+        def cross_entropy(numbers: Any, images: Any, labels: Any) -> Any:
+            logits = nnx.merge(graph, numbers)(images)
+            return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            numbers, optimizer_state = state
+            loss, gradients = jax.value_and_grad(cross_entropy)(numbers, batch["images"], batch["labels"])
+            updates, optimizer_state = optimizer.update(gradients, optimizer_state, numbers)
+            return (optax.apply_updates(numbers, updates), optimizer_state), loss
+
+        def export(state: Any, loss: Any) -> dict[str, Any]:
+            layers = nnx.to_pure_dict(state[0])["layers"]
+            found = [layers[number][name] for number in (0, 3, 7) for name in ("kernel", "bias")]
+            return {**dict(zip(NAMES, found, strict=True)), "loss": loss}
+
+        state = (numbers, optimizer.init(numbers))
+        return Program(state=state, step=step, batches=tools.put(arrays.batches), export=export)
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """With torch.nn and torch.optim."""
+        return _torch_program(parameters, arrays, tools)
+
+    @variant("pytorch/compile")
+    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Forward pass and loss, and so their backward pass, under torch.compile; the optimiser as it is."""
+        return _torch_program(parameters, arrays, tools, compiled=True)
+
+
+def _features(parameters: CifarCnn.Parameters) -> int:
+    """Numbers that the linear layer is given for an image."""
+    return (parameters.size // 4) ** 2 * 2 * parameters.channels
+
+
+def _patches(images: Array) -> Array:
+    """The 3 x 3 surroundings of each place, zeros beyond the border: (batch, rows, columns, channels, 3, 3)."""
+    import numpy as np
+
+    padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    return np.lib.stride_tricks.sliding_window_view(padded, (TAPS, TAPS), (1, 2))
+
+
+def _convolved(images: Array, kernel: Array) -> Array:
+    import numpy as np
+
+    return np.asarray(np.tensordot(_patches(images), kernel.transpose(2, 0, 1, 3), 3))
+
+
+def _kernel_gradient(images: Array, at_output: Array) -> Array:
+    import numpy as np
+
+    places = (0, 1, 2)
+    return np.asarray(np.tensordot(_patches(images), at_output, (places, places)).transpose(1, 2, 0, 3))
+
+
+def _pooled(x: Array) -> Array:
+    batch, rows, columns, channels = x.shape
+    return x.reshape(batch, rows // 2, 2, columns // 2, 2, channels).max((2, 4))
+
+
+def _unpooled(at_pooled: Array, pooled: Array, before: Array) -> Array:
+    """Back through pool and relu: to where the greatest was, if it was above zero."""
+    at, greatest = (each.repeat(2, 1).repeat(2, 2) for each in (at_pooled, pooled))
+    return at * ((before == greatest) & (before > 0))
+
+
+def _torch_program(parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
+    import torch
+
+    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
+    p = parameters
+    side = p.size // 4
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(COLOURS, p.channels, TAPS, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(p.channels, 2 * p.channels, TAPS, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Flatten(),
+        torch.nn.Linear(_features(p), CLASSES),
+    )
+    k1, b1, k2, b2, w3, b3 = tools.put([arrays.state[name] for name in NAMES])
+    for layer, kernel, biases in ((model[0], k1, b1), (model[3], k2, b2)):
+        layer.weight = torch.nn.Parameter(kernel.permute(3, 2, 0, 1).contiguous())
+        layer.bias = torch.nn.Parameter(biases)
+    # Its inputs come channel by channel, and not place by place.
+    by_channel = w3.view(side, side, 2 * p.channels, CLASSES).permute(3, 2, 0, 1)
+    model[7].weight, model[7].bias = torch.nn.Parameter(by_channel.reshape(CLASSES, -1)), torch.nn.Parameter(b3)
+
+    @place
+    def cross_entropy(model: Any, images: Any, labels: Any) -> Any:
+        return torch.nn.functional.cross_entropy(model(images), labels)
+
+    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        model, optimizer = state
+        optimizer.zero_grad()
+        loss = cross_entropy(model, batch["images"], batch["labels"])
+        loss.backward()
+        optimizer.step()
+        return state, loss.detach()
+
+    def export(state: Any, loss: Any) -> dict[str, Any]:
+        k1, b1, k2, b2, w3, b3 = (parameter.detach() for parameter in state[0].parameters())
+        w3 = w3.view(CLASSES, 2 * p.channels, side, side).permute(2, 3, 1, 0).reshape(-1, CLASSES)
+        found = (k1.permute(2, 3, 1, 0), b1, k2.permute(2, 3, 1, 0), b2, w3, b3)
+        return {**dict(zip(NAMES, found, strict=True)), "loss": loss}
+
+    batch = arrays.batches[0]
+    batches = tools.put(({**batch, "images": batch["images"].transpose(0, 3, 1, 2).copy()},))
+    optimizer = torch.optim.SGD(model.parameters(), lr=p.learning_rate)
+    return Program(state=(model, optimizer), step=step, batches=batches, placed=compiled, export=export)
