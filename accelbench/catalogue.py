@@ -2,7 +2,8 @@
 
 Built-in workloads are the modules of `accelbench.workloads`, one each, found by file name: `matmul_chain.py` is
 `matmul-chain`; a name with an underscore before it is no workload, but what several have in common. Others come from
-entry points of the group `accelbench.workloads`, whose name is the workload's.
+entry points of the group `accelbench.workloads`, whose name is the workload's; one more may be a user's script
+(`accelbench.script`).
 Nothing is imported before it is asked for, and no workload imports numpy or a framework at import time.
 """
 
@@ -18,7 +19,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from accelbench import observations, workloads
+from accelbench import observations, script, workloads
 from accelbench.api.case import ParameterValue
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.modes import MODES, options_model
@@ -30,7 +31,7 @@ GROUP = "accelbench.workloads"
 
 
 class UnknownWorkloadError(LookupError):
-    """No workload has this name; the message has the nearest that there is."""
+    """No workload has this name, or its script is none; the message has the nearest that there is, or what is wrong."""
 
 
 @cache
@@ -49,9 +50,21 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_built_in() | _installed().keys()))
 
 
-@cache
 def find(name: str) -> Workload:
-    """The workload of that name; raises UnknownWorkloadError."""
+    """The workload of that name, this process's script if that is its name; raises UnknownWorkloadError."""
+    file = script.path()
+    if file is None or script.name_of(file.name) != name:
+        return _find(name)
+    if name in names():
+        raise UnknownWorkloadError(f"{file.name}: the catalogue has a workload {name}; give the script another name")
+    try:
+        return script.load(file)
+    except script.InvalidScriptError as error:
+        raise UnknownWorkloadError(str(error)) from error
+
+
+@cache
+def _find(name: str) -> Workload:
     if name in _built_in():
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
         return next(_defined_in(module))()
@@ -78,12 +91,17 @@ def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> Wo
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Everything about the run's workload, parameters, variants and sweep that cannot be run, whole."""
+    """Everything about the run's workload, parameters, variants and sweep that cannot be run, whole.
+
+    Of a script that is not at hand nothing is known: its runner will refuse what it cannot run.
+    """
     reference = run.spec.workload
+    if reference.script and script.path() is None:
+        return ()
     try:
-        workload = find(reference.name)
+        workload = find(reference.label)
     except UnknownWorkloadError as error:
-        return (Problem("spec.workload.name", str(error)),)
+        return (Problem("spec.workload.script" if reference.script else "spec.workload.name", str(error)),)
     parameters = Fields("parameter", workload.name, workload.Parameters)
     problems = list(parameters.check("spec.workload.parameters", reference.parameters))
     for index, variant in enumerate(run.spec.variants):

@@ -3,9 +3,9 @@
     python benchmarks/peers.py [REPETITIONS] > docs/results/peers.md
 
 A step is a chain of matrix products in eager PyTorch, as the adapter runs it: the same call, threads and settings for
-all three. Each repetition asks all three in random order, each as it comes out of the box: torch's blocked_autorange, a
-pyperf worker with its default warm-up, values and least time, and blocks that are warmed up and planned anew. What they
-give is the median. The interval is Student's t on the logarithms of the ratios, one for each repetition.
+all three. Each repetition asks all three in random order, and gives each a second: torch's blocked_autorange, a pyperf
+worker with its default warm-up and ten values of its default 100 ms, and blocks that are warmed up and planned anew.
+What they give is the median. The interval is Student's t on the logarithms of the ratios, one for each repetition.
 """
 
 import contextlib
@@ -34,6 +34,8 @@ MARGIN = 0.02
 ALPHA = 0.05
 MINIMUM_SECONDS = 1.0
 """Of torch's blocked_autorange; accelbench's blocks have the same budget."""
+VALUES = 10
+"""Of a pyperf worker, each of 100 ms: with its own three, a neighbour's burst is in its median."""
 Tool = Callable[[blocks.Work], float]
 
 
@@ -68,7 +70,7 @@ class Pyperf:
 
     def __init__(self) -> None:
         self._runner = pyperf.Runner()
-        self._runner.parse_args(["--worker", "--quiet", "--warmups=1", "--loops=1"])
+        self._runner.parse_args(["--worker", "--quiet", "--warmups=1", "--loops=1", f"--values={VALUES}"])
         self._loops: dict[int, int] = {}
         self._asked = 0
 

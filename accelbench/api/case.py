@@ -59,13 +59,21 @@ class CaseOrigin(Document):
     attempt: int = Field(default=1, description="1 for the first attempt at this case.")
 
 
+class CaseScript(Document):
+    """Where a workload's file came from; what was in it is known by `workloadSource` of the result's fingerprint."""
+
+    config_map: str = Field(description="The ConfigMap's name.")
+    key: str = Field(description="The file's name.")
+
+
 class Case(Document):
     """One combination of swept parameters: one case is one Job and yields one result."""
 
     format: Literal["accelbench.dev/case/v1alpha1"] = "accelbench.dev/case/v1alpha1"
     name: str = Field(description="Unique in the run.")
     origin: CaseOrigin
-    workload: str = Field(description="The workload's name in the catalogue.")
+    workload: str = Field(description="The workload's name, in the catalogue or from its script's file.")
+    script: CaseScript | None = Field(default=None, description="Where the workload comes from a script.")
     parameters: dict[str, ParameterValue] = Field(
         default={},
         description="As spec and sweep give them; the workload's own model fills in defaults and checks bounds.",

@@ -15,6 +15,7 @@ from accelbench.api import rules
 from accelbench.api.case import ParameterValue, Precision, Timestamp
 from accelbench.api.pod_template import PodTemplateFragment
 from accelbench.document import Document
+from accelbench.script import name_of
 
 GROUP = "accelbench.dev"
 VERSION = "v1alpha1"
@@ -41,13 +42,40 @@ def _keyed_by(*fields: str) -> dict[str, JsonValue]:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 
 
+class ConfigMapKey(Document):
+    """A key of a ConfigMap in the run's namespace."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)] = Field(
+        description="The ConfigMap's name."
+    )
+    key: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*\.py$", max_length=63)] = Field(
+        description="The file's name: my_filter.py becomes the workload my-filter. On a laptop it lies by the manifest."
+    )
+
+
+class Script(Document):
+    """A workload of one's own: a Python file with one class that inherits accelbench.workload.Workload."""
+
+    config_map_key_ref: ConfigMapKey = Field(
+        description="Where the file is: kubectl create configmap NAME --from-file=my_filter.py"
+    )
+
+
 class WorkloadReference(Document):
     """Which computation, with which parameters."""
 
-    name: Name = Field(description="A workload of the catalogue: `accelbench workloads` lists them.")
+    name: Name | None = Field(
+        default=None, description="A workload of the catalogue: `accelbench workloads` lists them."
+    )
+    script: Script | None = Field(default=None, description="A workload of one's own, in place of a name.")
     parameters: dict[str, ParameterValue] = Field(
         default={}, max_length=64, description="The workload's parameters; those left out take their defaults."
     )
+
+    @property
+    def label(self) -> str:
+        """The workload's name, which a script has from its file."""
+        return self.name or (name_of(self.script.config_map_key_ref.key) if self.script else "")
 
 
 class Variant(Document):
@@ -210,7 +238,7 @@ class BenchmarkRunSpec(Document):
     """What is to be compared, on what, and how surely."""
 
     series: Name | None = Field(default=None, description="Results of the same benchmark over time; default: the name.")
-    workload: WorkloadReference
+    workload: Annotated[WorkloadReference, rules.one_of("name", "script")]
     variants: Annotated[tuple[Variant, ...], rules.UNIQUE_VARIANTS] = Field(
         min_length=1, max_length=MAXIMUM_VARIANTS, description="What competes, each a framework in a mode."
     )

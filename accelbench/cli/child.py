@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from accelbench.api.case import Case
@@ -43,15 +44,26 @@ class Ended:
 
 
 def run_case(
-    case: Case, log: Path, *, signals: Signals, on_event: Callable[[Event], None], on_tick: Callable[[], None]
+    case: Case,
+    log: Path,
+    *,
+    signals: Signals,
+    on_event: Callable[[Event], None],
+    on_tick: Callable[[], None],
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Ended:
-    """Run `case` to its end and keep its output in `log`; `on_tick` is called when nothing happens for a while."""
+    """Run `case` to its end and keep its output in `log`; `on_tick` is called when nothing happens for a while.
+
+    The runner has `environment` beside this process's.
+    """
     with tempfile.TemporaryDirectory(prefix="accelbench-", ignore_cleanup_errors=True) as temporary:
         work = Path(temporary, "work")
         work.mkdir()
         document = Path(temporary, "case.json")
         document.write_text(case.to_json(), encoding="utf-8")
-        environment = os.environ | {
+        complete = {
+            **os.environ,
+            **environment,
             "ACCELBENCH_WORK_DIRECTORY": str(work),
             "ACCELBENCH_TERMINATION_LOG": str(Path(temporary, "termination-log")),
             "PYTHONSAFEPATH": "1",  # a file of the user's called jax.py is not to be taken for the framework
@@ -62,7 +74,7 @@ def run_case(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env=complete,
                 start_new_session=True,  # the terminal's Ctrl-C reaches us alone; we pass it on
                 preexec_fn=_end_with_us,  # noqa: PLW1509 - no other thread runs here
             )

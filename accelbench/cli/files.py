@@ -2,6 +2,7 @@
 
 `CASE.result.json` is the result; `CASE.launches.jsonl` every launch with its blocks in full; `CASE.log` all that the
 runner said; `run.json` the manifest as it was run, and which cases there are; `report.md` and `report.html` the report.
+Beside them lies a copy of the script, where the workload comes from one.
 """
 
 import json
@@ -92,6 +93,12 @@ class RunDirectory:
     def write_page(self, page: str) -> None:
         """`report.html`."""
         write_atomically(self.path / PAGE_FILE, page)
+
+    def keep_script(self, script: Path) -> Path:
+        """A copy of what is measured, which later changes to the script do not reach; raises OSError."""
+        kept = self.path / script.name
+        write_atomically(kept, script.read_text(encoding="utf-8"))
+        return kept
 
     def launches(self, case: str) -> tuple[str, ...]:
         """A case's launches as JSON, blocks in full; none where there is no such file."""

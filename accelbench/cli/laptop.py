@@ -17,6 +17,7 @@ from accelbench.cli.live import Display
 from accelbench.expectations import ExpectationOutcome, evaluate
 from accelbench.plan.cases import plan_cases
 from accelbench.report import markdown
+from accelbench.script import VARIABLE
 
 EXIT_OF_SIGNAL = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED}
 
@@ -52,9 +53,18 @@ def now() -> datetime:
 
 
 def measure(
-    run: BenchmarkRun, platform: Platform, directory: RunDirectory, *, signals: Signals, display: Display
+    run: BenchmarkRun,
+    platform: Platform,
+    directory: RunDirectory,
+    *,
+    signals: Signals,
+    display: Display,
+    script: Path | None = None,
 ) -> RunOutcome:
-    """Run every case, write what it gave as soon as it has ended, and stop at the first signal."""
+    """Run every case, write what it gave as soon as it has ended, and stop at the first signal.
+
+    `script` is the workload's file, where the run has one: a copy of it is kept beside the results, and measured.
+    """
     cases = plan_cases(run, platform)
     record = RunRecord(
         accelbench=accelbench.__version__, started=_stamp(now()), cases=tuple(case.name for case in cases), run=run
@@ -63,13 +73,16 @@ def measure(
     for case in cases:
         directory.forget(case.name)
     directory.write_record(record)
+    environment = {VARIABLE: str(directory.keep_script(script).resolve())} if script else {}
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:
             break
         display.case_begins(case, number, len(cases))
         log = directory.log(case.name)
-        ended = run_case(case, log, signals=signals, on_event=display.event, on_tick=display.tick)
+        ended = run_case(
+            case, log, signals=signals, on_event=display.event, on_tick=display.tick, environment=environment
+        )
         display.case_ends()
         if ended.result is not None:
             directory.write_result(ended.result, ended.launches)

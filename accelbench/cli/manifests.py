@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from accelbench import script
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue import check_run
@@ -37,10 +38,29 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
         runs = _overridden(text, source, assignments) if assignments else load_manifests(text, source)
     except InvalidManifestError as error:
         raise InvalidSpecError(source, error.problems) from error
-    problems = [problem for run in runs for problem in check_run(run)]
+    problems = [problem for run in runs for problem in _check(run, file)]
     if problems:
         raise InvalidSpecError(source, problems)
     return runs
+
+
+def script_of(run: BenchmarkRun, file: str) -> Path | None:
+    """Where the run's script is to lie on this machine: beside its manifest, under the ConfigMap's key."""
+    if run.spec.workload.script is None:
+        return None
+    directory = Path() if file == STANDARD_INPUT else Path(file).parent
+    return (directory / run.spec.workload.script.config_map_key_ref.key).resolve()
+
+
+def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:
+    path = script_of(run, file)
+    if path is None:
+        return check_run(run)
+    if not path.is_file():
+        what = f"{path.name} is to lie beside the manifest, and {path} is no file"
+        return (Problem("spec.workload.script.configMapKeyRef.key", what),)
+    with script.used(path):
+        return check_run(run)
 
 
 def _overridden(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:

@@ -38,7 +38,7 @@ def run(
     from accelbench.cli.json_report import json_report
     from accelbench.cli.laptop import measure, now
     from accelbench.cli.live import display
-    from accelbench.cli.manifests import InvalidSpecError, read
+    from accelbench.cli.manifests import InvalidSpecError, read, script_of
     from accelbench.report import terminal
 
     try:
@@ -58,7 +58,9 @@ def run(
             directory = RunDirectory(path / name if out is not None and len(runs) > 1 else path)
             try:
                 with display(Console(stderr=True)) as shown:
-                    outcome = measure(each, platform, directory, signals=signals, display=shown)
+                    outcome = measure(
+                        each, platform, directory, signals=signals, display=shown, script=script_of(each, file)
+                    )
             except OSError as error:
                 typer.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)
                 raise typer.Exit(Exit.USAGE) from error

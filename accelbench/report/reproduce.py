@@ -34,7 +34,7 @@ def of_case(case: Case) -> dict[str, Any]:
     measurement = case.measurement
     spec: dict[str, Any] = {
         "series": case.origin.series,
-        "workload": {"name": case.workload, "parameters": dict(case.parameters)},
+        "workload": {**_source(case), "parameters": dict(case.parameters)},
         "variants": [
             {"use": each.use}
             | ({"name": each.name} if each.name != each.use else {})
@@ -60,6 +60,12 @@ def of_case(case: Case) -> dict[str, Any]:
         "metadata": {"name": case.origin.run},
         "spec": spec,
     }
+
+
+def _source(case: Case) -> dict[str, Any]:
+    if case.script is None:
+        return {"name": case.workload}
+    return {"script": {"configMapKeyRef": {"name": case.script.config_map, "key": case.script.key}}}
 
 
 def _percentage(ratio: str) -> str:

@@ -213,14 +213,18 @@ def _kernel_gradient(images: Array, at_output: Array) -> Array:
 
 
 def _pooled(x: Array) -> Array:
+    import numpy as np
+
     batch, rows, columns, channels = x.shape
-    return x.reshape(batch, rows // 2, 2, columns // 2, 2, channels).max((2, 4))
+    return np.asarray(x.reshape(batch, rows // 2, 2, columns // 2, 2, channels).max((2, 4)))
 
 
 def _unpooled(at_pooled: Array, pooled: Array, before: Array) -> Array:
     """Back through pool and relu: to where the greatest was, if it was above zero."""
+    import numpy as np
+
     at, greatest = (each.repeat(2, 1).repeat(2, 2) for each in (at_pooled, pooled))
-    return at * ((before == greatest) & (before > 0))
+    return np.asarray(at * ((before == greatest) & (before > 0)))
 
 
 def _torch_program(parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:

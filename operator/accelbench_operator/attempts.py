@@ -76,7 +76,7 @@ def _running(pod: ObservedPod, plan: Plan, now: datetime) -> Standing:
 
 def _waiting(attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, now: datetime) -> Standing:
     place = Place.WAITING if job else Place.RECORDED
-    pending = explain_pending(job, pod, plan.profile)
+    pending = explain_pending(job, pod, plan.profile, plan.run.spec.workload.script)
     if job and job.suspended:
         return Standing(place, pending=pending)
     seconds = plan.run.spec.run_policy.start_deadline_seconds

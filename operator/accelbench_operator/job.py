@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.api import labels
-from accelbench.api.case import Case
+from accelbench.api.case import Case, CaseScript
 from accelbench.api.profiles import Profile
 from accelbench.api.run import API_VERSION, BenchmarkRun
 from accelbench.plan.names import attempt_name, slug
+from accelbench.script import VARIABLE
 from accelbench_operator.pod_template import CONTAINER, Manifest, merge_pod_template
 
 START_MARGIN_SECONDS = 900
@@ -19,6 +20,8 @@ START_MARGIN_SECONDS = 900
 QUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class")
 WORK_DIRECTORY = "/var/lib/accelbench"
 TERMINATION_LOG = "/dev/termination-log"
+SCRIPT = "accelbench-script"
+SCRIPT_DIRECTORY = "/etc/accelbench-script"
 MAXIMUM_LABEL = 63
 
 
@@ -96,6 +99,7 @@ def _template(case: Case, profile: Profile, image: str, marks: Mapping[str, str]
             {"name": "accelbench-case", "downwardAPI": {"items": [_case_item()]}},
             {"name": "accelbench-work", "emptyDir": {}},
             {"name": "accelbench-tmp", "emptyDir": {}},
+            *([_script_volume(case.script)] if case.script else []),
         ],
     }
     if profile.runtime_class_name:
@@ -125,7 +129,7 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
         "imagePullPolicy": "IfNotPresent",
         "command": ["python", "-m", "accelbench_runner"],
         "args": [labels.CASE_FILE],
-        "env": _environment(profile),
+        "env": _environment(profile, case.script),
         "resources": _resources(case, profile),
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -138,12 +142,22 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
             {"name": "accelbench-case", "mountPath": labels.CASE_FILE.rpartition("/")[0], "readOnly": True},
             {"name": "accelbench-work", "mountPath": WORK_DIRECTORY},
             {"name": "accelbench-tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
+            *([{"name": SCRIPT, "mountPath": SCRIPT_DIRECTORY, "readOnly": True}] if case.script else []),
         ],
     }
 
 
-def _environment(profile: Profile) -> list[dict[str, str]]:
-    values = profile.env | {
+def _script_volume(script: CaseScript) -> Manifest:
+    """The kubelet waits for a ConfigMap that is not there yet, as users of kubectl apply expect."""
+    return {
+        "name": SCRIPT,
+        "configMap": {"name": script.config_map, "items": [{"key": script.key, "path": script.key}]},
+    }
+
+
+def _environment(profile: Profile, script: CaseScript | None) -> list[dict[str, str]]:
+    values = profile.env | ({VARIABLE: f"{SCRIPT_DIRECTORY}/{script.key}"} if script else {})
+    values |= {
         "ACCELBENCH_TERMINATION_LOG": TERMINATION_LOG,
         "ACCELBENCH_WORK_DIRECTORY": WORK_DIRECTORY,
         # Frameworks write caches under it, and the image's own is read-only.

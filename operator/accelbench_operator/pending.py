@@ -3,6 +3,7 @@
 import re
 
 from accelbench.api.profiles import Profile
+from accelbench.api.run import Script
 from accelbench_operator.observed import ObservedJob, ObservedPod
 
 IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
@@ -10,8 +11,10 @@ CONFIGURATION_REASONS = {"CreateContainerConfigError", "CreateContainerError", "
 PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 
 
-def explain_pending(job: ObservedJob | None, pod: ObservedPod | None, profile: Profile) -> str:
-    """One sentence for a case whose container does not run yet."""
+def explain_pending(
+    job: ObservedJob | None, pod: ObservedPod | None, profile: Profile, script: Script | None = None
+) -> str:
+    """One sentence for a case whose container does not run yet; `script` is where its workload comes from one."""
     if job is None:
         return "Its Job is being created."
     if job.suspended:
@@ -21,10 +24,10 @@ def explain_pending(job: ObservedJob | None, pod: ObservedPod | None, profile: P
             f"Job {job.key.name} has no pod yet: where that lasts, a quota or an admission webhook refuses it; "
             f"kubectl describe job {job.key.name} says which."
         )
-    return _explain_pod(pod, profile)
+    return _explain_pod(pod, profile, script)
 
 
-def _explain_pod(pod: ObservedPod, profile: Profile) -> str:
+def _explain_pod(pod: ObservedPod, profile: Profile, script: Script | None) -> str:
     reason, _, message = pod.waiting.partition(": ")
     if reason == "Unschedulable":
         return f"No node takes the pod: {message.rstrip('.')}. {_scheduling_remedy(message, profile)}"
@@ -35,8 +38,17 @@ def _explain_pod(pod: ObservedPod, profile: Profile) -> str:
     if reason in CONFIGURATION_REASONS:
         return f"The container cannot be made ({reason}: {message}). See what spec.podTemplate refers to."
     if reason in PREPARING_REASONS or not reason:
-        return "The node prepares the pod: images of both frameworks are large, a first pull takes minutes."
+        return _preparing(script)
     return f"The pod waits: {pod.waiting}."
+
+
+def _preparing(script: Script | None) -> str:
+    """The kubelet tells why a volume cannot be mounted in events alone."""
+    preparing = "The node prepares the pod: images of both frameworks are large, a first pull takes minutes."
+    if script is None:
+        return preparing
+    file = script.config_map_key_ref
+    return f"{preparing} Where that lasts, see whether ConfigMap {file.name} is there and has the key {file.key}."
 
 
 def _scheduling_remedy(message: str, profile: Profile) -> str:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from accelbench import script
 from accelbench.api.case import Case
 from accelbench.api.result import Certificate, Comparison, Failure, Quarantined, StopReason
 from accelbench.document import decimal_string
@@ -80,7 +81,7 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
         try:
             readings[key] = compare(outputs, reference(request.case, units, Path(request.directory)), units)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
-            readings[key] = mismatch(units, f"the reference cannot be computed: {error!r}")
+            readings[key] = mismatch(units, f"the reference cannot be computed: {script.said(error)}")
     return readings
 
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench import catalogue, inputs
+from accelbench import catalogue, inputs, script
 from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks, limits, observe, synchronised
@@ -368,7 +368,7 @@ def failure(error: Exception, adapter: Adapter | None) -> Failed:
     theirs = next((index for index, frame in enumerate(frames) if "accelbench_runner" not in frame.filename), 0)
     kept = traceback.StackSummary.from_list(frames[theirs:])
     text = "".join([*kept.format(), *traceback.format_exception_only(error)])
-    message = f"{type(error).__name__}: {error}"[:MAXIMUM_MESSAGE_CHARACTERS]
+    message = script.said(error)[:MAXIMUM_MESSAGE_CHARACTERS]
     return Failed(reason=reason, message=message, trace=text[-MAXIMUM_TRACE_CHARACTERS:])
 
 

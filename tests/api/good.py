@@ -92,6 +92,9 @@ GOOD_CHANGES: dict[str, dict[str, Any]] = {
             for metric in ("firstCallRatio", "parity", "launchSpread", "productsPerCall")
         ]
     },
+    "a script": {
+        "spec.workload": {"script": {"configMapKeyRef": {"name": "my-workloads", "key": "my_filter.py"}}},
+    },
     "a run policy": {
         "spec.runPolicy": {
             "suspend": True,

@@ -251,7 +251,7 @@ def odd_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     catalogue._installed.cache_clear()
     yield
     catalogue._installed.cache_clear()
-    catalogue.find.cache_clear()
+    catalogue._find.cache_clear()
 
 
 @pytest.mark.usefixtures("odd_workloads")

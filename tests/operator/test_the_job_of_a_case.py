@@ -117,6 +117,26 @@ def test_what_the_runner_writes_goes_to_volumes_of_the_pods_own() -> None:
     assert environment["ACCELBENCH_TERMINATION_LOG"] == runner["terminationMessagePath"]
 
 
+def test_a_script_is_mounted_from_its_config_map_where_the_runner_is_told_to_look() -> None:
+    reference = {"name": "my-workloads", "key": "my_chain.py"}
+    manifest = job(workload={"script": {"configMapKeyRef": reference}}, sweep=[])
+    volume = next(volume for volume in pod_of(manifest)["volumes"] if volume["name"] == "accelbench-script")
+    mount = next(mount for mount in runner_of(manifest)["volumeMounts"] if mount["name"] == "accelbench-script")
+    environment = {variable["name"]: variable["value"] for variable in runner_of(manifest)["env"]}
+    annotation = manifest["spec"]["template"]["metadata"]["annotations"][labels.CASE_ANNOTATION]
+
+    assert volume["configMap"] == {"name": "my-workloads", "items": [{"key": "my_chain.py", "path": "my_chain.py"}]}
+    assert mount["readOnly"]
+    assert environment["ACCELBENCH_SCRIPT"] == f"{mount['mountPath']}/my_chain.py"
+    assert Case.model_validate_json(annotation).workload == "my-chain"
+
+
+def test_a_workload_of_the_catalogue_mounts_no_script() -> None:
+    manifest = job()
+    assert all("configMap" not in volume for volume in pod_of(manifest)["volumes"])
+    assert all(variable["name"] != "ACCELBENCH_SCRIPT" for variable in runner_of(manifest)["env"])
+
+
 def test_requests_equal_limits_and_the_processors_are_whole() -> None:
     profiles = Profiles(parse_profiles("big: {platform: cuda, resource: example.com/gpu, cpu: 8, memory: 32Gi}", "x"))
     accelerator = {"profile": "big", "devicesPerNode": 2}

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.profiles import Profiles, parse_profiles
+from accelbench.api.run import Script
 from accelbench_operator.observed import observe_pod
 from accelbench_operator.pending import explain_pending
 from operator_world.builders import make_attempt, make_job, make_plan
@@ -45,6 +46,12 @@ def unschedulable(message: str) -> Any:
 )
 def test_each_reason_comes_with_what_to_do(waiting: Any, expected: str) -> None:
     assert expected in explain_pending(JOB, waiting, PROFILE)
+
+
+def test_a_script_may_be_what_the_node_waits_for() -> None:
+    script = Script.model_validate({"configMapKeyRef": {"name": "my-workloads", "key": "softmax.py"}})
+    said = explain_pending(JOB, pod(waiting={"reason": "ContainerCreating"}), PROFILE, script)
+    assert said.endswith("see whether ConfigMap my-workloads is there and has the key softmax.py.")
 
 
 def test_a_job_without_pod_points_to_quotas_and_webhooks() -> None:

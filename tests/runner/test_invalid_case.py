@@ -31,6 +31,15 @@ def test_a_case_document_that_cannot_be_run_is_refused_with_what_is_wrong(run: R
     assert ended.events == []
 
 
+def test_a_script_that_is_no_workload_is_refused_with_its_line(run: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "mine.py"
+    broken.write_text("import accelbench\n\nnonsense\n")
+    case = FINE.model_copy(update={"workload": "mine"})
+    ended = run(case, environment={"ACCELBENCH_SCRIPT": str(broken)})
+    assert ended.status == 2
+    assert "mine.py, line 3: NameError: name 'nonsense' is not defined" in ended.headline.message
+
+
 def test_a_case_document_that_is_not_there_is_named(run: Run) -> None:
     ended = run(case_of("fine", "fine_2"), path="/nonexistent/case.json")
     assert ended.status == 2

@@ -6,7 +6,21 @@ from api.manifests import ABSENT
 FIELDS = (
     bad("no spec", {"spec": ABSENT}, "spec: Required value"),
     bad("no workload", {"spec.workload": ABSENT}, "spec.workload: Required value"),
-    bad("a workload without a name", {"spec.workload": {}}, "spec.workload.name: Required value"),
+    bad(
+        "a workload without a name",
+        {"spec.workload": {}},
+        "spec.workload: Invalid value: give exactly one of name, script",
+    ),
+    bad(
+        "a name and a script",
+        {"spec.workload.script": {"configMapKeyRef": {"name": "mine", "key": "mine.py"}}},
+        "spec.workload: Invalid value: give exactly one of name, script",
+    ),
+    bad(
+        "a script without a key",
+        {"spec.workload": {"script": {"configMapKeyRef": {"name": "mine"}}}},
+        "spec.workload.script.configMapKeyRef.key: Required value",
+    ),
     bad("no variants", {"spec.variants": ABSENT}, "spec.variants: Required value"),
     bad("a variant without use", {"spec.variants": [{"name": "a"}]}, "spec.variants[0].use: Required value"),
     bad("an axis without values", {"spec.sweep": [{"name": "size"}]}, "spec.sweep[0].values: Required value"),

@@ -26,6 +26,11 @@ NAMES = (
     bad("a name in capitals", {"metadata.name": "Matmul"}, f'metadata.name: Invalid value: "Matmul": {SUBDOMAIN}'),
     bad("a name too long", {"metadata.name": "m" * 64}, "metadata.name: Too long: may not be more than 63 bytes"),
     bad(
+        "a script that is no Python file",
+        {"spec.workload": {"script": {"configMapKeyRef": {"name": "mine", "key": "mine.txt"}}}},
+        unmatched("spec.workload.script.configMapKeyRef.key", "mine.txt", r"^[a-z][a-z0-9_]*\.py$"),
+    ),
+    bad(
         "a label with a space", {"metadata.labels": {"team": "a b"}}, f'metadata.labels: Invalid value: "a b": {LABEL}'
     ),
     bad(

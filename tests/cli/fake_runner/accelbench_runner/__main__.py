@@ -58,6 +58,7 @@ def round_of_launches(number: int) -> None:
 
 
 say(f"runner {os.getpid()}")
+say(f"script {os.environ.get('ACCELBENCH_SCRIPT')}")
 say("something a framework prints")
 sys.stderr.write("and to standard error\n")
 round_of_launches(1)

@@ -1,0 +1,162 @@
+"""A user's own workload: one file with one class, no package; loaded with errors that point at its lines.
+
+In a cluster the file is a key of a ConfigMap, which is mounted into the runner's pod; on a laptop it lies beside the
+manifest. Where it lies is said by the environment variable `ACCELBENCH_SCRIPT`, which launches and the judge inherit.
+Only what measures loads it: the operator never runs what its users wrote.
+"""
+
+import ast
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from pydantic import ValidationError
+
+from accelbench.workload import Workload
+
+VARIABLE = "ACCELBENCH_SCRIPT"
+SUFFIX = ".py"
+FRAMEWORKS = frozenset({"jax", "jaxlib", "flax", "optax", "orbax", "torch"})
+"""What no script may import before one of its programs is built: a launch imports one framework alone."""
+
+
+class InvalidScriptError(Exception):
+    """The file is no workload; the message says the file, the line where there is one, and what to do."""
+
+
+def path(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Where this process's script lies; None where it has none."""
+    named = environment.get(VARIABLE)
+    return Path(named) if named else None
+
+
+@contextmanager
+def used(file: Path) -> Iterator[None]:
+    """This process's script is `file` inside."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(file)
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE)
+        if before is not None:
+            os.environ[VARIABLE] = before
+
+
+def name_of(file: str) -> str:
+    """The workload's name: `my_filter.py` is `my-filter`, as in the catalogue."""
+    return file.removesuffix(SUFFIX).replace("_", "-")
+
+
+@cache
+def load(file: Path) -> Workload:
+    """The workload that the file defines; raises InvalidScriptError."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        tree = ast.parse(text, file.name)
+    except OSError as error:
+        raise InvalidScriptError(f"{file}: the script cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidScriptError(f"{file.name} is not UTF-8 text") from error
+    except SyntaxError as error:
+        raise InvalidScriptError(f"{file.name}, line {error.lineno}: {error.msg}") from error
+    for line, package in _imported_first(tree.body):
+        raise InvalidScriptError(
+            f"{file.name}, line {line}: imports {package} at the top, and so would launches of the other framework; "
+            f"import it inside the methods that use it"
+        )
+    module = _executed(file)
+    kinds = [
+        member
+        for member in vars(module).values()
+        if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__
+    ]
+    if len(kinds) != 1:
+        found = ", ".join(kind.__name__ for kind in kinds) or "none"
+        raise InvalidScriptError(
+            f"{file.name}: a script defines one class that inherits accelbench.workload.Workload; found: {found}"
+        )
+    return _checked(kinds[0], file)
+
+
+def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+    """Line and package of each import that runs when the module does, of packages that must not be there yet."""
+    for statement in body:
+        match statement:
+            case ast.Import(names=names):
+                modules = [alias.name for alias in names]
+            case ast.ImportFrom(module=str(module), level=0):
+                modules = [module]
+            case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), orelse=orelse):
+                yield from _imported_first(orelse)
+                continue
+            case ast.If(body=inner, orelse=more):
+                yield from _imported_first([*inner, *more])
+                continue
+            case ast.Try(body=inner, handlers=handlers, orelse=more, finalbody=last):
+                yield from _imported_first([*inner, *(each for one in handlers for each in one.body), *more, *last])
+                continue
+            case _:
+                continue
+        for module in modules:
+            if (package := module.partition(".")[0]) in FRAMEWORKS:
+                yield statement.lineno, package
+
+
+def _executed(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"accelbench_script_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise InvalidScriptError(f"{file.name}: its name has to end in {SUFFIX}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidScriptError(f"{_line(error, file) or file.name}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def said(error: BaseException) -> str:
+    """The exception in one line, with the last line of this process's script that it went through, if any."""
+    file = path()
+    line = _line(error, file) if file else ""
+    return f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
+
+
+def _line(error: BaseException, file: Path) -> str:
+    """`my_filter.py, line 12`; empty where the exception did not come by there."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f"{file.name}, line {lines[-1]}" if lines else ""
+
+
+def _checked(kind: type[Workload], file: Path) -> Workload:
+    """An instance that has all that a workload needs, under the file's name."""
+    kind.name = name_of(file.name)
+    line = inspect.getsourcelines(kind)[1]
+    place = f"{file.name}, line {line}: class {kind.__name__}"
+    try:
+        defaults = kind.Parameters()
+    except ValidationError as error:
+        fields = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
+        raise InvalidScriptError(f"{place}: every parameter has a default; {fields} has none") from error
+    workload = kind()
+    variants = workload.variants()
+    needed = {each.method for each in variants.values()} | {"arrays"}
+    if workload.measure(defaults).protocol != "observe":
+        needed |= {"reference", "cost"}
+    missing = sorted(name for name in needed if getattr(kind, name) is getattr(Workload, name, None))
+    if missing:
+        raise InvalidScriptError(
+            f"{place} has no {', no '.join(f'{name}()' for name in missing)}; where a framework is left out on "
+            f'purpose, say so: modes = {{"jax": ("jit",)}}'
+        )
+    if not variants:
+        raise InvalidScriptError(f"{place} offers no variant: modes is empty, and nothing is marked with @variant")
+    return workload

@@ -1,0 +1,61 @@
+"""A workload of one's own on a laptop: the script lies beside its manifest."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.command import ROOT, accelbench
+
+MANIFEST = """\
+apiVersion: accelbench.dev/v1alpha1
+kind: BenchmarkRun
+metadata: {name: mine}
+spec:
+  workload: {script: {configMapKeyRef: {name: my-workloads, key: softmax_rows.py}}, parameters: {rows: 8}}
+  variants: [{use: pytorch/eager}, {use: jax/jit}]
+  measurement: {rounds: {min: 3, max: 3}, timeLimitSeconds: 60}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A directory with a manifest and the script that it names."""
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    (directory / "mine.yaml").write_text(MANIFEST)
+    (directory / "softmax_rows.py").write_text((ROOT / "examples" / "softmax_rows.py").read_text())
+    return directory
+
+
+def test_what_is_measured_is_a_copy_beside_the_results(mine: Path, tmp_path: Path) -> None:
+    done = accelbench("run", "mine/mine.yaml", "--out", "out", cwd=tmp_path, play="good")
+    kept = tmp_path / "out" / "softmax_rows.py"
+    assert done.returncode == 0, done.stderr
+    assert kept.read_text() == (mine / "softmax_rows.py").read_text()
+    assert f"script {kept}\n" in (tmp_path / "out" / "all.log").read_text()
+    assert "softmax-rows (rows 8)" in done.stdout
+
+
+def test_its_parameters_are_checked_before_anything_runs(mine: Path) -> None:
+    done = accelbench("validate", "mine.yaml", cwd=mine)
+    assert (done.returncode, done.stdout) == (0, "benchmarkrun/mine is valid (1 case, 2 variants)\n")
+    (mine / "mine.yaml").write_text(MANIFEST.replace("rows: 8", "row: 8"))
+    done = accelbench("validate", "mine.yaml", cwd=mine)
+    assert done.returncode == 3
+    assert 'spec.workload.parameters.row: unknown parameter "row"; did you mean rows?' in done.stderr
+
+
+def test_a_script_that_is_not_there_is_named(mine: Path) -> None:
+    (mine / "softmax_rows.py").unlink()
+    done = accelbench("run", "mine.yaml", cwd=mine)
+    assert done.returncode == 3
+    assert f"{mine / 'softmax_rows.py'} is no file" in done.stderr
+
+
+def test_what_is_wrong_with_a_script_is_said_with_its_line(mine: Path) -> None:
+    with (mine / "softmax_rows.py").open("a") as script:
+        script.write("import torch\n")
+    done = accelbench("run", "mine.yaml", cwd=mine)
+    assert done.returncode == 3
+    assert "softmax_rows.py, line " in done.stderr
+    assert "imports torch at the top" in done.stderr

@@ -1,0 +1,137 @@
+"""A user's own workload is loaded, or refused with its file, its line and what to do."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accelbench import catalogue, script
+
+GOOD = '''"""Doubling."""
+
+from typing import TYPE_CHECKING
+
+from accelbench.workload import Arrays, Cost, Program, Workload
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Doubling(Workload):
+    """x <- 2 x."""
+
+    def arrays(self, parameters, rng):
+        return Arrays(state={"x": rng.standard_normal(8)})
+
+    def reference(self, parameters, arrays, units):
+        return {"x": 2**units * arrays.state["x"]}
+
+    def cost(self, parameters, float_bytes):
+        return Cost(flops=8.0, bytes=64.0)
+
+    def jax(self, parameters, arrays, tools):
+        import jax.numpy as jnp
+
+        return Program(state=tools.put(arrays.state), step=lambda s, _: ({"x": jnp.add(s["x"], s["x"])}, None))
+
+    def pytorch(self, parameters, arrays, tools):
+        return Program(state=tools.put(arrays.state), step=lambda s, _: ({"x": s["x"] + s["x"]}, None))
+'''
+
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(text: str, name: str = "doubling.py") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_script_is_found_by_its_files_name(write: Write) -> None:
+    with script.used(write(GOOD, "my_doubling.py")):
+        found = catalogue.find("my-doubling")
+        assert found.name == "my-doubling"
+        assert set(found.variants()) == {"jax/jit", "jax/op-by-op", "jax/scan", "pytorch/eager", "pytorch/compile"}
+        assert catalogue.find("xor").name == "xor"
+        assert "my-doubling" not in catalogue.names()
+    with pytest.raises(catalogue.UnknownWorkloadError):
+        catalogue.find("my-doubling")
+
+
+def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
+    before = write(GOOD, "before.py")
+    after = write(GOOD.replace("8.0", "9.0"), "after.py")
+    costs = []
+    for path in (before, after):
+        with script.used(path):
+            workload = catalogue.find(path.stem)
+            costs.append(workload.cost(workload.Parameters(), 4).flops)
+    assert costs == [8.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD.replace("(self, parameters, rng):", "(self, parameters, rng)"), "doubling.py, line 14: expected ':'"),
+        (GOOD.replace("    import torch", "    pass") + "\nimport torch\n", "doubling.py, line 31: imports torch at"),
+        ("try:\n    from flax import nnx\nexcept ImportError:\n    pass\n" + GOOD, "doubling.py, line 2: imports flax"),
+        (GOOD + "\n1 / 0\n", "doubling.py, line 31: ZeroDivisionError: division by zero"),
+        ("", "found: none"),
+        (GOOD + "\nclass Second(Doubling):\n    pass\n", "found: Doubling, Second"),
+        (GOOD.replace("def pytorch(", "def torch("), "line 11: class Doubling has no pytorch(); where a framework is"),
+        (
+            GOOD.replace("def reference(", "def refrence(").replace("def cost(", "def costs("),
+            "no cost(), no reference()",
+        ),
+        (GOOD.replace("    def arrays", "    modes = {}\n\n    def arrays"), "offers no variant"),
+        (
+            GOOD.replace("Program, Workload", "Program, Workload, WorkloadParameters").replace(
+                "    def arrays", "    class Parameters(WorkloadParameters):\n        size: int\n\n    def arrays"
+            ),
+            "every parameter has a default; size has none",
+        ),
+    ],
+    ids=[
+        "syntax",
+        "import",
+        "import in try",
+        "raises",
+        "no class",
+        "two classes",
+        "no pytorch",
+        "typos",
+        "no modes",
+        "size",
+    ],
+)
+def test_what_is_no_workload_is_refused_with_its_line(write: Write, text: str, said: str) -> None:
+    with script.used(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
+        catalogue.find("doubling")
+    assert said in str(refused.value)
+
+
+def test_a_script_cannot_take_a_name_of_the_catalogue(write: Write) -> None:
+    with script.used(write(GOOD, "xor.py")), pytest.raises(catalogue.UnknownWorkloadError, match="another name"):
+        catalogue.find("xor")
+
+
+def test_a_script_that_is_gone_is_named(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.py"
+    with script.used(gone), pytest.raises(catalogue.UnknownWorkloadError, match=r"gone\.py: the script cannot be read"):
+        catalogue.find("gone")
+
+
+def test_an_exception_is_said_with_the_scripts_line(write: Write) -> None:
+    path = write(GOOD.replace("8)})", "eight)})"))
+    with script.used(path):
+        workload = catalogue.find("doubling")
+        with pytest.raises(NameError) as raised:
+            workload.arrays(workload.Parameters(), np.random.default_rng(0))
+        assert script.said(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
+    assert script.said(ValueError("elsewhere")) == "ValueError: elsewhere"
