@@ -180,6 +180,13 @@ class Workload:
         """Analytic cost of one unit, where a floating-point number takes `float_bytes`."""
         raise NotImplementedError
 
+    def memory(self, parameters: Any, float_bytes: int) -> float:
+        """The least bytes that are there at once; a case that cannot have them is refused before it starts.
+
+        By default half of what a unit moves: what it reads and what it writes are each a part of what is there.
+        """
+        return self.cost(parameters, float_bytes).bytes / 2
+
     def operations(self, parameters: Any) -> Operations | None:
         """The least that one unit cannot do without; None, the default, where that cannot be said.
 

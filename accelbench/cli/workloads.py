@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def workloads(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One workload, with its parameters.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One workload, with its parameters; or a script of yours.")
+    ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
 ) -> None:
     """List the workloads, or show one in full."""
@@ -26,7 +28,7 @@ def workloads(
     from accelbench import catalogue
 
     try:
-        found = [catalogue.find(each) for each in ([name] if name else catalogue.names())]
+        found = [_find(name)] if name else [catalogue.find(each) for each in catalogue.names()]
     except catalogue.UnknownWorkloadError as error:
         raise typer.BadParameter(str(error), param_hint="NAME") from error
     if output is Output.JSON:
@@ -34,6 +36,18 @@ def workloads(
         typer.echo(json.dumps(described[0] if name else described, indent=2, ensure_ascii=False))
         raise typer.Exit(Exit.SUCCESS)
     Console().print(_one(found[0]) if name else _all(found))
+
+
+def _find(name: str) -> "Workload":
+    from pathlib import Path
+
+    from accelbench import catalogue, script
+
+    if not name.endswith(script.SUFFIX):
+        return catalogue.find(name)
+    file = Path(name).resolve()
+    with script.used(file):
+        return catalogue.find(script.name_of(file.name))
 
 
 def describe(workload: "Workload") -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.workload import Array, Arrays, NamedArrays
+from accelbench.workload import SMALLEST_PRODUCT, Array, Arrays, Cost, NamedArrays, Operations
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -57,6 +57,27 @@ def trained(arrays: Arrays, learning_rate: float, units: int, frozen: int = 0) -
             layer["weights"] = layer["weights"] - learning_rate * passed[number].T @ before
             layer["biases"] = layer["biases"] - learning_rate * before.sum(0)
     return {**named(layers), "loss": np.asarray(loss)}
+
+
+def cost(layers: int, frozen: int, width: int, batch: int, float_bytes: int) -> Cost:
+    """Of a step of training in which the first `frozen` layers stay.
+
+    Products: one a layer forward, one for each trained layer's weights, one back to all trained but the first. A tanh
+    and its slope, biases and their gradients, loss and update beside them; weights once, trained ones twice.
+    """
+    trained = layers - frozen
+    products = 2.0 * batch * width**2 * (layers + 2 * trained - 1)
+    activations = batch * width * (2 * layers + 4 * trained + 4)
+    weights = width * (width + 1)
+    moved = weights * (layers + trained) + 2 * batch * width * (1 + trained)
+    return Cost(flops=products + activations + 2.0 * weights * trained, bytes=float(moved) * float_bytes)
+
+
+def operations(layers: int, frozen: int, width: int, batch: int) -> Operations | None:
+    """The products of such a step; None where a compiler would turn them into sums."""
+    if min(batch, width) < SMALLEST_PRODUCT:
+        return None
+    return Operations(products=layers + 2 * (layers - frozen) - 1)
 
 
 def jax_loss(through: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from accelbench.workload import (
-    SMALLEST_PRODUCT,
     Arrays,
     Cost,
     Measure,
@@ -59,19 +58,14 @@ class ActivationCheckpointing(Workload):
         return network.trained(arrays, parameters.learning_rate, units)
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """As if nothing were computed twice: three products a layer but the first, whose input needs no gradient."""
+        """See `_deep_network.cost`: as if nothing were computed twice."""
         p = parameters
-        products = 2.0 * p.batch * p.width**2 * (3 * p.layers - 1)
-        weights = p.width * (p.width + 1) * p.layers
-        activations = p.batch * p.width * (6 * p.layers + 4)
-        moved = 2 * weights + 2 * p.batch * p.width * (1 + p.layers)
-        return Cost(flops=products + activations + 2.0 * weights, bytes=float(moved) * float_bytes)
+        return network.cost(p.layers, 0, p.width, p.batch, float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Its products; none that a compiler would turn into sums."""
-        if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
-            return None
-        return Operations(products=3 * parameters.layers - 1)
+        """See `_deep_network.operations`."""
+        p = parameters
+        return network.operations(p.layers, 0, p.width, p.batch)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Everything is kept, as far as XLA sees fit."""

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, model_validator
 
 from accelbench.workload import (
-    SMALLEST_PRODUCT,
     Arrays,
     Cost,
     Measure,
@@ -68,24 +67,14 @@ class FreezeLayers(Workload):
         return network.trained(arrays, parameters.learning_rate, units, parameters.frozen)
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Products: one a layer forward, one for each trained layer's weights, one back to all trained but the first.
-
-        A tanh and its slope, biases and their gradients, loss and update beside them; weights once, trained ones twice.
-        """
+        """See `_deep_network.cost`."""
         p = parameters
-        trained = p.layers - p.frozen
-        products = 2.0 * p.batch * p.width**2 * (p.layers + 2 * trained - 1)
-        activations = p.batch * p.width * (2 * p.layers + 4 * trained + 4)
-        weights = p.width * (p.width + 1)
-        moved = weights * (p.layers + trained) + 2 * p.batch * p.width * (1 + trained)
-        return Cost(flops=products + activations + 2.0 * weights * trained, bytes=float(moved) * float_bytes)
+        return network.cost(p.layers, p.frozen, p.width, p.batch, float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Its products; none that a compiler would turn into sums."""
+        """See `_deep_network.operations`."""
         p = parameters
-        if min(p.batch, p.width) < SMALLEST_PRODUCT:
-            return None
-        return Operations(products=p.layers + 2 * (p.layers - p.frozen) - 1)
+        return network.operations(p.layers, p.frozen, p.width, p.batch)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """optax.partition: gradients of all layers, of which those of the frozen ones are set to zero."""

@@ -1,11 +1,12 @@
 """Can this run be run? A manifest becomes a plan, or the problems that its author has to solve."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
+from accelbench import catalogue, memory
 from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
@@ -13,6 +14,7 @@ from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue import check_run
 from accelbench.plan.cases import TooManyCasesError, plan_cases
 from accelbench.problem import Problem
+from accelbench_operator.job import memory_limit
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,28 @@ def accept(manifest: Mapping[str, Any], profiles: Profiles) -> Plan | Refused:
         if problems := check_run(run):
             return Refused(problems)
         profile = profiles.get(run.spec.accelerator.profile)
-        return Plan(run, plan_cases(run, profile.platform), profile)
+        plan = Plan(run, plan_cases(run, profile.platform), profile)
+        problem = next(_too_large(plan), None)
+        return Refused((problem,)) if problem else plan
     except UnknownProfileError as error:
         return Refused((Problem("spec.accelerator.profile", str(error)),))
     except TooManyCasesError as error:
         return Refused((Problem("", str(error)),))
     except ValidationError as error:
         return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
+
+
+def _too_large(plan: Plan) -> Iterator[Problem]:
+    """Cases whose numbers alone do not fit into what their pod may use; a script's are for its runner to say."""
+    if plan.run.spec.workload.script:
+        return
+    limit = memory_limit(plan.run, plan.profile)
+    for case in plan.cases:
+        workload = catalogue.find(case.workload)
+        parameters = catalogue.parse_parameters(workload, case.parameters)
+        if refused := memory.refusal(workload, parameters, limit):
+            how = f"profile {plan.profile.name}, or spec.podTemplate's limits"
+            yield Problem("spec.workload.parameters", f"case {case.name} {refused} ({how})")
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -21,7 +21,7 @@ from accelbench_operator.decide import Action, Collect, CreateJob, DeleteJob, De
 from accelbench_operator.failure import Loss, job_deleted, job_refused, pod_gone, result_refused
 from accelbench_operator.job import build_job, identity_labels, owner_reference
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, ForbiddenError, InvalidError, Manifest
-from accelbench_operator.observed import NOT_MET, ObservedPod, observe_job, observe_result, owned_by
+from accelbench_operator.observed import NOT_MET, ObservedPod, observe_job, observe_pod, observe_result, owned_by
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
 
@@ -97,7 +97,12 @@ class Applier:
             else:
                 self._hold_job(existing, metadata.uid)
         elif pod is None:
-            self._lose(plan, attempt.job, pod_gone(job))
+            # The watch on Jobs may be ahead of the one on pods, after an outage by as long as that lasted.
+            pods = await self._cluster.list_pods(metadata.namespace, attempt.job)
+            for body in pods:
+                self._store.put("Pod", observe_pod(body), own=True)
+            if not pods:
+                self._lose(plan, attempt.job, pod_gone(job))
         else:
             case = case_of(plan, attempt.case, attempt.number)
             log = await self._read_log(pod)

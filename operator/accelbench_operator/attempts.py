@@ -59,6 +59,9 @@ def standing(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     job, pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
     if loss := observed.losses.get(attempt.job):
         return Standing(Place.OVER, loss=loss)
+    if job and job.suspended and not job.ended:
+        # Its queue has taken it back: whatever became of its pod, there will be another, and the case starts again.
+        return _waiting(attempt, job, pod, plan, now)
     if (job is None and attempt.job_uid) or (job and job.ended) or (pod and pod.is_over):
         return Standing(Place.OVER)
     if (pod and pod.running) or (pod and pod.deleted):

@@ -38,6 +38,9 @@ class Cluster(Protocol):
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
         """Delete exactly that Job and its pods; nothing happens where it is gone."""
 
+    async def list_pods(self, namespace: str, job: str) -> list[Manifest]:
+        """The pods of a Job."""
+
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
         """A BenchmarkResult."""
 
@@ -81,6 +84,12 @@ class KubernetesCluster:
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
         """See `Cluster`."""
         await self._delete(JOBS, namespace, name, uid)
+
+    async def list_pods(self, namespace: str, job: str) -> list[Manifest]:
+        """See `Cluster`."""
+        query = {"labelSelector": f"batch.kubernetes.io/job-name={job}"}
+        pods: list[Manifest] = (await self._api.get(PODS.format(namespace=namespace), query))["items"]
+        return pods
 
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
         """See `Cluster`."""

@@ -2,7 +2,8 @@
 
 In order: the result whose digest the headline names; after a kill of the whole container, the last checkpoint with the
 failure of the variant that was running; for a log that was lost, the headline; and where no further attempt will be
-made, the last checkpoint. Anything less than the first says so in its notes and is not complete.
+made, a result that was cut short, or the last checkpoint. Anything less than the first says so in its notes and is not
+complete.
 """
 
 from pydantic import ValidationError
@@ -12,7 +13,7 @@ from accelbench.api.result import Comparison, FailureReason, Result, VariantResu
 from accelbench.delivery import ComparisonNow, Delivered, Headline, read_log
 from accelbench.lost import NobodyRanError, result_of_killed
 from accelbench.report import figures
-from accelbench_operator.failure import Loss, without_result
+from accelbench_operator.failure import Loss, interrupted, without_result
 from accelbench_operator.observed import ObservedPod
 
 OUT_OF_MEMORY = "OOMKilled"
@@ -24,9 +25,10 @@ def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: s
     delivered = read_log((log or "").splitlines())
     headline = read_headline(case, pod.message)
     evidence = _evidence(log, delivered)
-    loss = without_result(pod, headline.message if headline else "", evidence)
     result = _result(case, headline, delivered)
-    if result is not None and (result.complete or last or not pod.disruption):
+    cut_short = result is not None and not result.complete
+    loss = interrupted(pod) if cut_short else without_result(pod, headline.message if headline else "", evidence)
+    if result is not None and (last or not cut_short):
         return _noted(result, *delivered.problems)
     if result is None and headline is not None:
         checkpoint = _own(case, delivered.latest("checkpoint"))

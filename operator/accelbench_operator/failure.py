@@ -79,11 +79,18 @@ def result_refused(message: str) -> Loss:
     return Loss("ResultRefused", f"{message}. Do CRDs, operator and runner image match?", infrastructure=False)
 
 
+def interrupted(pod: ObservedPod) -> Loss:
+    """The runner was told to end: the pod was drained, evicted, preempted or deleted."""
+    if pod.disruption:
+        return Loss("Disrupted", f"{pod.disruption}; priorities and budgets decide about that", infrastructure=True)
+    return Loss("Interrupted", f"pod {pod.key.name} was deleted while it measured", infrastructure=True)
+
+
 def without_result(pod: ObservedPod, said: str, evidence: str) -> Loss:
     """What the end of a pod means that left no result; `said` is its headline's message, `evidence` its log's state."""
     where = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
     if pod.disruption:
-        return Loss("Disrupted", f"{pod.disruption}; priorities and budgets decide about that", infrastructure=True)
+        return interrupted(pod)
     if pod.exit_code == INVALID_CASE_EXIT:
         return Loss("InvalidCase", f"{said or 'the runner refused the case'}; correct the spec", infrastructure=False)
     if pod.exit_code == INTERNAL_ERROR_EXIT:

@@ -6,6 +6,8 @@ One attempt at one case is one Job with one pod, which nobody retries but the op
 from collections.abc import Mapping
 from typing import Any
 
+from kubernetes.utils import parse_quantity
+
 from accelbench.api import labels
 from accelbench.api.case import Case, CaseScript
 from accelbench.api.profiles import Profile
@@ -82,6 +84,14 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, profile: Profile, ima
             "template": template,
         },
     }
+
+
+def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
+    """Bytes that the runner's container may use: the profile's, or what the run's pod template asks for."""
+    amount = {"memory": profile.memory}
+    container = {"name": CONTAINER, "resources": {"requests": amount, "limits": amount}}
+    template = merge_pod_template({"spec": {"containers": [container]}}, run.spec.pod_template)
+    return int(parse_quantity(template["spec"]["containers"][0]["resources"]["limits"]["memory"]))
 
 
 def _template(case: Case, profile: Profile, image: str, marks: Mapping[str, str]) -> Manifest:

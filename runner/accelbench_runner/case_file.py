@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from accelbench import catalogue
+from accelbench import catalogue, memory
 from accelbench.api.case import Case
 from accelbench.problem import unknown
 
@@ -39,9 +39,13 @@ def _problems(case: Case) -> Iterator[str]:
         yield str(error)
         return
     try:
-        catalogue.parse_parameters(workload, case.parameters)
+        parameters = catalogue.parse_parameters(workload, case.parameters)
     except ValidationError as error:
         yield f"parameters: {_details(error)}"
+    else:
+        if refused := memory.refusal(workload, parameters, memory.available()):
+            asked = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
+            yield f"{workload.name} ({asked}) {refused}"
     offered = workload.variants()
     for variant in case.variants:
         if variant.use not in offered:

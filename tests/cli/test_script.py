@@ -45,6 +45,13 @@ def test_its_parameters_are_checked_before_anything_runs(mine: Path) -> None:
     assert 'spec.workload.parameters.row: unknown parameter "row"; did you mean rows?' in done.stderr
 
 
+def test_a_script_is_described_like_a_workload_of_the_catalogue(mine: Path) -> None:
+    done = accelbench("workloads", "softmax_rows.py", cwd=mine)
+    assert done.returncode == 0, done.stderr
+    assert "softmax-rows" in done.stdout
+    assert "Numbers in a row." in done.stdout
+
+
 def test_a_script_that_is_not_there_is_named(mine: Path) -> None:
     (mine / "softmax_rows.py").unlink()
     done = accelbench("run", "mine.yaml", cwd=mine)

@@ -165,6 +165,16 @@ def test_declared_special_values_are_compared_by_where_they_stand(
     assert (found.finite, found.worst_ratio <= 1) == (finite, right)
 
 
+def test_where_nothing_is_finite_the_reading_says_that_nothing_was_compared() -> None:
+    def all_infinite(data: Arrays, _units: int) -> NamedArrays:
+        return {"x": np.full(data.state["x"].shape, np.inf)}
+
+    reference = a_reference(units=1, run=all_infinite, non_finite=True)
+    found = compare({"x": np.full(reference.values["x"].shape, np.inf)}, reference, 1)
+    assert (found.finite, found.worst_ratio) == (True, 0)
+    assert found.detail.startswith("x: nothing finite to compare")
+
+
 def test_a_computation_that_amplifies_widens_its_own_tolerance() -> None:
     def logistic(data: Arrays, units: int) -> NamedArrays:
         x = np.abs(data.state["x"]) % 1

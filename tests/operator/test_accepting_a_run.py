@@ -46,6 +46,35 @@ def test_a_run_that_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any
     assert message in refused.message
 
 
+HUNGRY = {"workload": {"name": "inplace-update"}, "sweep": [{"name": "size", "values": [1024, 2**31]}]}
+"""16 GiB in float64, of its second case."""
+
+
+def test_a_case_that_cannot_fit_into_its_pod_is_refused_with_the_estimate() -> None:
+    refused = accept(run_manifest(**HUNGRY), Profiles())
+
+    assert isinstance(refused, Refused)
+    assert "case size-2147483648-" in refused.message
+    assert " needs at least 16.0 GiB of memory" in refused.message
+    assert "may use 4.0 GiB" in refused.message
+    assert "profile cpu, or spec.podTemplate's limits" in refused.message
+
+
+def test_what_the_pod_template_asks_for_counts() -> None:
+    runner = {"name": "runner", "resources": {"limits": {"memory": "32Gi"}}}
+    plan = accept(run_manifest(**HUNGRY, podTemplate={"spec": {"containers": [runner]}}), Profiles())
+
+    assert isinstance(plan, Plan)
+
+
+def test_a_script_is_not_loaded_by_the_operator() -> None:
+    script = {"script": {"configMapKeyRef": {"name": "mine", "key": "mine.py"}}, "parameters": {"anything": 1}}
+    plan = accept(run_manifest(workload=script), Profiles())
+
+    assert isinstance(plan, Plan)
+    assert plan.cases[0].workload == "mine"
+
+
 def test_a_status_that_cannot_be_read_is_no_reason_to_refuse_the_spec() -> None:
     assert isinstance(accept(run_manifest() | {"status": {"conditions": 7}}, Profiles()), Plan)
 

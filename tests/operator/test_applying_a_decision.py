@@ -153,6 +153,17 @@ def test_a_job_whose_pod_is_gone_is_a_loss(world: World) -> None:
     assert world.losses() == ["PodLost"]
 
 
+def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_gone(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.end(ATTEMPT.job, "whole")
+    world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
+    assert world.losses() == []
+
+    world.do(Collect(ATTEMPT, last=False))
+    assert CASE in world.store.observed(UID, {}).results
+
+
 def test_a_log_that_cannot_be_had_for_the_moment_is_asked_for_again_and_counts_as_lost_in_the_end(world: World) -> None:
     world.cluster.read_log = raising(UnreachableError(0, "no route to host"))  # type: ignore[method-assign]
     observed = observe([make_job(PLAN, ATTEMPT, ended=True)], [ended(ATTEMPT, ended=world.cluster.now)])

@@ -140,6 +140,15 @@ def test_an_evicted_pods_partial_result_is_tried_again_while_it_may_be() -> None
     assert collect(pod, make_log(partial), last=True) == partial
 
 
+def test_a_deleted_pods_partial_result_is_tried_again_while_it_may_be() -> None:
+    partial = make_result(CASE, complete=False)
+    pod = ended(make_attempt(PLAN), 143, message=make_headline(partial))
+
+    found = loss_of(collect(pod, make_log(partial)))
+    assert (found.reason, found.infrastructure) == ("Interrupted", True)
+    assert collect(pod, make_log(partial), last=True) == partial
+
+
 def test_a_whole_result_counts_even_where_the_pod_was_evicted_afterwards() -> None:
     pod = replace(FINISHED, disruption="EvictionByEvictionAPI: drained", exit_code=143)
 

@@ -248,6 +248,18 @@ def test_a_job_that_waits_in_a_queue_has_no_deadline() -> None:
     assert "waits in its queue" in message(decision, "Finished")
 
 
+def test_a_job_that_its_queue_has_taken_back_waits_for_its_next_pod() -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan, job_uid="x")
+    job = make_job(plan, attempt, suspended=True, started=None)
+    decision = next_for(plan, observe([job], [ended(attempt, 143)]), attempts=(attempt,))
+
+    (after,) = decision.status.attempts
+    assert decision.actions == ()
+    assert (after.number, after.job, after.failure, after.finished) == (1, attempt.job, None, False)
+    assert finished(decision) == ("False", "Queued")
+
+
 def test_only_active_time_counts_against_the_runs_deadline() -> None:
     plan = make_plan(sizes=(64, 128), runPolicy={"activeDeadlineSeconds": 100})
     attempt = make_attempt(plan, job_uid="x")

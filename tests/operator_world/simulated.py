@@ -27,6 +27,7 @@ ENDINGS = (
     "variant-failed",
     "out-of-memory",
     "evicted",
+    "interrupted",
     "deleted",
     "crashed",
     "refused",
@@ -102,6 +103,11 @@ class SimulatedCluster:
         if name in self.jobs and self.jobs[name]["metadata"]["uid"] == uid:
             self.delete(name)
         self._may_fail()
+
+    async def list_pods(self, namespace: str, job: str) -> list[Any]:
+        """See `Cluster`."""
+        self._may_fail()
+        return [copy.deepcopy(self.pods[job])] if job in self.pods else []
 
     async def get_result(self, namespace: str, name: str) -> Any:
         """See `Cluster`."""
@@ -236,7 +242,8 @@ def _ending(case: Case, how: str) -> tuple[int, str, str, str]:
     """Exit code, reason, termination message and log."""
     failure = Failure(reason="Raised", message="oh", round=1) if how == "variant-failed" else None
     result = make_result(case, failure=failure)
-    log = make_log(result, make_result(case, complete=False))
+    partial = make_result(case, complete=False)
+    log = make_log(result, partial)
     without_result = "\n".join(line for line in log.splitlines() if " result " not in line)
     headline = make_headline(result)
     endings = {
@@ -249,6 +256,7 @@ def _ending(case: Case, how: str) -> tuple[int, str, str, str]:
             without_result,
         ),
         "evicted": (143, "Error", "", ""),
+        "interrupted": (143, "Error", make_headline(partial), make_log(partial)),
         "crashed": (3, "Error", "", ""),
         "refused": (2, "Error", make_headline(result, state="failed", digest=None, message="no such thing"), ""),
     }

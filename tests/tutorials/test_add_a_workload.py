@@ -42,7 +42,7 @@ def accelbench(project: Path, *arguments: str) -> subprocess.CompletedProcess[st
 
 def test_the_page_has_the_files_and_the_commands_that_a_reader_needs() -> None:
     assert [name for name, _ in FILE.findall(PAGE)] == ["softmax_rows.py", "softmax.yaml", "pyproject.toml"]
-    assert [command.split()[1] for command in COMMAND.findall(PAGE)] == ["validate", "run", "workloads"]
+    assert [command.split()[1] for command in COMMAND.findall(PAGE)] == ["workloads", "validate", "run", "workloads"]
 
 
 def test_the_example_is_the_tutorials_workload() -> None:

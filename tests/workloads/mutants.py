@@ -16,6 +16,7 @@ from accelbench.workloads.linear_regression import LinearRegression
 from accelbench.workloads.loop_unrolling import LoopUnrolling
 from accelbench.workloads.matmul_chain import MatmulChain
 from accelbench.workloads.maxsim import Maxsim
+from accelbench.workloads.mixed_precision import MixedPrecision
 from accelbench.workloads.mlp import Mlp
 from accelbench.workloads.optimizer_step import OptimizerStep
 from accelbench.workloads.variable_length import VariableLength
@@ -289,6 +290,14 @@ class PaddingAttendedTo(VariableLength):
     def jit_padded(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         program = super().jit_padded(parameters, arrays, tools)
         return replace(program, batches=[(text, valid | True, blocks) for text, valid, blocks in program.batches])
+
+
+class UnscaledLoss(MixedPrecision):
+    """Gradients are not divided by the loss's scale."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        rate = min(10.0, parameters.learning_rate * 1024)
+        return super().pytorch(parameters.model_copy(update={"learning_rate": rate}), arrays, tools)
 
 
 class MomentsLost(Checkpoint):

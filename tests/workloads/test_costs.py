@@ -24,6 +24,7 @@ BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("cifar-cnn", "jax/jit", {"batch": 8, "channels": 16, "size": 16}),
     ("freeze-layers", "jax/jit-trained-only", {"width": 64}),
     ("activation-checkpointing", "jax/jit", {"width": 64, "batch": 64}),
+    ("mixed-precision", "jax/jit", {"width": 64, "batch": 64}),
     ("vit", "jax/jit", {"layers": 2, "width": 256, "heads": 4, "image": 64}),
 ]
 """Each operation counts as one, a sine or a root too. """

@@ -44,6 +44,7 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "vit": [(("layers", 2), ("width", 16), ("heads", 2), ("image", 8), ("patch", 4), ("classes", 10), ("batch", 2))],
     "variable-length": [(("passes", 1), ("shortening", 8), ("batch", 2), ("width", 16))],
     "checkpoint": [(("size", 100),)],
+    "mixed-precision": [(("layers", 3), ("width", 16), ("batch", 8))],
 }
 SLOW = {"pytorch/compile", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
@@ -92,6 +93,7 @@ WRONG = {
     "HeadsMixedUp": ("pytorch/eager", SMALL["vit"][0]),
     "PatchesTransposed": ("jax/jit", SMALL["vit"][0]),
     "PaddingAttendedTo": ("jax/jit-padded", SMALL["variable-length"][0]),
+    "UnscaledLoss": ("pytorch/eager", SMALL["mixed-precision"][0]),
     "MomentsLost": ("pytorch/save", SMALL["checkpoint"][0]),
 }
 MUTANTS = [

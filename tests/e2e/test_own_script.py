@@ -1,0 +1,54 @@
+"""A workload of one's own, on a real node: a file in a ConfigMap, which may come later than the run that names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from cluster.wait import wait_until
+from e2e.installation import conditions
+
+if TYPE_CHECKING:
+    from e2e.installation import Installed
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(1200)]
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "softmax_rows.py"
+MANIFEST = yaml.safe_dump(
+    {
+        "apiVersion": "accelbench.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": "mine"},
+        "spec": {
+            "workload": {
+                "script": {"configMapKeyRef": {"name": "my-workloads", "key": SCRIPT.name}},
+                "parameters": {"rows": 256, "columns": 256},
+            },
+            "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
+            "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": 120},
+        },
+    }
+)
+
+
+def test_a_script_is_measured_once_its_config_map_is_there(installed: Installed) -> None:
+    installed.apply(MANIFEST)
+    wait_until(
+        lambda: any("ConfigMap my-workloads" in each["message"] for each in conditions(installed.run("mine")).values()),
+        what="the status to name the ConfigMap that is missing",
+        seconds=60,
+    )
+    installed.cluster.kubectl("create", "configmap", "my-workloads", f"--from-file={SCRIPT}")
+    run = installed.finished("mine", seconds=600)
+    assert conditions(run)["Finished"]["status"] == "True"
+    (stored,) = installed.owned("benchmarkresults", "mine")
+    result = stored["result"]
+    assert result["case"]["workload"] == "softmax-rows"
+    assert result["fingerprint"]["workloadSource"]
+    parity = {
+        check["variant"]: check["outcome"] for check in result["certificate"]["checks"] if check["name"] == "parity"
+    }
+    assert parity == {"pytorch/eager": "passed", "jax/jit": "passed"}

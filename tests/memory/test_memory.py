@@ -1,0 +1,58 @@
+"""What a case needs at least is found out before it starts, and said where it cannot be had."""
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from accelbench import catalogue, inputs, memory
+
+TIMED = [name for name in catalogue.names() if memory.needed(catalogue.find(name), catalogue.find(name).Parameters())]
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_the_estimate_is_no_more_than_what_the_inputs_and_the_reference_take(name: str) -> None:
+    workload = catalogue.find(name)
+    small = {"vit": {"layers": 2, "width": 64, "heads": 2}, "xor": {"epochs": 1}}.get(name, {})
+    parameters = catalogue.parse_parameters(workload, small)
+    tracemalloc.start()
+    try:
+        workload.reference(parameters, inputs.generate(workload, parameters, 0), 1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert memory.needed(workload, parameters) <= peak
+
+
+def test_what_fits_is_not_refused_and_what_does_not_is_with_both_numbers() -> None:
+    workload = catalogue.find("inplace-update")
+    parameters = catalogue.parse_parameters(workload, {"size": 2**20})
+    assert memory.refusal(workload, parameters, 8 * 2**20) is None
+    assert memory.refusal(workload, parameters, None) is None
+    refused = memory.refusal(workload, parameters, 8 * 2**20 - 1)
+    assert refused is not None
+    assert refused.startswith("needs at least 8.0 MiB of memory")
+
+
+def test_what_is_observed_needs_nothing_that_is_known() -> None:
+    workload = catalogue.find("rng")
+    assert memory.needed(workload, workload.Parameters()) == 0
+
+
+@pytest.mark.parametrize(("limit", "least"), [("1073741824\n", 2**30), ("max\n", 2 * 2**30)])
+def test_the_containers_limit_counts_where_it_is_below_the_machines_memory(
+    tmp_path: Path, limit: str, least: int
+) -> None:
+    process, group = tmp_path / "proc" / "self", tmp_path / "group"
+    process.mkdir(parents=True)
+    group.mkdir()
+    (tmp_path / "proc" / "meminfo").write_text("MemTotal:  2097152 kB\nMemFree: 1 kB\n")
+    (process / "cgroup").write_text("0::/\n")
+    (process / "mountinfo").write_text(f"1 1 0:1 / {group} rw - cgroup2 cgroup2 rw\n")
+    (group / "cgroup.procs").write_text("")
+    (group / "memory.max").write_text(limit)
+    assert memory.available(tmp_path) == least
+
+
+def test_a_machine_that_tells_nothing_refuses_nothing(tmp_path: Path) -> None:
+    assert memory.available(tmp_path) is None
