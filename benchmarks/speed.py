@@ -8,29 +8,18 @@ Launches are drawn, with facts as good ones report them; the case is judged as a
 import statistics
 import sys
 import time
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench_runner.judge import judge
-from accelbench_runner.records import BlockRecord, JudgeRequest, LaunchRecord, ParityReading, PhaseRecord
+from accelbench_runner.records import BlockRecord, JudgeRequest, LaunchRecord, PhaseRecord
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from judge.launches import GOOD_FACTS, GOOD_PARITY
 
 REPEATS = 5
-FACTS: dict[str, Any] = {
-    "device": {"platform": "cpu", "name": "a processor", "count": 1},
-    "threads": {"requested": 2, "affinity": 2, "framework": 2},
-    "precision": {"policy": "float32", "dtype": "float32", "matmul": {}, "flush_denormal": True},
-    "inputsDigest": "a" * 64,
-    "parityUnits": 1,
-    "unitsPerCall": 1,
-    "recompilations": 0,
-    "recompilationCauses": [],
-    "clock": {"resolution_seconds": 5e-8},
-    "throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.0},
-    "neighbours": {"busy_seconds": 0.01, "offered_seconds": 2.0},
-}
-PARITY = ParityReading(units=1, finite=True, worst_ratio=0.2, worst_array="x", detail="x[0]: error 0.2")
 
 
 def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
@@ -58,8 +47,8 @@ def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
                 BlockRecord(steps=10, seconds=float(seconds))
                 for seconds in 0.1 * np.exp(0.01 * rng.standard_normal() + 0.01 * rng.standard_normal(blocks))
             ),
-            facts=FACTS,
-            parity=PARITY,
+            facts=GOOD_FACTS,
+            parity=GOOD_PARITY,
         )
         for number in range(1, rounds + 1)
         for position, name in enumerate(names)
@@ -77,7 +66,8 @@ def main(variants: int, rounds: int, blocks: int) -> None:
         assessment = judge(request)
         took.append(time.process_time() - began)
     assert assessment.rounds == rounds
-    assert all(comparison.verdict for comparison in assessment.comparisons)
+    # All but those whose rounds look correlated by chance.
+    assert sum(comparison.verdict is not None for comparison in assessment.comparisons) > variants / 2
     print("# Speed of the statistics\n")
     print(
         f"`python benchmarks/speed.py {variants} {rounds} {blocks}`: {variants} variants x {rounds} rounds x {blocks}"

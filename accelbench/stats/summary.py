@@ -50,6 +50,8 @@ def quantile(values: Sequence[float], percent: int) -> float:
         raise ValueError("an empty sample has no quantiles")
     if len(values) == 1:
         return values[0]
+    if percent == 50:  # noqa: PLR2004 - the same number, a few times as fast as all hundred of them
+        return statistics.median(values)
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
