@@ -132,7 +132,7 @@ def _jax_program(
     def resumed(state: Any) -> Any:
         if complete:
             return _in_new_directory(through, state)
-        w = _in_new_directory(through, state[0])
+        w = _in_new_directory(through, {"w": state[0]})["w"]
         return w, adam.init(w)
 
     w = tools.put(arrays.state["w"])

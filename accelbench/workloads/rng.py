@@ -89,7 +89,8 @@ class Rng(Workload):
             torch.manual_seed(seed)
             return ones, torch.stack(_in_threads(parameters, lambda _: torch.nn.functional.dropout(ones, 1 - KEEP) > 0))
 
-        return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_masks)
+        state = tools.put(arrays.state["ones"])
+        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_masks)
 
     @variant("pytorch/threads-own-generator")
     def torch_threads_own_generator(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -102,7 +103,8 @@ class Rng(Workload):
             own = [torch.Generator(ones.device).manual_seed(seed + thread) for thread in range(parameters.threads)]
             return ones, torch.stack(_in_threads(parameters, lambda t: torch.bernoulli(KEEP * ones, generator=own[t])))
 
-        return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_masks)
+        state = tools.put(arrays.state["ones"])
+        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_masks)
 
     @variant("jax/threads")
     def jax_threads(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

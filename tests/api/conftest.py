@@ -1,8 +1,11 @@
 """A real API server that has our CRDs."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from accelbench.api.crd import DIRECTORY
+from api.requests import Runs, runs_of
 from cluster.cluster import Cluster
 
 
@@ -18,3 +21,10 @@ def server(crds: Cluster, cluster: Cluster) -> Cluster:
     """That server, in a namespace of the test's own."""
     del crds
     return cluster
+
+
+@pytest.fixture(scope="module")
+def runs(crds: Cluster) -> Iterator[Runs]:
+    """Requests about runs in that control plane's own namespace."""
+    with runs_of(crds) as found:
+        yield found

@@ -10,9 +10,13 @@ from api.bad.pods import PODS
 from api.bad.rules import RULES
 from api.bad.table import Bad
 from api.refusals import from_kubectl, from_us
+from api.requests import Runs
 from cluster.cluster import Cluster
 
-BAD = [*FIELDS, *NAMES, *BOUNDS, *RULES, *PODS, *KINDS]
+OF_A_RUN = [*FIELDS, *NAMES, *BOUNDS, *RULES, *PODS]
+BAD = [*OF_A_RUN, *KINDS]
+BY_KUBECTL = [*FIELDS[:6], *NAMES[:3], *BOUNDS[:3], *RULES[:3], *PODS[:3], *KINDS]
+"""What kubectl makes of each kind of refusal; all that are of a run are asked of the API server itself."""
 
 
 def test_the_table_has_no_row_twice() -> None:
@@ -20,13 +24,19 @@ def test_the_table_has_no_row_twice() -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("row", BAD, ids=lambda row: row.what)
+@pytest.mark.parametrize("row", BY_KUBECTL, ids=lambda row: row.what)
 def test_kubectl_apply_refuses_with_the_message_of_the_table(crds: Cluster, row: Bad) -> None:
     # `apply` asks for the object first, and for one without a name it cannot.
     verb = "apply" if "name" in row.manifest["metadata"] else "create"
     done = crds.kubectl(verb, "--filename=-", input=json.dumps(row.manifest), check=False)
     assert done.returncode != 0
     assert from_kubectl(done.stderr) == set(row.refusals)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("row", OF_A_RUN, ids=lambda row: row.what)
+def test_the_api_server_refuses_with_the_message_of_the_table(runs: Runs, row: Bad) -> None:
+    assert runs.refusals_to_create(row.manifest) == set(row.refusals)
 
 
 @pytest.mark.parametrize("row", BAD, ids=lambda row: row.what)

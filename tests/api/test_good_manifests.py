@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from accelbench.api.manifest import load_manifests
 from accelbench.api.run import BenchmarkRun
 from api.good import GOOD_CHANGES
 from api.manifests import GOOD, changed
-from api.requests import Runs, runs_of
+from api.requests import Runs
 from cluster.cluster import Cluster
 
 DEFAULTS = {
@@ -24,12 +23,6 @@ DEFAULTS = {
     "accelerator": {"profile": "cpu", "devicesPerNode": 1, "nodes": 1},
     "runPolicy": {"suspend": False, "cancel": False, "parallelism": 1, "infrastructureRetries": 1},
 }
-
-
-@pytest.fixture(scope="module")
-def runs(crds: Cluster) -> Iterator[Runs]:
-    with runs_of(crds) as found:
-        yield found
 
 
 def loaded(changes: dict[str, Any]) -> BenchmarkRun:

@@ -1,6 +1,5 @@
 """The law behind the tables: whatever a manifest holds, the API server and we refuse the same of it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from accelbench.api.admission import refusals
 from accelbench.api.manifest import RUN
 from api.manifests import changed, runner
 from api.refusals import without_advice
-from api.requests import Runs, runs_of
-from cluster.cluster import Cluster
+from api.requests import Runs
 
 FULL = changed(
     {
@@ -94,12 +92,6 @@ LIKELY = st.lists(st.sampled_from(list(PLAUSIBLE)), min_size=1, max_size=4, uniq
     lambda paths: st.fixed_dictionaries({path: PLAUSIBLE[path] for path in paths})
 )
 UNLIKELY = st.dictionaries(st.sampled_from(PATHS), ANYTHING, min_size=1, max_size=2)
-
-
-@pytest.fixture(scope="module")
-def runs(crds: Cluster) -> Iterator[Runs]:
-    with runs_of(crds) as found:
-        yield found
 
 
 def from_us(manifest: dict[str, Any]) -> set[str]:

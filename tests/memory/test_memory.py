@@ -2,6 +2,7 @@
 
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,24 @@ from accelbench import catalogue, inputs, memory
 TIMED = [name for name in catalogue.names() if memory.needed(catalogue.find(name), catalogue.find(name).Parameters())]
 
 
+SMALL: dict[str, dict[str, Any]] = {
+    "vit": {"layers": 2, "width": 64, "heads": 2},
+    "xor": {"epochs": 1},
+    "maxsim": {"documents": 16},
+    "inplace-update": {"size": 2**18},
+    "elementwise-fusion": {"size": 2**18},
+    "layer-norm": {"rows": 64},
+    "activation-checkpointing": {"batch": 64},
+    "mixed-precision": {"width": 64},
+    "optimizer-step": {"size": 1024},
+    "cifar-cnn": {"batch": 8},
+}
+
+
 @pytest.mark.parametrize("name", TIMED)
 def test_the_estimate_is_no_more_than_what_the_inputs_and_the_reference_take(name: str) -> None:
     workload = catalogue.find(name)
-    small = {"vit": {"layers": 2, "width": 64, "heads": 2}, "xor": {"epochs": 1}}.get(name, {})
+    small = SMALL.get(name, {})
     parameters = catalogue.parse_parameters(workload, small)
     tracemalloc.start()
     try:

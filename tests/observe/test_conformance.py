@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ONCE = {"compilationsByCall": "1, 0, 0, 0", "raised": "nothing"}
 NEVER = {"compilations": 0, "raised": "nothing"}
+RESUME = (("size", 100), ("asks", "resume"))
+LENGTHS = (("shortening", 8), ("width", 16), ("asks", "compilations"))
 EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
     (Asked("selu", "jax/jit"), {"calls": 5, "compilationsByCall": "1, 0, 1, 0, 1", "values": "1.2957, 5.9619"}),
     (Asked("selu", "pytorch/compile"), {"compilationsByCall": "1, 0, 1, 0, 1", "values": "1.2957, 5.9619"}),
@@ -72,6 +74,26 @@ EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
     (Asked("rng", "jax/jit-reused-key-checked"), {"raised": "KeyReuseError", "raisedCalls": 3, "distinctMasks": 1}),
     (Asked("rng", "pytorch/eager"), NEVER | {"distinctMasks": 4}),
     (Asked("rng", "pytorch/compile"), ONCE | {"distinctMasks": 4}),
+    (Asked("rng", "pytorch/threads"), {"raised": "nothing", "masksAlike": False}),
+    (Asked("rng", "pytorch/threads-own-generator"), {"raised": "nothing", "masksAlike": True}),
+    (Asked("rng", "jax/threads"), {"raised": "nothing", "masksAlike": True}),
+    (Asked("checkpoint", "jax/orbax", RESUME), {"raised": "nothing", "bitwiseResumes": 4, "largestDifference": 0}),
+    (Asked("checkpoint", "jax/orbax-parameters-only", RESUME), {"raised": "nothing", "bitwiseResumes": 1}),
+    (Asked("checkpoint", "pytorch/save", RESUME), {"raised": "nothing", "bitwiseResumes": 4, "largestDifference": 0}),
+    (Asked("checkpoint", "pytorch/save-parameters-only", RESUME), {"raised": "nothing", "bitwiseResumes": 1}),
+    (Asked("checkpoint", "pytorch/distributed", RESUME), {"raised": "nothing", "bitwiseResumes": 4}),
+    (
+        Asked("variable-length", "jax/jit", LENGTHS),
+        {"compilationsByCall": "1, 1, 1, 1, 0, 0, 0, 0", "shapes": 4, "paddingShare": 0},
+    ),
+    (Asked("variable-length", "jax/jit-padded", LENGTHS), {"compilations": 1, "shapes": 1}),
+    (Asked("variable-length", "jax/jit-bucketed", LENGTHS), {"compilations": 3, "shapes": 3}),
+    (Asked("variable-length", "pytorch/eager", LENGTHS), NEVER),
+    (Asked("variable-length", "pytorch/compile", LENGTHS), {"compilationsByCall": "1, 1, 0, 0, 0, 0, 0, 0"}),
+    (
+        Asked("variable-length", "pytorch/compile", LENGTHS, (("dynamic", "false"),)),
+        {"compilationsByCall": "1, 1, 1, 1, 0, 0, 0, 0"},
+    ),
     (
         Asked("static-argument-recompile", "jax/jit-static"),
         {"compilationsByCall": "1, 1, 1, 1, 0, 0, 0, 0", "lengths": "10, 20, 30, 40, 10, 20, 30, 40"},

@@ -1,6 +1,7 @@
 """Computes what variants export, without timing: a process for each framework, many variants in it."""
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -44,6 +45,10 @@ def compute(asked: Asked) -> tuple[NamedArrays, int]:
     """What the variant exports, and after how many units."""
     from accelbench_runner.frameworks.adapter import Adapter, Settings
 
+    if asked.use.startswith("jax"):
+        _keep_what_jax_compiles()
+    # Inductor names its own here once it has begun; each adapter would count all files in it.
+    os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
     workload = find(asked.workload)
     kind = workload.variants()[asked.use]
     module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
@@ -65,6 +70,16 @@ def compute(asked: Asked) -> tuple[NamedArrays, int]:
         state, out = work.call(state, work.batches)
         units += work.units
     return adapter.to_numpy(program.export(state, adapter.last(out))), units
+
+
+def _keep_what_jax_compiles() -> None:
+    """As Inductor does on its own; JAX, too, knows its version and the machine by what it keeps."""
+    import jax
+
+    jax.monitoring.clear_event_listeners()  # of the adapters before this one, hundreds in the end
+    jax.config.update("jax_compilation_cache_dir", str(Path.home() / ".cache" / "accelbench" / "jax"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def main() -> None:

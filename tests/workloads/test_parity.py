@@ -48,12 +48,6 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
 }
 SLOW = {"pytorch/compile", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
-CACHED = {
-    "JAX_COMPILATION_CACHE_DIR": str(Path.home() / ".cache" / "accelbench" / "jax"),
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-}
-"""Inductor keeps what it compiled on its own; both know their version and the machine by what they keep."""
 ALL = [
     Asked(workload=workload, use=use, precision=precision, parameters=parameters)
     for workload in catalogue.names()
@@ -117,7 +111,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Framework], 
                 input=json.dumps(asked),
                 text=True,
                 check=True,
-                env={**os.environ, **CACHED, "PYTHONPATH": str(Path(__file__).parents[1])},
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             )
             directories[framework] = directory
         return directories[framework]
