@@ -51,12 +51,15 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Workload:
-    """The workload of that name, this process's script if that is its name; raises UnknownWorkloadError."""
+    """The workload of that name; raises UnknownWorkloadError.
+
+    A script comes before an installed package's workload of its name, so that one can be worked on; not before ours.
+    """
     file = script.path()
     if file is None or script.name_of(file.name) != name:
         return _find(name)
-    if name in names():
-        raise UnknownWorkloadError(f"{file.name}: the catalogue has a workload {name}; give the script another name")
+    if name in _built_in():
+        raise UnknownWorkloadError(f"{file.name}: accelbench has a workload {name}; give the script another name")
     try:
         return script.load(file)
     except script.InvalidScriptError as error:

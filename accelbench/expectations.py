@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -16,8 +16,11 @@ COMPARED = ("speedup", "paysBackSteps")
 """Metrics of a variant against the baseline; the others are of a variant alone."""
 OVER_BASELINE = frozenset({"compileRatio", "peakMemoryRatio"})
 """Metrics that need the baseline's own number."""
-BESIDE_PARITY = frozenset({"parity", "throttled", "shared-device"})
-"""Checks that a bound on parity does not depend on: it is what the first asks, and no time."""
+BESIDE: Mapping[str, frozenset[str]] = {
+    "parity": frozenset({"parity", "throttled", "shared-device"}),
+    "productsPerCall": frozenset({"work-present", "throttled", "shared-device"}),
+}
+"""Checks that a bound on a metric does not depend on: it is what the first asks, and no time."""
 FEWEST_LAUNCHES = 3
 """Fewer do not say how far launches lie apart."""
 
@@ -54,7 +57,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     if expectation.metric in COMPARED:
         return _evaluate_comparison(expectation, result)
-    beside = BESIDE_PARITY if expectation.metric == "parity" else frozenset()
+    beside = BESIDE.get(expectation.metric or "", frozenset())
     measured = {variant.name} | ({result.case.baseline} if expectation.metric in OVER_BASELINE else set())
     failed = [check for name in sorted(measured) for check in result.certificate.failed(name)]
     if broken := [check for check in failed if check.name not in beside]:
@@ -77,9 +80,12 @@ def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | N
 
 
 def _evaluate_number(expectation: Expectation, variant: VariantResult, result: Result) -> ExpectationOutcome:
+    baseline = next((each for each in result.variants if each.name == result.case.baseline), None)
+    if expectation.metric in OVER_BASELINE and baseline and baseline.failure:
+        why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
+        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     if expectation.metric != "parity" and (too_few := _too_few(expectation, result)):
         return too_few
-    baseline = next((each for each in result.variants if each.name == result.case.baseline), None)
     found = _number(expectation, variant, baseline)
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
@@ -161,7 +167,7 @@ def _number(  # noqa: PLR0911 - one line for each metric
         case "warmCompileSeconds":
             return _seconds(_phase(variant.warm_phases, "compile"))
         case "compileRatio":
-            return _over(_compile_seconds(variant), _compile_seconds(baseline), "s")
+            return _over(_compiling(variant), _compiling(baseline), "s")
         case "firstCallRatio":
             return _first_call_ratio(variant)
         case "peakMemoryRatio":
@@ -179,9 +185,10 @@ def _seconds(seconds: str | None) -> tuple[float, str] | None:
     return None if seconds is None else (float(seconds), f"{seconds} s")
 
 
-def _compile_seconds(variant: VariantResult | None) -> float | None:
-    seconds = _phase(variant.phases, "compile") if variant else None
-    return None if seconds is None else float(seconds)
+def _compiling(variant: VariantResult | None) -> float | None:
+    """Seconds; None where nothing was compiled: an eager variant's phase is there, and has no parts."""
+    phases = variant.phases if variant else ()
+    return next((float(each.median_seconds) for each in phases if each.phase == "compile" and each.parts), None)
 
 
 def _over(value: float | None, baseline: float | None, unit: str) -> tuple[float, str] | None:

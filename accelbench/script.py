@@ -97,6 +97,8 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
             case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), orelse=orelse):
                 yield from _imported_first(orelse)
                 continue
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+                continue
             case ast.If(body=inner, orelse=more):
                 yield from _imported_first([*inner, *more])
                 continue
@@ -116,11 +118,21 @@ def _executed(file: Path) -> ModuleType:
         raise InvalidScriptError(f"{file.name}: its name has to end in {SUFFIX}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    before = FRAMEWORKS & sys.modules.keys()
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InvalidScriptError(f"{_line(error, file) or file.name}: {type(error).__name__}: {error}") from error
+        raise _invalid(error, file) from error
+    if imported := sorted((FRAMEWORKS & sys.modules.keys()) - before):
+        raise InvalidScriptError(
+            f"{file.name}: what it imports at the top imports {', '.join(imported)}, and so would launches of the "
+            f"other framework; import it inside the methods that use it"
+        )
     return module
+
+
+def _invalid(error: Exception, file: Path) -> InvalidScriptError:
+    return InvalidScriptError(f"{_line(error, file) or file.name}: {type(error).__name__}: {error}")
 
 
 def said(error: BaseException) -> str:
@@ -146,11 +158,15 @@ def _checked(kind: type[Workload], file: Path) -> Workload:
     except ValidationError as error:
         fields = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
         raise InvalidScriptError(f"{place}: every parameter has a default; {fields} has none") from error
-    workload = kind()
-    variants = workload.variants()
-    needed = {each.method for each in variants.values()} | {"arrays"}
-    if workload.measure(defaults).protocol != "observe":
-        needed |= {"reference", "cost"}
+    except Exception as error:
+        raise _invalid(error, file) from error
+    try:
+        workload = kind()
+        variants = workload.variants()
+        timed = workload.measure(defaults).protocol != "observe"
+    except Exception as error:
+        raise _invalid(error, file) from error
+    needed = {each.method for each in variants.values()} | {"arrays"} | ({"reference", "cost"} if timed else set())
     missing = sorted(name for name in needed if getattr(kind, name) is getattr(Workload, name, None))
     if missing:
         raise InvalidScriptError(

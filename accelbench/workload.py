@@ -157,6 +157,8 @@ class Workload:
     """The modes in which the plain `jax` and `pytorch` programs make sense."""
     observes: ClassVar[Mapping[str, str]] = {}
     """What `Program.observe` returns, each with its meaning; beside what every launch observes."""
+    moves_once: ClassVar[bool] = False
+    """Every byte that `cost` counts moves once in a unit, so that half of them at least are there at once."""
     libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Modules that a framework's programs import beside the framework itself; a launch imports them with it."""
 
@@ -181,11 +183,11 @@ class Workload:
         raise NotImplementedError
 
     def memory(self, parameters: Any, float_bytes: int) -> float:
-        """The least bytes that are there at once; a case that cannot have them is refused before it starts.
+        """The least bytes that are there at once, 0 where nobody knows; a case that cannot have them is refused.
 
-        By default half of what a unit moves: what it reads and what it writes are each a part of what is there.
+        Where each byte moves once in a unit, it is half of what moves: what is read or what is written.
         """
-        return self.cost(parameters, float_bytes).bytes / 2
+        return self.cost(parameters, float_bytes).bytes / 2 if self.moves_once else 0.0
 
     def operations(self, parameters: Any) -> Operations | None:
         """The least that one unit cannot do without; None, the default, where that cannot be said.

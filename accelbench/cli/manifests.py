@@ -49,7 +49,7 @@ def script_of(run: BenchmarkRun, file: str) -> Path | None:
     if run.spec.workload.script is None:
         return None
     directory = Path() if file == STANDARD_INPUT else Path(file).parent
-    return (directory / run.spec.workload.script.config_map_key_ref.key).resolve()
+    return (directory / run.spec.workload.script.config_map_key_ref.key).absolute()
 
 
 def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:

@@ -45,7 +45,7 @@ def _find(name: str) -> "Workload":
 
     if not name.endswith(script.SUFFIX):
         return catalogue.find(name)
-    file = Path(name).resolve()
+    file = Path(name).absolute()
     with script.used(file):
         return catalogue.find(script.name_of(file.name))
 

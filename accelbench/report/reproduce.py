@@ -14,7 +14,9 @@ END = "END-OF-MANIFEST"
 def command(manifest: Mapping[str, Any]) -> str:
     """For a shell: `accelbench run -` with the manifest on its standard input."""
     text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
-    return f"accelbench run - <<'{END}'\n{text}{END}"
+    script = manifest["spec"]["workload"].get("script")
+    where = f"# where {script['configMapKeyRef']['key']} lies, a copy of which is among the results\n" if script else ""
+    return f"{where}accelbench run - <<'{END}'\n{text}{END}"
 
 
 def of_run(run: BenchmarkRun) -> dict[str, Any]:

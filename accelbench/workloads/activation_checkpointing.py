@@ -33,6 +33,7 @@ class ActivationCheckpointing(Workload):
     """
 
     name = "activation-checkpointing"
+    moves_once = True
     modes = {"jax": ("jit",), "pytorch": ("eager",)}
 
     class Parameters(WorkloadParameters):

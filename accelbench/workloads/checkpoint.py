@@ -37,6 +37,7 @@ class Checkpoint(Workload):
     """
 
     name = "checkpoint"
+    moves_once = True
     modes = {}
     libraries = {"jax": ("optax", "orbax.checkpoint"), "pytorch": ("torch.distributed.checkpoint",)}
     observes = {

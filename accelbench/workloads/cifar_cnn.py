@@ -41,6 +41,7 @@ class CifarCnn(Workload):
     """
 
     name = "cifar-cnn"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
     libraries = {"jax": ("flax.nnx", "optax")}
 

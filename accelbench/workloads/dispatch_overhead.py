@@ -25,6 +25,7 @@ class DispatchOverhead(Workload):
     """
 
     name = "dispatch-overhead"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):

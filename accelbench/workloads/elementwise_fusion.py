@@ -18,6 +18,7 @@ class ElementwiseFusion(Workload):
     """
 
     name = "elementwise-fusion"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):

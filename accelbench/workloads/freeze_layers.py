@@ -35,6 +35,7 @@ class FreezeLayers(Workload):
     """
 
     name = "freeze-layers"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
     libraries = {"jax": ("optax",)}
 

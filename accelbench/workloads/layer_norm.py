@@ -21,6 +21,7 @@ class LayerNorm(Workload):
     """
 
     name = "layer-norm"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):

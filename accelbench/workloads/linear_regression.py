@@ -31,6 +31,7 @@ class LinearRegression(Workload):
     """
 
     name = "linear-regression"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
 
     class Parameters(WorkloadParameters):

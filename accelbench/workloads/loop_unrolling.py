@@ -19,6 +19,7 @@ class LoopUnrolling(Workload):
     """
 
     name = "loop-unrolling"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):

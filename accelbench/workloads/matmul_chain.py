@@ -30,6 +30,7 @@ class MatmulChain(Workload):
     """
 
     name = "matmul-chain"
+    moves_once = True
 
     class Parameters(WorkloadParameters):
         """Shape of the chain."""

@@ -28,6 +28,7 @@ class Maxsim(Workload):
     """
 
     name = "maxsim"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):

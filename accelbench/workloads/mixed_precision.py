@@ -38,6 +38,7 @@ class MixedPrecision(Workload):
     """
 
     name = "mixed-precision"
+    moves_once = True
     modes = {"jax": ("jit",), "pytorch": ("eager",)}
     libraries = {"jax": ("flax.training.dynamic_scale",)}
 

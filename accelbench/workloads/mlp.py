@@ -39,6 +39,7 @@ class Mlp(Workload):
     """
 
     name = "mlp"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
     libraries = {"jax": ("flax.nnx", "optax")}
 

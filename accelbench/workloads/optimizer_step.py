@@ -33,6 +33,7 @@ class OptimizerStep(Workload):
     """
 
     name = "optimizer-step"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
     libraries = {"jax": ("optax",)}
 

@@ -160,4 +160,4 @@ def _with_key(
 
 def _masks(outs: Sequence[Any]) -> dict[str, Any]:
     distinct = len({out.tobytes() for out in outs if out is not None})
-    return {"distinctMasks": distinct, "masksAlike": distinct <= 1}
+    return {"distinctMasks": distinct, "masksAlike": distinct == 1}

@@ -39,6 +39,7 @@ class VariableLength(Workload):
     """
 
     name = "variable-length"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
     observes = {
         "paddingShare": "Tokens that are padding, of all that are computed.",

@@ -36,6 +36,7 @@ class Vit(Workload):
     """
 
     name = "vit"
+    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):

@@ -40,6 +40,7 @@ class Xor(Workload):
     """
 
     name = "xor"
+    moves_once = True
     modes = {}
 
     class Parameters(WorkloadParameters):

@@ -26,7 +26,7 @@ def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: s
     headline = read_headline(case, pod.message)
     evidence = _evidence(log, delivered)
     result = _result(case, headline, delivered)
-    cut_short = result is not None and not result.complete
+    cut_short = result is not None and not result.complete and pod.pod_reason != DEADLINE_EXCEEDED
     loss = interrupted(pod) if cut_short else without_result(pod, headline.message if headline else "", evidence)
     if result is not None and (last or not cut_short):
         return _noted(result, *delivered.problems)
@@ -44,12 +44,16 @@ def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: s
 
 
 def read_headline(case: Case, message: str) -> Headline | None:
-    """The headline in a termination message; None for anything else, and for that of another case or attempt."""
+    """The headline in a termination message; None for anything else, and for that of another case or attempt.
+
+    A runner that refuses its case says so without a name: it may not even have read one.
+    """
     try:
         headline = Headline.model_validate_json(message)
     except ValidationError:
         return None
-    return headline if (headline.case, headline.attempt) == (case.name, case.origin.attempt) else None
+    refused = (headline.case, headline.attempt, headline.state) == ("", 0, "failed")
+    return headline if refused or (headline.case, headline.attempt) == (case.name, case.origin.attempt) else None
 
 
 def _result(case: Case, headline: Headline | None, delivered: Delivered) -> Result | None:

@@ -152,7 +152,7 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
             {"name": "accelbench-case", "mountPath": labels.CASE_FILE.rpartition("/")[0], "readOnly": True},
             {"name": "accelbench-work", "mountPath": WORK_DIRECTORY},
             {"name": "accelbench-tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
-            *([{"name": SCRIPT, "mountPath": SCRIPT_DIRECTORY, "readOnly": True}] if case.script else []),
+            *([_script_mount(case.script)] if case.script else []),
         ],
     }
 
@@ -162,6 +162,16 @@ def _script_volume(script: CaseScript) -> Manifest:
     return {
         "name": SCRIPT,
         "configMap": {"name": script.config_map, "items": [{"key": script.key, "path": script.key}]},
+    }
+
+
+def _script_mount(script: CaseScript) -> Manifest:
+    """By `subPath`, which the kubelet never updates: all launches of a case load the same file."""
+    return {
+        "name": SCRIPT,
+        "mountPath": f"{SCRIPT_DIRECTORY}/{script.key}",
+        "subPath": script.key,
+        "readOnly": True,
     }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from accelbench import catalogue, memory
+from accelbench import catalogue, memory, script
 from accelbench.api.case import Case
 from accelbench.problem import unknown
 
@@ -43,7 +43,12 @@ def _problems(case: Case) -> Iterator[str]:
     except ValidationError as error:
         yield f"parameters: {_details(error)}"
     else:
-        if refused := memory.refusal(workload, parameters, memory.available()):
+        try:
+            refused = memory.refusal(workload, parameters, memory.available())
+        except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
+            yield f"what it costs cannot be computed: {script.said(error)}"
+            refused = None
+        if refused:
             asked = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
             yield f"{workload.name} ({asked}) {refused}"
     offered = workload.variants()

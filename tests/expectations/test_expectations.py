@@ -81,7 +81,8 @@ def a_result(
 
 
 def _compile(seconds: str) -> PhaseTime:
-    return PhaseTime(phase="compile", median_seconds=seconds, min_seconds=seconds, max_seconds=seconds)
+    parts = {"backend": seconds}
+    return PhaseTime(phase="compile", median_seconds=seconds, min_seconds=seconds, max_seconds=seconds, parts=parts)
 
 
 def outcome_of(result: Result, metric: str = "speedup", variant: str = VARIANT, **bounds: str) -> tuple[str, str]:
@@ -253,6 +254,24 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
 def test_what_else_a_variant_costs(metric: str, bound: str, said: str) -> None:
     outcome, sentence = outcome_of(a_result(), metric, at_least=bound, at_most=bound)
     assert (outcome, sentence.partition(": met, ")[2]) == ("met", f"{said}.")
+
+
+@pytest.mark.parametrize("metric", ["compileRatio", "peakMemoryRatio"])
+def test_a_ratio_to_a_baseline_that_failed_meets_nothing(metric: str) -> None:
+    outcome, sentence = outcome_of(a_result(failed=BASELINE), metric, at_most="100")
+    assert (outcome, "the baseline failed in round 3 (OutOfMemory)" in sentence) == ("not-met", True)
+
+
+def test_a_ratio_to_a_baseline_that_compiles_nothing_is_undecided() -> None:
+    result = a_result()
+    eager = tuple(phase.model_copy(update={"parts": {}}) for phase in result.variants[0].phases)
+    variants = (result.variants[0].model_copy(update={"phases": eager}), result.variants[1])
+    assert outcome_of(result.model_copy(update={"variants": variants}), "compileRatio", at_most="5")[0] == "undecided"
+
+
+def test_products_that_are_missing_are_what_is_counted() -> None:
+    missed = Certificate(checks=(Check(name="work-present", outcome="failed", reading="1 of 100", variant=VARIANT),))
+    assert outcome_of(a_result(certificate=missed), "productsPerCall", at_least="100")[0] == "met"
 
 
 @pytest.mark.parametrize("metric", ["compileRatio", "peakMemoryRatio"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from accelbench import catalogue, inputs, memory
+from accelbench.workloads.matmul_chain import MatmulChain
 
 TIMED = [name for name in catalogue.names() if memory.needed(catalogue.find(name), catalogue.find(name).Parameters())]
 
@@ -47,6 +48,13 @@ def test_what_fits_is_not_refused_and_what_does_not_is_with_both_numbers() -> No
     refused = memory.refusal(workload, parameters, 8 * 2**20 - 1)
     assert refused is not None
     assert refused.startswith("needs at least 8.0 MiB of memory")
+
+
+def test_of_a_workload_that_says_nothing_nothing_is_known() -> None:
+    class Quiet(MatmulChain):
+        moves_once = False
+
+    assert memory.needed(Quiet(), Quiet.Parameters()) == 0
 
 
 def test_what_is_observed_needs_nothing_that_is_known() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from accelbench.api.result import Result
+from accelbench.delivery import Headline
 from accelbench_operator.apply import case_of
 from accelbench_operator.collect import outcome
 from accelbench_operator.failure import Loss
@@ -138,6 +139,21 @@ def test_an_evicted_pods_partial_result_is_tried_again_while_it_may_be() -> None
 
     assert loss_of(collect(pod, make_log(partial))).reason == "Disrupted"
     assert collect(pod, make_log(partial), last=True) == partial
+
+
+def test_a_case_that_the_runner_could_not_read_is_refused_with_what_it_said() -> None:
+    message = Headline(case="", attempt=0, state="failed", message="mine.py, line 3: NameError").to_message()
+    found = loss_of(collect(ended(make_attempt(PLAN), 2, message=message), ""))
+
+    assert (found.reason, found.infrastructure) == ("InvalidCase", False)
+    assert found.message == "mine.py, line 3: NameError; correct the spec"
+
+
+def test_a_pod_ended_at_its_deadline_keeps_what_it_had() -> None:
+    partial = make_result(CASE, complete=False)
+    pod = ended(make_attempt(PLAN), 143, pod_reason="DeadlineExceeded", message=make_headline(partial))
+
+    assert collect(pod, make_log(partial)) == partial
 
 
 def test_a_deleted_pods_partial_result_is_tried_again_while_it_may_be() -> None:

@@ -126,8 +126,8 @@ def test_a_script_is_mounted_from_its_config_map_where_the_runner_is_told_to_loo
     annotation = manifest["spec"]["template"]["metadata"]["annotations"][labels.CASE_ANNOTATION]
 
     assert volume["configMap"] == {"name": "my-workloads", "items": [{"key": "my_chain.py", "path": "my_chain.py"}]}
-    assert mount["readOnly"]
-    assert environment["ACCELBENCH_SCRIPT"] == f"{mount['mountPath']}/my_chain.py"
+    assert (mount["readOnly"], mount["subPath"]) == (True, "my_chain.py")
+    assert environment["ACCELBENCH_SCRIPT"] == mount["mountPath"]
     assert Case.model_validate_json(annotation).workload == "my-chain"
 
 

@@ -42,6 +42,20 @@ def test_a_script_that_is_no_workload_is_refused_with_its_line(run: Run, tmp_pat
     assert "mine.py, line 3: NameError: name 'nonsense' is not defined" in ended.headline.message
 
 
+def test_what_a_scripts_cost_raises_is_said_with_its_line(run: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "mine.py"
+    example = Path(__file__).parents[2] / "examples" / "softmax_rows.py"
+    cost = "Cost(flops=6.0 * numbers, bytes=2.0 * numbers * float_bytes)"
+    moves = '    name = "softmax-rows"\n    moves_once = True'
+    text = example.read_text().replace(cost, "Cost(flops=nonsense, bytes=1.0)")
+    broken.write_text(text.replace('    name = "softmax-rows"', moves))
+    case = FINE.model_copy(update={"workload": "mine", "parameters": {}})
+    ended = run(case, environment={"ACCELBENCH_SCRIPT": str(broken)})
+    assert ended.status == 2
+    assert "what it costs cannot be computed: NameError: name 'nonsense'" in ended.headline.message
+    assert "(mine.py, line " in ended.headline.message
+
+
 def test_a_case_document_that_is_not_there_is_named(run: Run) -> None:
     ended = run(case_of("fine", "fine_2"), path="/nonexistent/case.json")
     assert ended.status == 2

@@ -1,7 +1,9 @@
 """A user's own workload is loaded, or refused with its file, its line and what to do."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -114,6 +116,30 @@ def test_what_is_no_workload_is_refused_with_its_line(write: Write, text: str, s
     with script.used(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
     assert said in str(refused.value)
+
+
+def test_what_measure_raises_is_said_with_its_line(write: Write) -> None:
+    broken = GOOD.replace("    def cost", "    def measure(self, _):\n        return 1 / 0\n\n    def cost")
+    with script.used(write(broken)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
+        catalogue.find("doubling")
+    assert str(refused.value) == "doubling.py, line 21: ZeroDivisionError: division by zero"
+
+
+def test_a_framework_that_comes_with_something_else_is_found_out(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "FRAMEWORKS", frozenset({"a_framework"}))
+    monkeypatch.setitem(sys.modules, "a_framework", ModuleType("a_framework"))
+    monkeypatch.delitem(sys.modules, "a_framework")
+    text = 'import sys, types\n\nsys.modules["a_framework"] = types.ModuleType("a_framework")\n' + GOOD
+    with (
+        script.used(write(text)),
+        pytest.raises(catalogue.UnknownWorkloadError, match="imports a_framework"),
+    ):
+        catalogue.find("doubling")
+
+
+def test_what_runs_only_by_itself_may_import_a_framework(write: Write) -> None:
+    with script.used(write(GOOD + '\nif __name__ == "__main__":\n    import torch\n')):
+        assert catalogue.find("doubling").name == "doubling"
 
 
 def test_a_script_cannot_take_a_name_of_the_catalogue(write: Write) -> None:
