@@ -69,6 +69,8 @@ def compute(asked: Asked) -> tuple[NamedArrays, int]:
     while units < max(1, workload.measure(parameters).parity_units):
         state, out = work.call(state, work.batches)
         units += work.units
+    if (device := adapter.device((state, out))["platform"]) != "cpu":
+        raise RuntimeError(f"what it returned was on '{device}'")
     return adapter.to_numpy(program.export(state, adapter.last(out))), units
 
 

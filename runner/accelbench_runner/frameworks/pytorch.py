@@ -257,8 +257,11 @@ class PyTorch:
         }
 
     def device(self, value: Any) -> dict[str, Any]:
-        """Asked of the tensors."""
-        devices = {leaf.device for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)}
+        """Asked of the tensors, and of a model's parameters: a step may return nothing else but numbers of Python's."""
+        leaves = pytree.tree_leaves(value)
+        models = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        devices = {tensor.device for tensor in [*tensors, *(each for model in models for each in model.parameters())]}
         names = {torch.cuda.get_device_name(device) if device.type == "cuda" else cpu.model() for device in devices}
         return {
             "platform": ",".join(sorted({device.type for device in devices})),
