@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from accelbench import cgroup
+from accelbench import cgroup, memory, workloads
 from accelbench.api.case import Case
 
 MAXIMUM_VALUE_CHARACTERS = 200
@@ -41,7 +41,7 @@ def of_host(
         "cpuLimit": _number(cgroup.processor_quota(cgroup.find("cpu", root / "proc/self"))),
         "numaNodes": str(len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or ""),
         "governor": _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "memoryBytes": _memory_bytes(root / "proc/meminfo"),
+        "memoryBytes": _number(memory.installed(root)),
         "memoryLimitBytes": _number(cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))),
         "transparentHugePages": _chosen(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         "kernel": platform.release(),
@@ -75,12 +75,22 @@ def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
 
 
 def of_source(workload: type) -> dict[str, str]:
-    """The digest of the file in which a workload is written; empty where there is no source."""
+    """The digest of the file in which a workload is written, and what it shares with others; empty without source."""
     try:
-        source = inspect.getsource(sys.modules[workload.__module__])
+        module = sys.modules[workload.__module__]
+        shared = sorted(
+            (member for member in vars(module).values() if inspect.ismodule(member) and _is_shared(member.__name__)),
+            key=lambda member: member.__name__,
+        )
+        return {"workloadSource": _digest("".join(map(inspect.getsource, [module, *shared])))}
     except (OSError, KeyError, TypeError):
         return {}
-    return {"workloadSource": _digest(source)}
+
+
+def _is_shared(module: str) -> bool:
+    """`accelbench.workloads._transformer`: no workload, but a part of several."""
+    package, _, name = module.rpartition(".")
+    return package == workloads.__name__ and name.startswith("_")
 
 
 def _digest(text: str) -> str:
@@ -115,13 +125,6 @@ def _turbo(processors: Path) -> str:
     if intel := _read(processors / "intel_pstate/no_turbo"):
         return "off" if intel == "1" else "on"
     return {"0": "off", "1": "on"}.get(_read(processors / "cpufreq/boost"), "")
-
-
-def _memory_bytes(path: Path) -> str:
-    for line in _read(path).splitlines():
-        if line.startswith("MemTotal:"):
-            return str(int(line.split()[1]) * 1024)
-    return ""
 
 
 def _chosen(text: str) -> str:

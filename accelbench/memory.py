@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from accelbench import cgroup
 from accelbench.workload import Workload
 
@@ -17,11 +19,16 @@ def needed(workload: Workload, parameters: Any) -> int:
     return round(workload.memory(parameters, FLOAT64))
 
 
+def installed(root: Path = Path("/")) -> int | None:
+    """Bytes that the machine has; None where it does not tell."""
+    lines = _read(root / "proc/meminfo").splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal:")), None)
+
+
 def available(root: Path = Path("/")) -> int | None:
     """Bytes that this container may use, or this machine has; None where neither is told."""
-    limit = cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))
-    installed = [int(line.split()[1]) * 1024 for line in _lines(root / "proc/meminfo") if line.startswith("MemTotal:")]
-    return min([*installed, *([limit] if limit else [])], default=None)
+    told = (installed(root), cgroup.memory_limit(cgroup.find("memory", root / "proc/self")))
+    return min((each for each in told if each is not None), default=None)
 
 
 def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | None:
@@ -30,22 +37,13 @@ def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | Non
     if limit is None or least <= limit:
         return None
     return (
-        f"needs at least {readable(least)} of memory for its numbers in float64, in which inputs are drawn and the "
-        f"reference computes, and may use {readable(limit)}: ask for a smaller case, or for more memory"
+        f"needs at least {decimal(least)} of memory for its numbers in float64, in which inputs are drawn and the "
+        f"reference computes, and may use {decimal(limit)}: ask for a smaller case, or for more memory"
     )
 
 
-def readable(count: int) -> str:
-    """`4.0 GiB`."""
-    amount, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
-    while amount >= 1024 and len(units) > 1:  # noqa: PLR2004 - the next unit
-        amount /= 1024
-        units.pop(0)
-    return f"{amount:.1f} {units[0]}"
-
-
-def _lines(path: Path) -> list[str]:
+def _read(path: Path) -> str:
     try:
-        return path.read_text().splitlines()
+        return path.read_text()
     except OSError:
-        return []
+        return ""

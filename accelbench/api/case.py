@@ -59,11 +59,15 @@ class CaseOrigin(Document):
     attempt: int = Field(default=1, description="1 for the first attempt at this case.")
 
 
-class CaseScript(Document):
-    """Where a workload's file came from; what was in it is known by `workloadSource` of the result's fingerprint."""
+class ConfigMapKey(Document):
+    """A key of a ConfigMap in the run's namespace, that holds a workload's file."""
 
-    config_map: str = Field(description="The ConfigMap's name.")
-    key: str = Field(description="The file's name.")
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)] = Field(
+        description="The ConfigMap's name."
+    )
+    key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\.py$", max_length=63)] = Field(
+        description="The file's name: my_filter.py becomes the workload my-filter. On a laptop it lies by the manifest."
+    )
 
 
 class Case(Document):
@@ -73,7 +77,10 @@ class Case(Document):
     name: str = Field(description="Unique in the run.")
     origin: CaseOrigin
     workload: str = Field(description="The workload's name, in the catalogue or from its script's file.")
-    script: CaseScript | None = Field(default=None, description="Where the workload comes from a script.")
+    script: ConfigMapKey | None = Field(
+        default=None,
+        description="Where a script's file came from; what was in it is known by the fingerprint's workloadSource.",
+    )
     parameters: dict[str, ParameterValue] = Field(
         default={},
         description="As spec and sweep give them; the workload's own model fills in defaults and checks bounds.",

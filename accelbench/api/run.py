@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from accelbench.api import rules
-from accelbench.api.case import ParameterValue, Precision, Timestamp
+from accelbench.api.case import ConfigMapKey, ParameterValue, Precision, Timestamp
 from accelbench.api.pod_template import PodTemplateFragment
 from accelbench.document import Document
 from accelbench.script import name_of
@@ -40,17 +40,6 @@ MAXIMUM_SECONDS = 2**31 - 1
 def _keyed_by(*fields: str) -> dict[str, JsonValue]:
     """A list that the API server merges by key, and in which it refuses two entries of the same."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
-
-
-class ConfigMapKey(Document):
-    """A key of a ConfigMap in the run's namespace."""
-
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)] = Field(
-        description="The ConfigMap's name."
-    )
-    key: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*\.py$", max_length=63)] = Field(
-        description="The file's name: my_filter.py becomes the workload my-filter. On a laptop it lies by the manifest."
-    )
 
 
 class Script(Document):

@@ -8,12 +8,11 @@ from accelbench.api.case import (
     CaseAccelerator,
     CaseMeasurement,
     CaseOrigin,
-    CaseScript,
     CaseVariant,
     ParameterValue,
     Platform,
 )
-from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Measurement, WorkloadReference
+from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Measurement
 from accelbench.plan.names import case_name
 
 
@@ -49,7 +48,7 @@ def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, platf
             run=run.metadata.name, series=run.series, namespace=run.metadata.namespace, uid=run.metadata.uid
         ),
         workload=spec.workload.label,
-        script=_script(spec.workload),
+        script=spec.workload.script.config_map_key_ref if spec.workload.script else None,
         parameters=spec.workload.parameters | swept,
         swept=swept,
         variants=tuple(
@@ -62,13 +61,6 @@ def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, platf
             profile=spec.accelerator.profile, platform=platform, devices=spec.accelerator.devices_per_node
         ),
     )
-
-
-def _script(workload: WorkloadReference) -> CaseScript | None:
-    if workload.script is None:
-        return None
-    found = workload.script.config_map_key_ref
-    return CaseScript(config_map=found.name, key=found.key)
 
 
 def _measurement(measurement: Measurement) -> CaseMeasurement:

@@ -67,7 +67,7 @@ def of_case(case: Case) -> dict[str, Any]:
 def _source(case: Case) -> dict[str, Any]:
     if case.script is None:
         return {"name": case.workload}
-    return {"script": {"configMapKeyRef": {"name": case.script.config_map, "key": case.script.key}}}
+    return {"script": {"configMapKeyRef": {"name": case.script.name, "key": case.script.key}}}
 
 
 def _percentage(ratio: str) -> str:

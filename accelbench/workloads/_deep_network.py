@@ -3,7 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.workload import SMALLEST_PRODUCT, Array, Arrays, Cost, NamedArrays, Operations
+from pydantic import Field
+
+from accelbench.workload import (
+    SMALLEST_PRODUCT,
+    Array,
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Operations,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -12,18 +26,8 @@ Layers = list[Mapping[str, Any]]
 """From the first to the last; each has `weights` (width, width) and `biases` (width,)."""
 
 
-def draw(layers: int, width: int, batch: int, rng: "Generator") -> Arrays:
-    """Weights of variance 1/width and small biases as state; standard normal inputs and targets (batch, width)."""
-    state = {}
-    for number in range(layers):
-        state[f"weights{number}"] = rng.standard_normal((width, width)) / width**0.5
-        state[f"biases{number}"] = 0.1 * rng.standard_normal(width)
-    examples = {name: rng.standard_normal((batch, width)) for name in ("inputs", "targets")}
-    return Arrays(state=state, batches=(examples,))
-
-
 def as_layers(state: NamedArrays) -> Layers:
-    """The state of `draw`, layer by layer."""
+    """The workload's state, layer by layer."""
     numbers = range(len(state) // 2)
     return [{"weights": state[f"weights{number}"], "biases": state[f"biases{number}"]} for number in numbers]
 
@@ -33,51 +37,83 @@ def named(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {f"{name}{number}": array for number, layer in enumerate(layers) for name, array in layer.items()}
 
 
-def trained(arrays: Arrays, learning_rate: float, units: int, frozen: int = 0) -> NamedArrays:
-    """Weights, biases and the last loss after `units` steps of gradient descent; the first `frozen` layers stay.
+class DeepNetwork(Workload):
+    """What workloads that train this network have in common; each adds its programs.
 
-    The chain rule by hand, in NumPy; the loss is the mean squared error over all numbers.
+    The loss is the mean squared error over all numbers; gradient descent returns to the same batch in every step.
     """
-    import numpy as np
 
-    layers = [dict(layer) for layer in as_layers(arrays.state)]
-    inputs, targets = arrays.batches[0]["inputs"], arrays.batches[0]["targets"]
-    loss = np.zeros(())
-    for _ in range(units):
-        passed: list[Array] = [inputs]
-        for layer in layers:
-            passed.append(np.tanh(passed[-1] @ layer["weights"] + layer["biases"]))
-        error = passed[-1] - targets
-        loss = np.mean(error**2)
-        at = 2 * error / error.size
-        for number in reversed(range(frozen, len(layers))):
-            layer = layers[number]
-            before = at * (1 - passed[number + 1] ** 2)
-            at = before @ layer["weights"].T
-            layer["weights"] = layer["weights"] - learning_rate * passed[number].T @ before
-            layer["biases"] = layer["biases"] - learning_rate * before.sum(0)
-    return {**named(layers), "loss": np.asarray(loss)}
+    moves_once = True
 
+    class Parameters(WorkloadParameters):
+        """The network and the batch."""
 
-def cost(layers: int, frozen: int, width: int, batch: int, float_bytes: int) -> Cost:
-    """Of a step of training in which the first `frozen` layers stay.
+        layers: int = Field(default=16, ge=1, le=1000, description="Layers in all.")
+        width: int = Field(default=256, ge=1, le=65_536, description="Of every layer.")
+        batch: int = Field(default=512, ge=1, le=1_048_576, description="Examples in a step.")
+        learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
 
-    Products: one a layer forward, one for each trained layer's weights, one back to all trained but the first. A tanh
-    and its slope, biases and their gradients, loss and update beside them; weights once, trained ones twice.
-    """
-    trained = layers - frozen
-    products = 2.0 * batch * width**2 * (layers + 2 * trained - 1)
-    activations = batch * width * (2 * layers + 4 * trained + 4)
-    weights = width * (width + 1)
-    moved = weights * (layers + trained) + 2 * batch * width * (1 + trained)
-    return Cost(flops=products + activations + 2.0 * weights * trained, bytes=float(moved) * float_bytes)
+    def frozen(self, parameters: Any) -> int:
+        """Layers that stay as they are, from the first on."""
+        del parameters
+        return 0
 
+    def measure(self, parameters: Any) -> Measure:
+        """Three steps."""
+        del parameters
+        return Measure(parity_units=3)
 
-def operations(layers: int, frozen: int, width: int, batch: int) -> Operations | None:
-    """The products of such a step; None where a compiler would turn them into sums."""
-    if min(batch, width) < SMALLEST_PRODUCT:
-        return None
-    return Operations(products=layers + 2 * (layers - frozen) - 1)
+    def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
+        """Weights of variance 1/width and small biases; standard normal inputs and targets (batch, width)."""
+        width = parameters.width
+        state = {}
+        for number in range(parameters.layers):
+            state[f"weights{number}"] = rng.standard_normal((width, width)) / width**0.5
+            state[f"biases{number}"] = 0.1 * rng.standard_normal(width)
+        examples = {name: rng.standard_normal((parameters.batch, width)) for name in ("inputs", "targets")}
+        return Arrays(state=state, batches=(examples,))
+
+    def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
+        """The chain rule by hand."""
+        import numpy as np
+
+        layers = [dict(layer) for layer in as_layers(arrays.state)]
+        inputs, targets = arrays.batches[0]["inputs"], arrays.batches[0]["targets"]
+        rate = parameters.learning_rate
+        loss = np.zeros(())
+        for _ in range(units):
+            passed: list[Array] = [inputs]
+            for layer in layers:
+                passed.append(np.tanh(passed[-1] @ layer["weights"] + layer["biases"]))
+            error = passed[-1] - targets
+            loss = np.mean(error**2)
+            at = 2 * error / error.size
+            for number in reversed(range(self.frozen(parameters), len(layers))):
+                layer = layers[number]
+                before = at * (1 - passed[number + 1] ** 2)
+                at = before @ layer["weights"].T
+                layer["weights"] = layer["weights"] - rate * passed[number].T @ before
+                layer["biases"] = layer["biases"] - rate * before.sum(0)
+        return {**named(layers), "loss": np.asarray(loss)}
+
+    def cost(self, parameters: Any, float_bytes: int) -> Cost:
+        """Products: one a layer forward, one for each trained layer's weights, one back to all trained but the first.
+
+        A tanh and its slope, biases and their gradients, loss and update beside them; weights once, trained ones twice.
+        """
+        layers, width, batch = parameters.layers, parameters.width, parameters.batch
+        trained = layers - self.frozen(parameters)
+        products = 2.0 * batch * width**2 * (layers + 2 * trained - 1)
+        activations = batch * width * (2 * layers + 4 * trained + 4)
+        weights = width * (width + 1)
+        moved = weights * (layers + trained) + 2 * batch * width * (1 + trained)
+        return Cost(flops=products + activations + 2.0 * weights * trained, bytes=float(moved) * float_bytes)
+
+    def operations(self, parameters: Any) -> Operations | None:
+        """Its products; none that a compiler would turn into sums."""
+        if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
+            return None
+        return Operations(products=parameters.layers + 2 * (parameters.layers - self.frozen(parameters)) - 1)
 
 
 def jax_loss(through: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:
@@ -114,6 +150,29 @@ def torch_network(layers: Layers) -> Any:
 
 
 def torch_named(network: Any) -> dict[str, Any]:
-    """Weights (in, out) and biases of such a network, by the names of `draw`."""
+    """Weights (in, out) and biases of such a network, by the names of the workload's state."""
     linears = list(network)[::2]
     return named([{"weights": each.weight.detach().T, "biases": each.bias.detach()} for each in linears])
+
+
+def torch_training(
+    model: Any, trained: Any, loss_of: Callable[[Any, Any], Any], learning_rate: float, arrays: Arrays, tools: Tools
+) -> Program:
+    """A step of torch.optim.SGD on the parameters `trained` of `model`; `loss_of` takes the model and a batch."""
+    import torch
+
+    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        model, optimizer = state
+        model.zero_grad()
+        loss = loss_of(model, batch)
+        loss.backward()
+        optimizer.step()
+        return state, loss.detach()
+
+    return Program(
+        state=(model, torch.optim.SGD(trained, lr=learning_rate)),
+        step=step,
+        batches=tools.put(arrays.batches),
+        placed=True,
+        export=lambda state, loss: {**torch_named(state[0]), "loss": loss},
+    )

@@ -1,30 +1,14 @@
 """Training with the first layers frozen: whether what is frozen is also not computed."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from accelbench.workload import (
-    Arrays,
-    Cost,
-    Measure,
-    NamedArrays,
-    Operations,
-    Program,
-    Tools,
-    Workload,
-    WorkloadParameters,
-    variant,
-)
+from accelbench.workload import Arrays, Program, Tools, variant
 from accelbench.workloads import _deep_network as network
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from numpy.random import Generator
-
-
-class FreezeLayers(Workload):
+class FreezeLayers(network.DeepNetwork):
     """A step of gradient descent on a network of tanh layers (width x width), whose first `frozen` layers stay.
 
     Row 57 of the claims: freezing is `requires_grad = False` in PyTorch, while in JAX "you'd filter the pytree
@@ -35,18 +19,13 @@ class FreezeLayers(Workload):
     """
 
     name = "freeze-layers"
-    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
     libraries = {"jax": ("optax",)}
 
-    class Parameters(WorkloadParameters):
+    class Parameters(network.DeepNetwork.Parameters):
         """The network, the batch, and how much is frozen."""
 
-        layers: int = Field(default=20, ge=1, le=1000, description="Layers in all.")
-        frozen: int = Field(default=10, ge=0, le=1000, description="Layers that stay as they are, from the first on.")
-        width: int = Field(default=256, ge=1, le=65_536, description="Of every layer.")
-        batch: int = Field(default=256, ge=1, le=1_048_576, description="Examples in a step.")
-        learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
+        frozen: int = Field(default=8, ge=0, le=1000, description="Layers that stay as they are, from the first on.")
 
         @model_validator(mode="after")
         def _something_is_trained(self) -> Self:
@@ -54,28 +33,9 @@ class FreezeLayers(Workload):
                 raise ValueError("at least one layer has to be trained: frozen must be below layers")
             return self
 
-    def measure(self, parameters: Parameters) -> Measure:
-        """Three steps."""
-        del parameters
-        return Measure(parity_units=3)
-
-    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """See `_deep_network.draw`."""
-        return network.draw(parameters.layers, parameters.width, parameters.batch, rng)
-
-    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """See `_deep_network.trained`."""
-        return network.trained(arrays, parameters.learning_rate, units, parameters.frozen)
-
-    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """See `_deep_network.cost`."""
-        p = parameters
-        return network.cost(p.layers, p.frozen, p.width, p.batch, float_bytes)
-
-    def operations(self, parameters: Parameters) -> Operations | None:
-        """See `_deep_network.operations`."""
-        p = parameters
-        return network.operations(p.layers, p.frozen, p.width, p.batch)
+    def frozen(self, parameters: Parameters) -> int:
+        """As asked."""
+        return parameters.frozen
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """optax.partition: gradients of all layers, of which those of the frozen ones are set to zero."""
@@ -147,27 +107,12 @@ def _torch_program(
 ) -> Program:
     import torch
 
-    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
     model = network.torch_network(tools.put(network.as_layers(arrays.state)))
     model[: 2 * parameters.frozen].requires_grad_(requires_grad)
 
-    @place
     def mean_squared_error(model: Any, batch: Any) -> Any:
         return ((model(batch["inputs"]) - batch["targets"]) ** 2).mean()
 
-    def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        model, optimizer = state
-        model.zero_grad()
-        loss = mean_squared_error(model, batch)
-        loss.backward()
-        optimizer.step()
-        return state, loss.detach()
-
-    optimizer = torch.optim.SGD(model[2 * parameters.frozen :].parameters(), lr=parameters.learning_rate)
-    return Program(
-        state=(model, optimizer),
-        step=step,
-        batches=tools.put(arrays.batches),
-        placed=True,
-        export=lambda state, loss: {**network.torch_named(state[0]), "loss": loss},
-    )
+    loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
+    trained = model[2 * parameters.frozen :].parameters()
+    return network.torch_training(model, trained, loss_of, parameters.learning_rate, arrays, tools)

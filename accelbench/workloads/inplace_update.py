@@ -1,5 +1,6 @@
 """x = x + 1: whether the new x takes memory beside the old one."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -70,7 +71,6 @@ class InplaceUpdate(Workload):
     @variant("pytorch/in-place")
     def in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """X += 1, eager."""
-        from dataclasses import replace
 
         def step(x: Any, _: Any) -> tuple[Any, None]:
             x += 1
@@ -86,8 +86,6 @@ def _add(x: Any, _: Any) -> tuple[Any, None]:
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
     """Every block begins with a copy that nobody else holds, as PyTorch's does: else what is kept apart is hidden."""
-    from dataclasses import replace
-
     return replace(_program(arrays, tools, step), placed=True, donate=True)
 
 

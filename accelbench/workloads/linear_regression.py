@@ -31,7 +31,6 @@ class LinearRegression(Workload):
     """
 
     name = "linear-regression"
-    moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
 
     class Parameters(WorkloadParameters):

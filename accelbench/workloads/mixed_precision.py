@@ -1,33 +1,16 @@
 """Training with float32 weights and products in a narrow type."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from pydantic import Field
-
-from accelbench.workload import (
-    Arrays,
-    Cost,
-    Measure,
-    NamedArrays,
-    Operations,
-    Program,
-    Tools,
-    Workload,
-    WorkloadParameters,
-    variant,
-)
+from accelbench.workload import Arrays, Program, Tools, variant
 from accelbench.workloads import _deep_network as network
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.random import Generator
 
 SCALE = 2.0**10
 """Of the loss, to begin with, in float16: what is too small for it would vanish from the gradients."""
 
 
-class MixedPrecision(Workload):
+class MixedPrecision(network.DeepNetwork):
     """A step of gradient descent on a network of tanh layers, its products in the type of the precision policy.
 
     Row 63 of the claims: "I've found PyTorch's AMP more ergonomic"; in JAX "you manage precision manually", and "you're
@@ -38,71 +21,37 @@ class MixedPrecision(Workload):
     """
 
     name = "mixed-precision"
-    moves_once = True
     modes = {"jax": ("jit",), "pytorch": ("eager",)}
     libraries = {"jax": ("flax.training.dynamic_scale",)}
 
-    class Parameters(WorkloadParameters):
-        """The network and the batch."""
-
-        layers: int = Field(default=8, ge=1, le=1000, description="Layers in all.")
-        width: int = Field(default=512, ge=1, le=65_536, description="Of every layer.")
-        batch: int = Field(default=512, ge=1, le=1_048_576, description="Examples in a step.")
-        learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
-
-    def measure(self, parameters: Parameters) -> Measure:
-        """Three steps."""
-        del parameters
-        return Measure(parity_units=3)
-
-    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """See `_deep_network.draw`."""
-        return network.draw(parameters.layers, parameters.width, parameters.batch, rng)
-
-    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """See `_deep_network.trained`."""
-        return network.trained(arrays, parameters.learning_rate, units)
-
-    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """See `_deep_network.cost`: casts are no operations."""
-        p = parameters
-        return network.cost(p.layers, 0, p.width, p.batch, float_bytes)
-
-    def operations(self, parameters: Parameters) -> Operations | None:
-        """See `_deep_network.operations`."""
-        p = parameters
-        return network.operations(p.layers, 0, p.width, p.batch)
-
-    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+    def jax(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Weights are cast inside the loss, which is scaled in float16."""
         return _jax_program(parameters, arrays, tools, narrow=True)
 
     @variant("jax/jit-full")
-    def jit_full(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+    def jit_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Everything in float32."""
-        from dataclasses import replace
-
         import jax
 
         program = _jax_program(parameters, arrays, tools, narrow=False)
         return replace(program, step=jax.jit(program.step), placed=True)
 
-    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+    def pytorch(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """torch.autocast, and torch.amp.GradScaler in float16."""
         return _torch_program(parameters, arrays, tools, narrow=True)
 
     @variant("pytorch/eager-full")
-    def eager_full(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+    def eager_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Everything in float32."""
         return _torch_program(parameters, arrays, tools, narrow=False)
 
     @variant("pytorch/compile")
-    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+    def torch_compile(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Forward pass and loss under torch.compile, and under torch.autocast."""
         return _torch_program(parameters, arrays, tools, narrow=True, compiled=True)
 
 
-def _jax_program(parameters: MixedPrecision.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool) -> Program:
+def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool) -> Program:
     import jax
     import jax.numpy as jnp
     from flax.training.dynamic_scale import DynamicScale
@@ -147,18 +96,16 @@ def _cast(arrays: Any, dtype: Any) -> Any:
 
 
 def _torch_program(
-    parameters: MixedPrecision.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool, compiled: bool = False
+    parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool, compiled: bool = False
 ) -> Program:
     import torch
 
-    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
     given, examples = tools.put((network.as_layers(arrays.state), arrays.batches[0]))
     policy, device = examples["inputs"].dtype, examples["inputs"].device.type
     kept = torch.promote_types(policy, torch.float32)
     model = network.torch_network([{name: array.to(kept) for name, array in layer.items()} for layer in given])
     mixed = narrow and policy != kept
 
-    @place
     def mean_squared_error(model: Any, batch: Any) -> Any:
         with torch.autocast(device, dtype=policy if mixed else None, enabled=mixed):
             return torch.nn.functional.mse_loss(model(batch["inputs"]).to(kept), batch["targets"])
@@ -166,12 +113,13 @@ def _torch_program(
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         model, optimizer, scaler = state
         optimizer.zero_grad()
-        loss = mean_squared_error(model, batch)
+        loss = loss_of(model, batch)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
         return state, loss.detach()
 
+    loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
     optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
     scaler = torch.amp.GradScaler(device, init_scale=SCALE, enabled=mixed and policy == torch.float16)
     return Program(

@@ -1,5 +1,6 @@
 """One step of Adam: a functional optimiser that returns its state, and one that changes it where it lies."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -84,8 +85,6 @@ class OptimizerStep(Workload):
     @variant("jax/jit-donated")
     def jit_donated(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """The old parameters and moments are given away."""
-        from dataclasses import replace
-
         import jax
 
         program = _jax_program(parameters, arrays, tools)

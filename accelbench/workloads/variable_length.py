@@ -1,7 +1,8 @@
 """Sequences of several lengths: a program for each, padding to few lengths, or a program for all."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -95,18 +96,29 @@ class VariableLength(Workload):
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Every length as it is."""
-        return _jax_program(parameters, arrays, tools, lambda length: length)
+
+        def step(mean: Any, batch: Any) -> tuple[Any, Any]:
+            text, blocks = batch
+            x = text + mean[:, None]
+            for weights in blocks:
+                x = transformer.jax_block(x, weights, HEADS)
+            mean = x.mean(1)
+            return mean, mean
+
+        del parameters
+        return _exact(arrays, tools, step)
 
     @variant("jax/jit-padded")
     def jit_padded(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Every text padded to the longest."""
         longest = max(LENGTHS) // parameters.shortening
-        return _jax_program(parameters, arrays, tools, lambda _: longest, placed=True)
+        return _padded(arrays, tools, lambda _: longest)
 
     @variant("jax/jit-bucketed")
     def jit_bucketed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Every text padded to the next power of two."""
-        return _jax_program(parameters, arrays, tools, lambda length: 2 ** math.ceil(math.log2(length)), placed=True)
+        del parameters
+        return _padded(arrays, tools, lambda length: 2 ** math.ceil(math.log2(length)))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Every length as it is; torch.compile takes the second length for a reason to make it a symbol."""
@@ -121,10 +133,7 @@ class VariableLength(Workload):
             mean = x.mean(1)
             return mean, mean
 
-        texts, blocks = _texts_and_blocks(arrays)
-        blocks = tools.put(blocks)
-        batches = [(tools.put(text), blocks) for text in texts]
-        return _program(arrays, tools, torch.no_grad()(step), batches, [text.shape[1] for text in texts])
+        return _exact(arrays, tools, torch.no_grad()(step))
 
 
 def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
@@ -133,25 +142,20 @@ def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array
     return [batch["text"] for batch in arrays.batches], [transformer.one(weights, layer) for layer in range(LAYERS)]
 
 
-def _jax_program(
-    parameters: VariableLength.Parameters, arrays: Arrays, tools: Tools, padded_length: Any, *, placed: bool = False
-) -> Program:
-    """`padded_length` says how long a text of some length is made; `placed`: it is padded, masked and under jit."""
+def _exact(arrays: Arrays, tools: Tools, step: Any) -> Program:
+    texts, blocks = _texts_and_blocks(arrays)
+    placed = tools.put(blocks)
+    batches = [(tools.put(text), placed) for text in texts]
+    return _program(arrays, tools, step, batches, [text.shape[1] for text in texts])
+
+
+def _padded(arrays: Arrays, tools: Tools, padded_length: Callable[[int], int]) -> Program:
+    """Under jit, every text made as long as `padded_length` says of its own length, and masked."""
     import jax
     import jax.numpy as jnp
     import numpy as np
 
-    del parameters
-
-    def exact(mean: Any, batch: Any) -> tuple[Any, Any]:
-        text, blocks = batch
-        x = text + mean[:, None]
-        for weights in blocks:
-            x = transformer.jax_block(x, weights, HEADS)
-        mean = x.mean(1)
-        return mean, mean
-
-    def masked(mean: Any, batch: Any) -> tuple[Any, Any]:
+    def step(mean: Any, batch: Any) -> tuple[Any, Any]:
         text, valid, blocks = batch
         x = text + mean[:, None]
         for weights in blocks:
@@ -160,23 +164,17 @@ def _jax_program(
         return mean, mean
 
     texts, blocks = _texts_and_blocks(arrays)
-    blocks = tools.put(blocks)
-    if not placed:
-        batches: list[Any] = [(tools.put(text), blocks) for text in texts]
-        return _program(arrays, tools, exact, batches, [text.shape[1] for text in texts])
-    batches, lengths = [], []
-    for text in texts:
-        length = padded_length(text.shape[1])
+    placed = tools.put(blocks)
+    lengths = [padded_length(text.shape[1]) for text in texts]
+    batches = []
+    for text, length in zip(texts, lengths, strict=True):
         longer = np.zeros((text.shape[0], length, text.shape[2]))
         longer[:, : text.shape[1]] = text
-        batches.append((tools.put(longer), tools.put(np.arange(length) < text.shape[1]), blocks))
-        lengths.append(length)
-    return _program(arrays, tools, jax.jit(masked), batches, lengths, placed=True)
+        batches.append((tools.put(longer), tools.put(np.arange(length) < text.shape[1]), placed))
+    return replace(_program(arrays, tools, jax.jit(step), batches, lengths), placed=True)
 
 
-def _program(
-    arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], lengths: Sequence[int], *, placed: bool = False
-) -> Program:
+def _program(arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], lengths: Sequence[int]) -> Program:
     needed = sum(batch["text"].shape[1] for batch in arrays.batches)
 
     def observe(_outs: Sequence[Any]) -> dict[str, Any]:
@@ -186,7 +184,6 @@ def _program(
         state=tools.put(arrays.state["mean"]),
         step=step,
         batches=batches,
-        placed=placed,
         export=lambda mean, _: {"mean": mean},
         observe=observe,
     )

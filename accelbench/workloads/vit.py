@@ -1,6 +1,7 @@
 """A vision transformer: how long a deep network of equal layers takes to compile, and to run."""
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
@@ -125,8 +126,6 @@ class Vit(Workload):
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """One layer, compiled once, in a loop over stacked weights."""
-        from dataclasses import replace
-
         import jax
 
         def through(x: Any, blocks: Any) -> Any:

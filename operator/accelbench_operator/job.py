@@ -9,7 +9,7 @@ from typing import Any
 from kubernetes.utils import parse_quantity
 
 from accelbench.api import labels
-from accelbench.api.case import Case, CaseScript
+from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.profiles import Profile
 from accelbench.api.run import API_VERSION, BenchmarkRun
 from accelbench.plan.names import attempt_name, slug
@@ -157,15 +157,15 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
     }
 
 
-def _script_volume(script: CaseScript) -> Manifest:
+def _script_volume(script: ConfigMapKey) -> Manifest:
     """The kubelet waits for a ConfigMap that is not there yet, as users of kubectl apply expect."""
     return {
         "name": SCRIPT,
-        "configMap": {"name": script.config_map, "items": [{"key": script.key, "path": script.key}]},
+        "configMap": {"name": script.name, "items": [{"key": script.key, "path": script.key}]},
     }
 
 
-def _script_mount(script: CaseScript) -> Manifest:
+def _script_mount(script: ConfigMapKey) -> Manifest:
     """By `subPath`, which the kubelet never updates: all launches of a case load the same file."""
     return {
         "name": SCRIPT,
@@ -175,7 +175,7 @@ def _script_mount(script: CaseScript) -> Manifest:
     }
 
 
-def _environment(profile: Profile, script: CaseScript | None) -> list[dict[str, str]]:
+def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str, str]]:
     values = profile.env | ({VARIABLE: f"{SCRIPT_DIRECTORY}/{script.key}"} if script else {})
     values |= {
         "ACCELBENCH_TERMINATION_LOG": TERMINATION_LOG,

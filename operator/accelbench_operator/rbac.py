@@ -34,12 +34,7 @@ RULES = (
     Rule("accelbench.dev", "benchmarkresults", ("get", "create"), "apply asks for a result live, and stores it"),
     Rule("batch", "jobs", ("list", "watch"), "reflector holds them"),
     Rule("batch", "jobs", ("get", "create", "delete"), "apply makes, confirms and deletes a case's Job"),
-    Rule(
-        "",
-        "pods",
-        ("list", "watch"),
-        "reflector holds them: why a case is pending, how it ended",
-    ),
+    Rule("", "pods", ("list", "watch"), "reflector holds them: why a case is pending, how it ended"),
     Rule("", "pods/log", ("get",), "collect reads the result"),
     Rule("", "events", ("create",), "reconcile tells of transitions"),
 )

@@ -1,12 +1,13 @@
 """What a measurement depends on besides the case, read from files as Linux has them."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accelbench import fingerprint
-from accelbench.workloads import matmul_chain
+from accelbench.workloads import _transformer, matmul_chain, vit
 from report import sample
 
 CPUINFO = """processor\t: 0
@@ -108,6 +109,15 @@ def test_the_workloads_source_has_a_digest() -> None:
     found = fingerprint.of_source(matmul_chain.MatmulChain)
     assert len(found["workloadSource"]) == 16
     assert fingerprint.of_source(int) == {}
+
+
+def test_what_several_workloads_share_is_a_part_of_each_ones_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [fingerprint.of_source(kind) for kind in (vit.Vit, matmul_chain.MatmulChain)]
+    changed = {_transformer: "changed"}
+    getsource = inspect.getsource
+    monkeypatch.setattr(inspect, "getsource", lambda module: changed.get(module) or getsource(module))
+    after = [fingerprint.of_source(kind) for kind in (vit.Vit, matmul_chain.MatmulChain)]
+    assert (before[0] == after[0], before[1] == after[1]) == (False, True)
 
 
 def test_cores_are_told_from_their_threads(machine: Path) -> None:

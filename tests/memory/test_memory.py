@@ -47,7 +47,7 @@ def test_what_fits_is_not_refused_and_what_does_not_is_with_both_numbers() -> No
     assert memory.refusal(workload, parameters, None) is None
     refused = memory.refusal(workload, parameters, 8 * 2**20 - 1)
     assert refused is not None
-    assert refused.startswith("needs at least 8.0 MiB of memory")
+    assert refused.startswith("needs at least 8.4 MB of memory")
 
 
 def test_of_a_workload_that_says_nothing_nothing_is_known() -> None:

@@ -47,7 +47,7 @@ def test_a_run_that_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any
 
 
 HUNGRY = {"workload": {"name": "inplace-update"}, "sweep": [{"name": "size", "values": [1024, 2**31]}]}
-"""16 GiB in float64, of its second case."""
+"""17.2 GB in float64, of its second case."""
 
 
 def test_a_case_that_cannot_fit_into_its_pod_is_refused_with_the_estimate() -> None:
@@ -55,8 +55,8 @@ def test_a_case_that_cannot_fit_into_its_pod_is_refused_with_the_estimate() -> N
 
     assert isinstance(refused, Refused)
     assert "case size-2147483648-" in refused.message
-    assert " needs at least 16.0 GiB of memory" in refused.message
-    assert "may use 4.0 GiB" in refused.message
+    assert " needs at least 17.2 GB of memory" in refused.message
+    assert "may use 4.3 GB" in refused.message
     assert "profile cpu, or spec.podTemplate's limits" in refused.message
 
 
