@@ -249,15 +249,17 @@ def _equal(observed: str, expected: str) -> bool | None:
 
 
 def _held(expectation: Expectation, lower: float, upper: float, reading: str) -> ExpectationOutcome:
-    """`lower` to `upper` against both bounds: met by all of it, by none, or by a part."""
-    floor = float(expectation.at_least) if expectation.at_least is not None else float("-inf")
-    ceiling = float(expectation.at_most) if expectation.at_most is not None else float("inf")
-    outcome: Outcome = "undecided"
-    if lower >= floor and upper <= ceiling:
-        outcome = "met"
-    elif upper < floor or lower > ceiling:
-        outcome = "not-met"
+    outcome = held(lower, upper, expectation.at_least, expectation.at_most)
     return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {reading}.", sound=True)
+
+
+def held(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
+    """`lower` to `upper` against both bounds: met by all of it, by none, or by a part."""
+    floor = float(at_least) if at_least is not None else float("-inf")
+    ceiling = float(at_most) if at_most is not None else float("inf")
+    if lower >= floor and upper <= ceiling:
+        return "met"
+    return "not-met" if upper < floor or lower > ceiling else "undecided"
 
 
 def _interval(comparison: Comparison) -> tuple[float, float] | None:
@@ -267,13 +269,11 @@ def _interval(comparison: Comparison) -> tuple[float, float] | None:
 
 
 def _subject(expectation: Expectation) -> str:
-    bounds = [
-        f"{words} {bound}"
-        for words, bound in (
-            ("at least", expectation.at_least),
-            ("at most", expectation.at_most),
-            ("equal to", expectation.equals),
-        )
-        if bound is not None
-    ]
-    return f"{expectation.subject} of {expectation.variant} {' and '.join(bounds)}".rstrip()
+    bounds = within(expectation.at_least, expectation.at_most, expectation.equals)
+    return f"{expectation.subject} of {expectation.variant} {bounds}".rstrip()
+
+
+def within(at_least: str | None, at_most: str | None, equals: str | None = None) -> str:
+    """The bounds in words: `at least 2 and at most 3`."""
+    bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
+    return " and ".join(f"{words} {bound}" for words, bound in bounds.items() if bound is not None)

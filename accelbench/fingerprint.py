@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from accelbench import cgroup, memory, workloads
@@ -78,19 +79,22 @@ def of_source(workload: type) -> dict[str, str]:
     """The digest of the file in which a workload is written, and what it shares with others; empty without source."""
     try:
         module = sys.modules[workload.__module__]
-        shared = sorted(
-            (member for member in vars(module).values() if inspect.ismodule(member) and _is_shared(member.__name__)),
-            key=lambda member: member.__name__,
-        )
-        return {"workloadSource": _digest("".join(map(inspect.getsource, [module, *shared])))}
+        return {"workloadSource": _digest("".join(map(inspect.getsource, [module, *_shared_by(module)])))}
     except (OSError, KeyError, TypeError):
         return {}
 
 
-def _is_shared(module: str) -> bool:
-    """`accelbench.workloads._transformer`: no workload, but a part of several."""
-    package, _, name = module.rpartition(".")
-    return package == workloads.__name__ and name.startswith("_")
+def _shared_by(module: ModuleType) -> list[ModuleType]:
+    """The private modules beside the workloads that `module` and those themselves import from, by name."""
+    found: dict[str, ModuleType] = {}
+    todo = [module]
+    while todo:
+        for member in vars(todo.pop()).values():
+            name = member.__name__ if inspect.ismodule(member) else getattr(member, "__module__", None)
+            if isinstance(name, str) and name.startswith(f"{workloads.__name__}._") and name not in found:
+                found[name] = sys.modules[name]
+                todo.append(found[name])
+    return [found[name] for name in sorted(found)]
 
 
 def _digest(text: str) -> str:

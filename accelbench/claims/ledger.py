@@ -1,15 +1,16 @@
 """The ledger: for each claim its words, what confirms and what refutes it, and the manifest that asks.
 
-The claim itself is the manifest's expectations; nothing here decides anything.
+The claim itself is the manifest's expectations, or for a whole suite geometric means over the results of several.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 
 import yaml
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from accelbench.api.run import Bound, VariantName
 from accelbench.document import Document
 
 Hardware = Literal["cpu", "gpu", "gpus", "tpu"]
@@ -24,6 +25,23 @@ ARTICLES = {
 LEDGER = "ledger.yaml"
 
 
+class GeometricMean(Document):
+    """What the geometric mean of a variant's speedups over another is to be, over all cases of a claim's manifests."""
+
+    variant: VariantName
+    over: VariantName
+    at_least: Bound | None = None
+    at_most: Bound | None = None
+
+    @model_validator(mode="after")
+    def _something_is_asked(self) -> Self:
+        if self.variant == self.over:
+            raise ValueError("a variant's speedup over itself is 1: variant and over must differ")
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("a mean without a bound settles nothing: give atLeast, atMost or both")
+        return self
+
+
 class Claim(Document):
     """One row."""
 
@@ -33,17 +51,19 @@ class Claim(Document):
     """Its own, in short."""
     hardware: tuple[Hardware, ...]
     """On any of these the claim can be tested."""
-    manifest: str
-    """The file beside the ledger."""
+    manifests: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Files beside the ledger: the row's own, or where the claim is about a suite, other rows' too."""
+    geometric_means: tuple[GeometricMean, ...] = ()
+    """Where there are any they are the claim, and not the manifests' expectations."""
     confirms: Annotated[str, Field(min_length=1)]
     refutes: Annotated[str, Field(min_length=1)]
     corrected: str = ""
     """How it should have been said; empty where the words will do."""
 
     @property
-    def name(self) -> str:
-        """Of its directory of results: the manifest's."""
-        return self.manifest.removesuffix(".yaml")
+    def names(self) -> tuple[str, ...]:
+        """Of the directories of results: the manifests'."""
+        return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
 
 
 class InvalidLedgerError(Exception):

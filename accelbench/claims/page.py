@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
-from accelbench.claims.ledger import ARTICLES, Hardware
+from accelbench.claims.ledger import ARTICLES, Claim, Hardware
 from accelbench.claims.settle import ClaimVerdict, Settled
 from accelbench.report.markdown import escaped, markdown_table
 
@@ -13,7 +13,8 @@ NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several G
 HOW = """A verdict is derived from the expectations of the claim's manifest: `confirmed` where a valid measurement meets
 all of them, `refuted` where one contradicts any, `inconclusive` where the interval of a comparison holds both, too few
 rounds were measured or a check failed; a time by itself has no interval, and its median decides;
-`untestable-here` where other hardware is needed. Check them on your own:"""
+`untestable-here` where other hardware is needed. A claim about a whole suite is a geometric mean over the results of
+several manifests. Check them on your own:"""
 
 
 def page(settled: Sequence[Settled], *, here: Hardware, results: str) -> str:
@@ -48,11 +49,20 @@ def _section(settled: Settled, results: str) -> list[str]:
     if settled.found:
         parts.append("\n".join(f"- {escaped(sentence)}" for sentence in settled.found))
     parts.append(f"Confirmed {escaped(claim.confirms)}; refuted {escaped(claim.refutes)}.")
-    manifest = f"[manifest](../examples/claims/{claim.manifest})"
+    manifests = _links(claim, "manifest", "../examples/claims", ".yaml")
     if settled.hardware:
         measured = f"{escaped(settled.hardware)}. {escaped(settled.certificate)}."
-        parts.append(f"{measured} [Results and certificate]({results}/{claim.name}/report.md), {manifest}.")
+        reports = _links(claim, "Results and certificate", results, "/report.md")
+        parts.append(f"{measured} {reports}, {manifests}.")
     elif settled.verdict == "untestable-here":
         needed = " or ".join(NAMES[each] for each in claim.hardware)
-        parts.append(f"Needs {needed}; {manifest}.")
+        parts.append(f"Needs {needed}; {manifests}.")
     return parts
+
+
+def _links(claim: Claim, words: str, directory: str, ending: str) -> str:
+    """One for each of the claim's manifests; several are numbered."""
+    numbers = [f" {number}" for number in range(1, len(claim.names) + 1)] if len(claim.names) > 1 else [""]
+    return ", ".join(
+        f"[{words}{number}]({directory}/{name}{ending})" for number, name in zip(numbers, claim.names, strict=True)
+    )

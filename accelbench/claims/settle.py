@@ -1,11 +1,13 @@
-"""What becomes of a claim: derived from its run's expectations and results, and from nothing else. Pure."""
+"""What becomes of a claim: derived from its runs' expectations and results, and from nothing else. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from accelbench.api.result import Result
+from accelbench.claims import suite
 from accelbench.claims.ledger import Claim, Hardware
+from accelbench.claims.suite import Finding
 from accelbench.expectations import ExpectationOutcome
 from accelbench.report import machine, view
 
@@ -14,8 +16,22 @@ Measured = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]
 
 
 @dataclass(frozen=True)
+class MeasuredRun:
+    """What there is of the run of one manifest."""
+
+    measured: Measured
+    cases: int
+    """Planned."""
+
+    @property
+    def whole(self) -> bool:
+        """Every case was measured to its end."""
+        return len(self.measured) == self.cases and all(result.complete for result, _ in self.measured)
+
+
+@dataclass(frozen=True)
 class Settled:
-    """A claim with its verdict; `found` says each expectation with its numbers, case by case."""
+    """A claim with its verdict; `found` says what it rests on with its numbers, case by case."""
 
     claim: Claim
     verdict: ClaimVerdict
@@ -26,39 +42,49 @@ class Settled:
     """How many checks passed, and which did not."""
 
 
-def settle(claim: Claim, measured: Measured | None, *, cases: int, here: Hardware) -> Settled:
-    """The claim held against its results, of `cases` planned ones; None: it has not been run.
+def settle(claim: Claim, runs: Sequence[MeasuredRun | None], *, here: Hardware) -> Settled:
+    """The claim held against the runs of its manifests, in their order; None: that one has not been run.
 
-    `refuted` needs one expectation that a sound measurement contradicts, in any complete case; `confirmed` needs all of
-    them met in every case. What failed, is invalid, is missing or may be either way leaves it `inconclusive`.
+    `refuted` needs one thing that a sound measurement contradicts, in any complete case; `confirmed` needs all of them
+    met in every case. What failed, is invalid, is missing or may be either way leaves it `inconclusive`.
     """
     if here not in claim.hardware:
         return Settled(claim, "untestable-here")
-    if measured is None:
+    done = [run for run in runs if run is not None]
+    if len(done) < len(runs):
         return Settled(claim, "not-run")
-    outcomes = [outcome for _, of_case in measured for outcome in of_case]
-    contradicted = any(
-        outcome.outcome == "not-met" and outcome.sound
-        for result, of_case in measured
-        if result.complete
-        for outcome in of_case
-    )
-    found = tuple(_sentences(measured))
-    on = "; ".join(dict.fromkeys(machine.line(result.fingerprint) for result, _ in measured))
-    whole = len(measured) == cases and all(result.complete for result, _ in measured)
+    whole = all(run.whole for run in done)
+    measured = [each for run in done for each in run.measured]
+    findings = _means(claim, measured, whole=whole) if claim.geometric_means else _expectations(measured)
     verdict: ClaimVerdict = "inconclusive"
-    if contradicted:
+    if any(finding.outcome == "not-met" and finding.sound for finding in findings):
         verdict = "refuted"
-    elif outcomes and whole and all(outcome.outcome == "met" for outcome in outcomes):
+    elif findings and whole and all(finding.outcome == "met" for finding in findings):
         verdict = "confirmed"
-    checks = "; ".join(dict.fromkeys(view.checks_summary(result) for result, _ in measured))
-    return Settled(claim, verdict, found, on, checks)
+    return Settled(
+        claim,
+        verdict,
+        found=tuple(finding.sentence for finding in findings),
+        hardware="; ".join(dict.fromkeys(machine.line(result.fingerprint) for result, _ in measured)),
+        certificate="; ".join(dict.fromkeys(view.checks_summary(result) for result, _ in measured)),
+    )
 
 
-def _sentences(measured: Measured) -> list[str]:
-    """Each expectation's, with the swept values before it where a sweep has several cases."""
-    found = []
+def _expectations(measured: Measured) -> list[Finding]:
+    """Each expectation of each case, with the swept values before it where a sweep has several cases."""
+    findings = []
     for result, outcomes in measured:
         swept = ", ".join(f"{name} {value}" for name, value in result.case.swept.items())
-        found += [f"{swept}: {outcome.sentence}" if swept else outcome.sentence for outcome in outcomes]
-    return found
+        for each in outcomes:
+            sentence = f"{swept}: {each.sentence}" if swept else each.sentence
+            findings.append(Finding(each.outcome, sentence, sound=each.sound and result.complete))
+    return findings
+
+
+def _means(claim: Claim, measured: Measured, *, whole: bool) -> list[Finding]:
+    """Each geometric mean over all cases; undecided where there are not all."""
+    if not whole:
+        missing = "a case is missing or was interrupted"
+        return [Finding("undecided", f"{suite.named(mean)}: {missing}.") for mean in claim.geometric_means]
+    results = [result for result, _ in measured]
+    return [suite.evaluate(mean, results, means=len(claim.geometric_means)) for mean in claim.geometric_means]

@@ -1,5 +1,6 @@
 """`accelbench claims`: what articles say, run here and settled."""
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -9,10 +10,13 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from accelbench.api.run import BenchmarkRun
     from accelbench.claims.ledger import Claim, Hardware
-    from accelbench.claims.settle import Settled
+    from accelbench.claims.settle import MeasuredRun, Settled
     from accelbench.cli.files import RunDirectory
+    from accelbench.cli.interrupt import Signals
 
 claims = typer.Typer(no_args_is_help=True, help="What articles say of JAX and PyTorch: list it, run it, settle it.")
 
@@ -55,41 +59,52 @@ def run(
     again: Annotated[bool, typer.Option("--again", help="Also what has been run already.")] = False,
 ) -> None:
     """Run the claims that this hardware can settle; what was run already is left, so that a stopped run goes on."""
-    from rich.console import Console
-
-    from accelbench.cli.device import platform_of
-    from accelbench.cli.files import RunDirectory
     from accelbench.cli.interrupt import Signals
-    from accelbench.cli.laptop import measure
-    from accelbench.cli.live import display
-    from accelbench.cli.manifests import InvalidSpecError
 
+    afresh: set[Path] = set()  # rows share runs
     with Signals() as signals:
         for claim, here in _chosen(rows, hardware):
             if here not in claim.hardware:
                 typer.echo(f"row {claim.row}: untestable here, it needs {' or '.join(claim.hardware)}", err=True)
                 continue
-            asked = _manifest(claim, here)
-            directory = RunDirectory(_place(claim, here, results))
-            if not again and _was_run(asked, directory):
+            todo = [
+                (asked, directory)
+                for asked, directory in _runs(claim, here, results)
+                if directory.path not in afresh and (again or not _was_run(asked, directory))
+            ]
+            if not todo:
                 typer.echo(f"row {claim.row}: {_settle(claim, here, results).verdict} (run before)")
                 continue
             typer.echo(f"row {claim.row}: {claim.words}", err=True)
-            try:
-                with display(Console(stderr=True)) as shown:
-                    outcome = measure(asked, platform_of(asked), directory, signals=signals, display=shown)
-            except InvalidSpecError as error:
-                _end(error.explained(), Exit.INVALID_SPEC)
-            except OSError as error:
-                _end(f"error: {error.filename or directory.path}: {error.strerror}", Exit.USAGE)
-            for line in (line for case in outcome.cases for line in case.trouble):
-                typer.echo(line, err=True)
-            if signals.received is not None:
-                _end("interrupted: the claims that were settled are kept", outcome.exit)
+            for asked, directory in todo:
+                _measure(asked, directory, signals)
+                afresh.add(directory.path)
             settled = _settle(claim, here, results)
             typer.echo(f"row {claim.row}: {settled.verdict}")
             for sentence in settled.found:
                 typer.echo(f"  {sentence}")
+
+
+def _measure(asked: "BenchmarkRun", directory: "RunDirectory", signals: "Signals") -> None:
+    """Ends the process where it cannot go on, or was told to stop."""
+    from rich.console import Console
+
+    from accelbench.cli.device import platform_of
+    from accelbench.cli.laptop import measure
+    from accelbench.cli.live import display
+    from accelbench.cli.manifests import InvalidSpecError
+
+    try:
+        with display(Console(stderr=True)) as shown:
+            outcome = measure(asked, platform_of(asked), directory, signals=signals, display=shown)
+    except InvalidSpecError as error:
+        _end(error.explained(), Exit.INVALID_SPEC)
+    except OSError as error:
+        _end(f"error: {error.filename or directory.path}: {error.strerror}", Exit.USAGE)
+    for line in (line for case in outcome.cases for line in case.trouble):
+        typer.echo(line, err=True)
+    if signals.received is not None:
+        _end("interrupted: the claims that were settled are kept", outcome.exit)
 
 
 @claims.command("report")
@@ -117,17 +132,16 @@ def _chosen(rows: str, name: str) -> "list[tuple[Claim, Hardware]]":
         _end(f"error: {error}", Exit.INTERNAL)
 
 
-def _place(claim: "Claim", here: "Hardware", results: Path) -> Path:
-    return results / here / claim.name
-
-
-def _manifest(claim: "Claim", here: "Hardware") -> "BenchmarkRun":
+def _runs(claim: "Claim", here: "Hardware", results: Path) -> "Iterator[tuple[BenchmarkRun, RunDirectory]]":
+    """What the claim asks on this hardware, and where its results lie."""
     from accelbench.claims import ledger
+    from accelbench.cli.files import RunDirectory
     from accelbench.cli.manifests import read
 
     overrides = [f"accelerator.profile={PROFILES[here]}"] if here in PROFILES else []
-    [asked] = read(str(ledger.directory() / claim.manifest), overrides)
-    return asked
+    for manifest, name in zip(claim.manifests, claim.names, strict=True):
+        [asked] = read(str(ledger.directory() / manifest), overrides)
+        yield asked, RunDirectory(results / here / name)
 
 
 def _was_run(asked: "BenchmarkRun", directory: "RunDirectory") -> bool:
@@ -143,17 +157,27 @@ def _was_run(asked: "BenchmarkRun", directory: "RunDirectory") -> bool:
 
 def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
     from accelbench.claims.settle import settle
+
+    if here not in claim.hardware:
+        return settle(claim, [], here=here)
+    if claim.geometric_means and importlib.util.find_spec("scipy") is None:
+        _end("error: a mean over a suite needs scipy: pip install 'accelbench[report]'", Exit.USAGE)
+    return settle(claim, [_found(*run) for run in _runs(claim, here, results)], here=here)
+
+
+def _found(asked: "BenchmarkRun", directory: "RunDirectory") -> "MeasuredRun | None":
+    """None where it was not run, or what was asked is not what the claim asks today."""
+    from accelbench.claims.settle import MeasuredRun
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read
 
     try:
-        found = read(_place(claim, here, results))
+        found = read(directory.path)
     except UnreadableResultError:
-        return settle(claim, None, cases=0, here=here)
-    if found.record is None or found.record.run != _manifest(claim, here):
-        return settle(claim, None, cases=0, here=here)  # what was asked is not what the claim asks today
-    cases = len(found.record.cases)
-    return settle(claim, found.measured, cases=cases, here=here)
+        return None
+    if found.record is None or found.record.run != asked:
+        return None
+    return MeasuredRun(found.measured, cases=len(found.record.cases))
 
 
 def _as_json(settled: "Settled") -> dict[str, object]:

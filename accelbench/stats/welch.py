@@ -1,4 +1,4 @@
-"""How the interval on two sides is computed that were not measured in pairs: Welch's, on logarithms of seconds.
+"""How an interval is computed from samples that share no rounds: Welch's, on logarithms.
 
 Two runs share no rounds, so nothing pairs their launches, and their spreads may differ: one run may have been on a
 quieter night. Welch's interval (B. L. Welch, "The generalization of 'Student's' problem when several different
@@ -37,7 +37,28 @@ def _error(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
     if min(map(len, sides)) < MINIMUM_PAIRS:
         known = max(sides, key=len)
         return statistics.variance(known) * (1 + 1 / len(known)), len(known) - 1
-    parts = [(statistics.variance(side) / len(side), len(side) - 1) for side in sides]
+    return _error_of_sum(sides)
+
+
+def interval_of_mean(samples: Sequence[Sequence[float]], alpha: float) -> Interval | None:
+    """The interval on the mean of several samples' means, each of which counts alike, whatever its size and spread.
+
+    Of logarithms of speedups it is that on their geometric mean over a suite. None where there is no sample, one of a
+    single number, or a half-width beyond `WIDEST_LOG_HALF_WIDTH`.
+    """
+    if not samples or min(map(len, samples)) < MINIMUM_PAIRS:
+        return None
+    squares, degrees = _error_of_sum(samples)
+    half_width = student_quantile(1 - alpha / 2, degrees) * math.sqrt(squares) / len(samples) if squares > 0 else 0.0
+    if half_width > WIDEST_LOG_HALF_WIDTH:
+        return None
+    estimate = statistics.fmean(map(statistics.fmean, samples))
+    return Interval(log_estimate=estimate, log_half_width=half_width, pairs=min(map(len, samples)))
+
+
+def _error_of_sum(samples: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The variance of a sum, or a difference, of means, and its degrees of freedom."""
+    parts = [(statistics.variance(sample) / len(sample), len(sample) - 1) for sample in samples]
     squares = math.fsum(part for part, _ in parts)
     if squares <= 0:
         return 0.0, math.inf

@@ -18,6 +18,7 @@ from accelbench.workload import (
     Workload,
     WorkloadParameters,
 )
+from accelbench.workloads import _training as training
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -156,22 +157,14 @@ def torch_named(network: Any) -> dict[str, Any]:
 
 
 def torch_training(
-    model: Any, trained: Any, loss_of: Callable[[Any, Any], Any], learning_rate: float, arrays: Arrays, tools: Tools
+    model: Any, trained: Any, loss_of: training.Loss, learning_rate: float, arrays: Arrays, tools: Tools
 ) -> Program:
     """A step of torch.optim.SGD on the parameters `trained` of `model`; `loss_of` takes the model and a batch."""
     import torch
 
-    def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        model, optimizer = state
-        model.zero_grad()
-        loss = loss_of(model, batch)
-        loss.backward()
-        optimizer.step()
-        return state, loss.detach()
-
     return Program(
         state=(model, torch.optim.SGD(trained, lr=learning_rate)),
-        step=step,
+        step=training.torch_step(loss_of, clear_all=True),
         batches=tools.put(arrays.batches),
         placed=True,
         export=lambda state, loss: {**torch_named(state[0]), "loss": loss},

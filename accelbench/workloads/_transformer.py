@@ -4,7 +4,7 @@ Vaswani and others (2017); Dosovitskiy and others (2021), equations 2 and 3. x i
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from accelbench.workload import Array, NamedArrays
@@ -12,6 +12,8 @@ from accelbench.workload import Array, NamedArrays
 if TYPE_CHECKING:
     from numpy.random import Generator
 
+Back = Callable[[Array], tuple[Array, dict[str, Array]]]
+"""Gradients by what was given and by each weight, from the gradient by what came out."""
 EPSILON = 1e-6
 WIDER = 4
 """How much wider the perceptron's hidden layer is than the block."""
@@ -56,27 +58,84 @@ PRODUCTS = 6
 
 def block(x: Array, w: NamedArrays, heads: int) -> Array:
     """In NumPy: attention to everything in x, then the perceptron, each added to what it was given."""
+    return block_and_back(x, w, heads)[0]
+
+
+def block_and_back(x: Array, w: NamedArrays, heads: int) -> tuple[Array, Back]:
+    """The same, and its chain rule: what the loss's gradient by the block's output makes by x, and by each weight."""
     import numpy as np
     from scipy.special import erf
 
     batch, length, width = x.shape
-    mixed = normalised(x, w["gain1"], w["gain1_bias"]) @ w["attend"] + w["attend_bias"]
-    q, k, v = (part.reshape(batch, length, heads, -1).swapaxes(1, 2) for part in np.split(mixed, 3, -1))
-    scores = q @ k.swapaxes(2, 3) / math.sqrt(width // heads)
-    scores = np.exp(scores - scores.max(-1, keepdims=True))
-    attended = (scores / scores.sum(-1, keepdims=True) @ v).swapaxes(1, 2).reshape(x.shape)
-    x = x + attended @ w["project"] + w["project_bias"]
-    hidden = normalised(x, w["gain2"], w["gain2_bias"]) @ w["expand"] + w["expand_bias"]
-    hidden = hidden * (1 + erf(hidden / math.sqrt(2))) / 2
-    return np.asarray(x + hidden @ w["contract"] + w["contract_bias"])
+    root = math.sqrt(width // heads)
+
+    def by_head(part: Array) -> Array:
+        return part.reshape(batch, length, heads, -1).swapaxes(1, 2)
+
+    def all_heads(part: Array) -> Array:
+        return part.swapaxes(1, 2).reshape(x.shape)
+
+    first, back_to_x = normalised_and_back(x, w["gain1"], w["gain1_bias"])
+    q, k, v = map(by_head, np.split(first @ w["attend"] + w["attend_bias"], 3, -1))
+    scores = q @ k.swapaxes(2, 3) / root
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    shares /= shares.sum(-1, keepdims=True)
+    attended = all_heads(shares @ v)
+    middle = x + attended @ w["project"] + w["project_bias"]
+    second, back_to_middle = normalised_and_back(middle, w["gain2"], w["gain2_bias"])
+    before = second @ w["expand"] + w["expand_bias"]
+    below = (1 + erf(before / math.sqrt(2))) / 2
+    hidden = before * below
+    out = middle + hidden @ w["contract"] + w["contract_bias"]
+
+    def back(at: Array) -> tuple[Array, dict[str, Array]]:
+        slope = below + before * np.exp(-(before**2) / 2) / math.sqrt(2 * math.pi)
+        at_before = at @ w["contract"].T * slope
+        at_second, *by_gain2 = back_to_middle(at_before @ w["expand"].T)
+        at_middle = at + at_second
+        at_heads = by_head(at_middle @ w["project"].T)
+        at_shares = at_heads @ v.swapaxes(2, 3)
+        at_scores = shares * (at_shares - (at_shares * shares).sum(-1, keepdims=True)) / root
+        parts = (at_scores @ k, at_scores.swapaxes(2, 3) @ q, shares.swapaxes(2, 3) @ at_heads)
+        at_mixed = np.concatenate([all_heads(part) for part in parts], -1)
+        at_first, *by_gain1 = back_to_x(at_mixed @ w["attend"].T)
+        products = {
+            "attend": (first, at_mixed),
+            "project": (attended, at_middle),
+            "expand": (second, at_before),
+            "contract": (hidden, at),
+        }
+        gradients = {name: np.tensordot(given, at_out, ((0, 1), (0, 1))) for name, (given, at_out) in products.items()}
+        gradients |= {f"{name}_bias": at_out.sum((0, 1)) for name, (_, at_out) in products.items()}
+        gradients |= {"gain1": by_gain1[0], "gain1_bias": by_gain1[1], "gain2": by_gain2[0], "gain2_bias": by_gain2[1]}
+        return at_middle + at_first, gradients
+
+    return out, back
 
 
 def normalised(x: Array, gain: Array, bias: Array) -> Array:
     """Layer normalisation over the last axis."""
+    return normalised_and_back(x, gain, bias)[0]
+
+
+def normalised_and_back(
+    x: Array, gain: Array, bias: Array
+) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
+    """The same, and its chain rule: gradients by x, by the gain and by the bias."""
     import numpy as np
 
     deviation = x - x.mean(-1, keepdims=True)
-    return np.asarray(deviation / np.sqrt((deviation**2).mean(-1, keepdims=True) + EPSILON) * gain + bias)
+    scale = 1 / np.sqrt((deviation**2).mean(-1, keepdims=True) + EPSILON)
+    found = deviation * scale
+
+    def back(at: Array) -> tuple[Array, Array, Array]:
+        at_found = at * gain
+        along = found * (at_found * found).mean(-1, keepdims=True)
+        others = tuple(range(x.ndim - 1))
+        at_x = scale * (at_found - at_found.mean(-1, keepdims=True) - along)
+        return at_x, (at * found).sum(others), at.sum(others)
+
+    return np.asarray(found * gain + bias), back
 
 
 def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> Any:

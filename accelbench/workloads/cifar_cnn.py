@@ -20,6 +20,7 @@ from accelbench.workload import (
     WorkloadParameters,
     variant,
 )
+from accelbench.workloads import _training as training
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +83,6 @@ class CifarCnn(Workload):
 
         network = dict(arrays.state)
         images, labels = arrays.batches[0]["images"], arrays.batches[0]["labels"]
-        rows = np.arange(len(labels))
         loss = np.zeros(())
         for _ in range(units):
             k1, b1, k2, b2, w3, b3 = (network[name] for name in NAMES)
@@ -91,13 +91,7 @@ class CifarCnn(Workload):
             before2 = _convolved(pooled1, k2) + b2
             pooled2 = _pooled(before2.clip(min=0))
             features = pooled2.reshape(len(labels), -1)
-            logits = features @ w3 + b3
-            logits = logits - logits.max(-1, keepdims=True)
-            probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-            loss = -np.mean(np.log(probabilities[rows, labels]))
-            at_logits = probabilities.copy()
-            at_logits[rows, labels] -= 1
-            at_logits /= len(labels)
+            loss, at_logits = training.cross_entropy_and_slope(features @ w3 + b3, labels)
             at2 = _unpooled((at_logits @ w3.T).reshape(pooled2.shape), pooled2, before2)
             at1 = _unpooled(_convolved(at2, k2[::-1, ::-1].swapaxes(2, 3)), pooled1, before1)
             gradients = (
@@ -107,7 +101,7 @@ class CifarCnn(Workload):
             )
             for name, gradient in zip(NAMES, gradients, strict=True):
                 network[name] = network[name] - parameters.learning_rate * gradient
-        return {**network, "loss": np.asarray(loss)}
+        return {**network, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
         """2 for a tap inside the image, forward and for each gradient; images, weights and activations once.
@@ -133,7 +127,6 @@ class CifarCnn(Workload):
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """With flax nnx and optax."""
-        import jax
         import optax
         from flax import nnx
 
@@ -159,15 +152,9 @@ class CifarCnn(Workload):
         nnx.replace_by_pure_dict(numbers, {"layers": layers})
         optimizer = optax.sgd(p.learning_rate)
 
-        def cross_entropy(numbers: Any, images: Any, labels: Any) -> Any:
-            logits = nnx.merge(graph, numbers)(images)
-            return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
-
-        def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            numbers, optimizer_state = state
-            loss, gradients = jax.value_and_grad(cross_entropy)(numbers, batch["images"], batch["labels"])
-            updates, optimizer_state = optimizer.update(gradients, optimizer_state, numbers)
-            return (optax.apply_updates(numbers, updates), optimizer_state), loss
+        def cross_entropy(numbers: Any, batch: Any) -> Any:
+            logits = nnx.merge(graph, numbers)(batch["images"])
+            return optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
 
         def export(state: Any, loss: Any) -> dict[str, Any]:
             layers = nnx.to_pure_dict(state[0])["layers"]
@@ -175,6 +162,7 @@ class CifarCnn(Workload):
             return {**dict(zip(NAMES, found, strict=True)), "loss": loss}
 
         state = (numbers, optimizer.init(numbers))
+        step = training.optax_step(cross_entropy, optimizer)
         return Program(state=state, step=step, batches=tools.put(arrays.batches), export=export)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -256,14 +244,6 @@ def _torch_program(parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools
     def cross_entropy(model: Any, images: Any, labels: Any) -> Any:
         return torch.nn.functional.cross_entropy(model(images), labels)
 
-    def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        model, optimizer = state
-        optimizer.zero_grad()
-        loss = cross_entropy(model, batch["images"], batch["labels"])
-        loss.backward()
-        optimizer.step()
-        return state, loss.detach()
-
     def export(state: Any, loss: Any) -> dict[str, Any]:
         k1, b1, k2, b2, w3, b3 = (parameter.detach() for parameter in state[0].parameters())
         w3 = w3.view(CLASSES, 2 * p.channels, side, side).permute(2, 3, 1, 0).reshape(-1, CLASSES)
@@ -273,4 +253,5 @@ def _torch_program(parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools
     batch = arrays.batches[0]
     batches = tools.put(({**batch, "images": batch["images"].transpose(0, 3, 1, 2).copy()},))
     optimizer = torch.optim.SGD(model.parameters(), lr=p.learning_rate)
+    step = training.torch_step(lambda model, batch: cross_entropy(model, batch["images"], batch["labels"]))
     return Program(state=(model, optimizer), step=step, batches=batches, placed=compiled, export=export)

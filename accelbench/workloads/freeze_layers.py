@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from accelbench.workload import Arrays, Program, Tools, variant
 from accelbench.workloads import _deep_network as network
+from accelbench.workloads import _training as training
 
 
 class FreezeLayers(network.DeepNetwork):
@@ -39,24 +40,15 @@ class FreezeLayers(network.DeepNetwork):
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """optax.partition: gradients of all layers, of which those of the frozen ones are set to zero."""
-        import jax
         import optax
 
         p = parameters
         labels = ["frozen"] * p.frozen + ["trained"] * (p.layers - p.frozen)
         optimizer = optax.partition({"frozen": optax.set_to_zero(), "trained": optax.sgd(p.learning_rate)}, labels)
-        loss_of = network.jax_loss(network.jax_layer)
-
-        def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            layers, optimizer_state = state
-            loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
-            updates, optimizer_state = optimizer.update(gradients, optimizer_state, layers)
-            return (optax.apply_updates(layers, updates), optimizer_state), loss
-
         layers = tools.put(network.as_layers(arrays.state))
         return Program(
             state=(layers, optimizer.init(layers)),
-            step=step,
+            step=training.optax_step(network.jax_loss(network.jax_layer), optimizer),
             batches=tools.put(arrays.batches),
             export=lambda state, loss: {**network.named(state[0]), "loss": loss},
         )

@@ -20,6 +20,7 @@ from accelbench.workload import (
     WorkloadParameters,
     variant,
 )
+from accelbench.workloads import _training as training
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +133,6 @@ class Mlp(Workload):
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """With flax nnx and optax: the network's graph stays, its numbers are handed from step to step."""
-        import jax
         import jax.numpy as jnp
         import optax
         from flax import nnx
@@ -159,14 +159,8 @@ class Mlp(Workload):
 
         optimizer = optax.sgd(parameters.learning_rate)
 
-        def mean_squared_error(numbers: Any, inputs: Any, targets: Any) -> Any:
-            return ((nnx.merge(graph, numbers)(inputs) - targets) ** 2).mean()
-
-        def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            numbers, optimizer_state = state
-            loss, gradients = jax.value_and_grad(mean_squared_error)(numbers, batch["inputs"], batch["targets"])
-            updates, optimizer_state = optimizer.update(gradients, optimizer_state, numbers)
-            return (optax.apply_updates(numbers, updates), optimizer_state), loss
+        def mean_squared_error(numbers: Any, batch: Any) -> Any:
+            return ((nnx.merge(graph, numbers)(batch["inputs"]) - batch["targets"]) ** 2).mean()
 
         def export(state: Any, loss: Any) -> dict[str, Any]:
             layers = nnx.to_pure_dict(state[0])["layers"]
@@ -174,7 +168,10 @@ class Mlp(Workload):
             return {**dict(zip(NAMES, found, strict=True)), "loss": loss}
 
         return Program(
-            state=(numbers, optimizer.init(numbers)), step=step, batches=tools.put(arrays.batches), export=export
+            state=(numbers, optimizer.init(numbers)),
+            step=training.optax_step(mean_squared_error, optimizer),
+            batches=tools.put(arrays.batches),
+            export=export,
         )
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -238,19 +235,15 @@ def _torch_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, *, 
     def mean_squared_error(model: Any, inputs: Any, targets: Any) -> Any:
         return ((model(inputs) - targets) ** 2).mean()
 
-    def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        model, optimizer = state
-        optimizer.zero_grad()
-        loss = mean_squared_error(model, batch["inputs"], batch["targets"])
-        loss.backward()
-        optimizer.step()
-        return state, loss.detach()
-
     def export(state: Any, loss: Any) -> dict[str, Any]:
         w1, b1, w2, b2 = state[0].parameters()
         return {**dict(zip(NAMES, (w1.T, b1, w2.T, b2), strict=True)), "loss": loss}
 
     optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
     return Program(
-        state=(model, optimizer), step=step, batches=tools.put(arrays.batches), placed=compiled, export=export
+        state=(model, optimizer),
+        step=training.torch_step(lambda model, batch: mean_squared_error(model, batch["inputs"], batch["targets"])),
+        batches=tools.put(arrays.batches),
+        placed=compiled,
+        export=export,
     )

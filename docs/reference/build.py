@@ -31,8 +31,9 @@ def claims() -> dict[str, list[str]]:
     """The rows that ask each workload, as links to their manifests."""
     found = defaultdict(list)
     for claim in ledger.load(CLAIMS):
-        asked = yaml.safe_load((CLAIMS / claim.manifest).read_text())["spec"]["workload"]["name"]
-        found[asked].append(f"[{claim.row}](../../examples/claims/{claim.manifest})")
+        for manifest in claim.manifests:
+            asked = yaml.safe_load((CLAIMS / manifest).read_text())["spec"]["workload"]["name"]
+            found[asked].append(f"[{claim.row}](../../examples/claims/{manifest})")
     return found
 
 

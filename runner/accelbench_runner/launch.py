@@ -124,7 +124,7 @@ class Launch:
 
     def _measure_steps(self, adapter: Adapter) -> None:
         """The other protocols: parity's outputs, then times; then what the device can do at most."""
-        self._held_bytes = cpu.resident_bytes()
+        self._held_bytes = cpu.held_bytes()
         cpu.restart_peak()
         program, work = self._set_up(adapter)
         protocol = self._measure.protocol

@@ -89,7 +89,7 @@ def _triad_bytes(platform: str, cache_bytes: int | None) -> int:
     if cache_bytes:
         wanted = min(wanted, CACHES * cache_bytes)
     limit = cgroup.memory_limit(cgroup.find("memory")) if platform == "cpu" else None
-    room = wanted if limit is None else int(ROOM_SHARE * max(0, limit - cpu.resident_bytes()))
+    room = wanted if limit is None else int(ROOM_SHARE * max(0, limit - cpu.held_bytes()))
     return max(1024**2, min(wanted, room))
 
 

@@ -3,22 +3,40 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from accelbench.claims.ledger import LEDGER, InvalidLedgerError, UnknownRowError, choose, directory, load
+from accelbench.cli.manifests import read
 
 ROOT = Path(__file__).parents[2]
 CLAIMS = load(ROOT / "examples" / "claims")
+SUITES = {5, 26, 27}
+"""Rows about several workloads: a geometric mean over other rows' results."""
+
+
+MANIFESTS = {manifest for claim in CLAIMS for manifest in claim.manifests}
 
 
 def test_every_manifest_is_in_the_ledger_under_its_row() -> None:
-    manifests = sorted(path.name for path in (ROOT / "examples" / "claims").glob("[0-9]*.yaml"))
-    assert [claim.manifest for claim in CLAIMS] == manifests
-    assert all(int(claim.manifest.partition("-")[0]) == claim.row for claim in CLAIMS)
+    assert {path.name for path in (ROOT / "examples" / "claims").glob("[0-9]*.yaml")} == MANIFESTS
+    own = {claim.row: [each for each in claim.manifests if each.startswith(f"{claim.row:02}-")] for claim in CLAIMS}
+    assert {row for row, manifests in own.items() if len(manifests) != 1} == SUITES - {26}
+    assert {manifest for manifests in own.values() for manifest in manifests} == MANIFESTS
+
+
+def test_a_suite_takes_the_variants_it_compares_from_every_manifest() -> None:
+    suites = [claim for claim in CLAIMS if claim.geometric_means]
+    assert {claim.row for claim in suites} == SUITES
+    for claim in suites:
+        for manifest in claim.manifests:
+            [asked] = read(str(ROOT / "examples" / "claims" / manifest), [])
+            compared = {name for mean in claim.geometric_means for name in (mean.variant, mean.over)}
+            assert compared <= {variant.label for variant in asked.spec.variants}, (claim.row, manifest)
 
 
 def test_an_installed_accelbench_has_the_same_claims() -> None:
     assert load(directory()) == CLAIMS
-    assert {path.name for path in directory().glob("*.yaml")} == {*(claim.manifest for claim in CLAIMS), LEDGER}
+    assert {path.name for path in directory().glob("*.yaml")} == {*MANIFESTS, LEDGER}
 
 
 def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
@@ -30,7 +48,7 @@ def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("1000", "no claim in row 1000; there are 1 to 4, 6 to 25"),
+        ("1000", "no claim in row 1000; there are 1 to 37, 52 to 63"),
         ("two", "'two' is no row"),
         ("2-x", "'2-x' is no row"),
     ],
@@ -51,6 +69,22 @@ def test_a_row_that_is_none_is_refused_with_those_that_are(rows: str, said: str)
 def test_a_ledger_that_is_none_is_refused_with_its_place(text: str | None, said: str, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / LEDGER).write_text(text)
+    with pytest.raises(InvalidLedgerError, match=said):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("mean", "said"),
+    [
+        ("{variant: jax/jit, over: jax/jit, atLeast: '1'}", "variant and over must differ"),
+        ("{variant: jax/jit, over: pytorch/eager}", "give atLeast, atMost or both"),
+        ("{variant: jax/jit, over: pytorch/eager, least: '1'}", "geometricMeans"),
+    ],
+)
+def test_a_mean_that_asks_nothing_is_refused(mean: str, said: str, tmp_path: Path) -> None:
+    entry = {"row": 1, "article": "A0", "words": "w", "hardware": ["cpu"], "manifests": ["1.yaml"]}
+    entry |= {"confirms": "c", "refutes": "r", "geometricMeans": [yaml.safe_load(mean)]}
+    (tmp_path / LEDGER).write_text(yaml.safe_dump([entry]))
     with pytest.raises(InvalidLedgerError, match=said):
         load(tmp_path)
 

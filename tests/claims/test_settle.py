@@ -7,7 +7,7 @@ import pytest
 from accelbench.api.result import Certificate, Check, Comparison, Result
 from accelbench.api.run import Expectation
 from accelbench.claims.ledger import Claim
-from accelbench.claims.settle import Settled, settle
+from accelbench.claims.settle import MeasuredRun, Settled, settle
 from accelbench.expectations import evaluate
 from report import sample
 
@@ -16,7 +16,7 @@ CLAIM = Claim(
     article="A0",
     words="three times as fast",
     hardware=("cpu", "gpu"),
-    manifest="02-jit.yaml",
+    manifests=("02-jit.yaml",),
     confirms="where it is",
     refutes="where it is not",
 )
@@ -45,7 +45,7 @@ def invalid() -> Result:
 
 def settled(*results: Result, expectations: tuple[Expectation, ...] = (TWICE,), cases: int | None = None) -> Settled:
     measured = tuple((result, evaluate(expectations, result)) for result in results)
-    return settle(CLAIM, measured, cases=len(results) if cases is None else cases, here="cpu")
+    return settle(CLAIM, [MeasuredRun(measured, len(results) if cases is None else cases)], here="cpu")
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
 
 
 def test_other_hardware_settles_nothing_whatever_was_measured() -> None:
-    found = settle(CLAIM, None, cases=0, here="tpu")
+    found = settle(CLAIM, [None], here="tpu")
     assert (found.verdict, found.found) == ("untestable-here", ())
-    assert settle(CLAIM, None, cases=0, here="gpu").verdict == "not-run"
+    assert settle(CLAIM, [None], here="gpu").verdict == "not-run"
 
 
 def test_what_was_found_is_said_with_its_numbers_and_its_machine() -> None:

@@ -61,3 +61,26 @@ def test_a_result_of_another_manifest_than_todays_is_no_verdict(tmp_path: Path) 
     record.write_text(record.read_text().replace('"1.22"', '"1.1"'))
     listed = json.loads(accelbench("claims", "list", "--rows", "33", "--output", "json", cwd=tmp_path).stdout)
     assert [each["verdict"] for each in listed] == ["not-run"]
+
+
+def test_rows_about_a_suite_share_their_runs(tmp_path: Path) -> None:
+    """Each manifest is run once for all of them; a GPU is what the profile says it is."""
+    profiles = tmp_path / "profiles.yaml"
+    profiles.write_text("nvidia: {platform: cpu}\n")
+    asked = ("--rows", "26,27", "--hardware", "gpu")
+    more = {"play": "good", "ACCELBENCH_PROFILES": str(profiles)}
+    done = accelbench("claims", "run", "--again", *asked, cwd=tmp_path, **more)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    assert done.stderr.count("case 1 of 1") == 2
+    assert "geometric mean of pytorch/compile over pytorch/eager at least 1.3 and at most 2" in done.stdout
+    assert "row 27: inconclusive (run before)" in done.stdout
+    page = accelbench("claims", "report", *asked, cwd=tmp_path, **more).stdout
+    assert "[manifest 2](../examples/claims/26-vit-training-step.yaml)" in page
+    assert "[Results and certificate 1](results/claims/gpu/25-cifar-cnn-training-step/report.md)" in page
+
+
+def test_a_suite_of_which_a_part_was_not_run_is_not_run(tmp_path: Path) -> None:
+    listed = json.loads(accelbench("claims", "list", "--output", "json", "--hardware", "gpu", cwd=tmp_path).stdout)
+    assert {each["row"]: each["verdict"] for each in listed}[5] == "not-run"
+    listed = json.loads(accelbench("claims", "list", "--rows", "5", "--output", "json", cwd=tmp_path).stdout)
+    assert [each["verdict"] for each in listed] == ["untestable-here"]

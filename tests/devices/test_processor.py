@@ -1,10 +1,11 @@
 """What the kernel tells of processors: energy by RAPL, caches; and what it tells when it does not want to."""
 
+import mmap
 from pathlib import Path
 
 import pytest
 
-from accelbench_runner.devices import cache, rapl
+from accelbench_runner.devices import cache, cpu, rapl
 
 RANGE = 262_143_328_850
 
@@ -71,3 +72,20 @@ def test_emptying_a_cache_touches_twice_its_lines() -> None:
     evict = cache.evictor(64 * 1024)
     assert evict is not None
     evict()
+
+
+def test_memory_is_the_processs_own_and_not_the_files_that_it_reads(tmp_path: Path) -> None:
+    """A library of 64 MB is read page by page as it is used; 64 MB of numbers are the computation's."""
+    size = 64 * 2**20
+    file = tmp_path / "library"
+    file.write_bytes(bytes(size))
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as library:
+        held = cpu.held_bytes()
+        cpu.restart_peak()
+        assert not any(library[page] for page in range(0, size, mmap.PAGESIZE))
+        of_reading = cpu.peak_bytes() - held
+        numbers = b"\1" * size
+        of_computing = cpu.peak_bytes() - held
+    assert len(numbers) == size
+    assert of_reading < size / 4
+    assert size <= of_computing < size * 1.25

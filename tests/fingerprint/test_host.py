@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accelbench import fingerprint
-from accelbench.workloads import _transformer, matmul_chain, vit
+from accelbench.workloads import _training, _transformer, freeze_layers, matmul_chain, vit
 from report import sample
 
 CPUINFO = """processor\t: 0
@@ -112,12 +112,15 @@ def test_the_workloads_source_has_a_digest() -> None:
 
 
 def test_what_several_workloads_share_is_a_part_of_each_ones_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [fingerprint.of_source(kind) for kind in (vit.Vit, matmul_chain.MatmulChain)]
-    changed = {_transformer: "changed"}
+    """Also what is shared by what they share: freeze-layers trains by way of the network that it shares."""
+    kinds = (vit.Vit, freeze_layers.FreezeLayers, matmul_chain.MatmulChain)
+    before = [fingerprint.of_source(kind) for kind in kinds]
     getsource = inspect.getsource
-    monkeypatch.setattr(inspect, "getsource", lambda module: changed.get(module) or getsource(module))
-    after = [fingerprint.of_source(kind) for kind in (vit.Vit, matmul_chain.MatmulChain)]
-    assert (before[0] == after[0], before[1] == after[1]) == (False, True)
+    for changed, touched in ((_transformer, [True, False, False]), (_training, [True, True, False])):
+        text = {changed: "changed"}
+        monkeypatch.setattr(inspect, "getsource", lambda module, text=text: text.get(module) or getsource(module))
+        after = [fingerprint.of_source(kind) for kind in kinds]
+        assert [one != other for one, other in zip(before, after, strict=True)] == touched
 
 
 def test_cores_are_told_from_their_threads(machine: Path) -> None:

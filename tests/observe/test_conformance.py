@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ONCE = {"compilationsByCall": "1, 0, 0, 0", "raised": "nothing"}
 NEVER = {"compilations": 0, "raised": "nothing"}
 RESUME = (("size", 100), ("asks", "resume"))
+CURVE = (("epochs", 3),)
+SIGNALS = (("epochs", 3), ("data", "mnist1d"))
 LENGTHS = (("shortening", 8), ("width", 16), ("asks", "compilations"))
 EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
     (Asked("selu", "jax/jit"), {"calls": 5, "compilationsByCall": "1, 0, 1, 0, 1", "values": "1.2957, 5.9619"}),
@@ -94,6 +96,12 @@ EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
         Asked("variable-length", "pytorch/compile", LENGTHS, (("dynamic", "false"),)),
         {"compilationsByCall": "1, 1, 1, 1, 0, 0, 0, 0"},
     ),
+    (Asked("training-curve", "jax/jit", CURVE), {"compilationsByCall": "3, 0, 0", "raised": "nothing"}),
+    (Asked("training-curve", "jax/scan", CURVE), {"compilationsByCall": "2, 0, 0", "raised": "nothing"}),
+    (Asked("training-curve", "pytorch/eager", CURVE), NEVER),
+    (Asked("training-curve", "pytorch/compile", CURVE), {"compilationsByCall": "1, 0, 0", "raised": "nothing"}),
+    (Asked("training-curve", "jax/scan", SIGNALS), {"raised": "nothing"}),
+    (Asked("training-curve", "pytorch/eager", SIGNALS), NEVER),
     (
         Asked("static-argument-recompile", "jax/jit-static"),
         {"compilationsByCall": "1, 1, 1, 1, 0, 0, 0, 0", "lengths": "10, 20, 30, 40, 10, 20, 30, 40"},
@@ -147,6 +155,16 @@ def test_a_variant_does_what_is_said_of_it(asked: Asked, expected: dict[str, Sca
     found = observe(asked)
     assert {name: found.get(name) for name in expected} == expected
     assert found.keys() <= set(names(catalogue.find(asked.workload)))
+
+
+@pytest.mark.parametrize("asked", [asked for asked, _ in EXPECTED if asked.workload == "training-curve"], ids=str)
+def test_what_is_trained_on_real_data_learns_and_learns_alike(asked: Asked, observe: Observe) -> None:
+    found = observe(asked)
+    losses = [float(loss) for loss in found["losses"].split(", ")]
+    assert losses == sorted(losses, reverse=True)
+    assert len(losses) == 3
+    assert found["accuracy"] > (0.85 if asked.parameters == CURVE else 0.2)
+    assert found["apart"] < 1e-4
 
 
 @pytest.mark.parametrize("name", OBSERVED)

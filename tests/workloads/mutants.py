@@ -283,6 +283,28 @@ class PatchesTransposed(Vit):
         return replace(program, step=step)
 
 
+class SummedOverImages(Vit):
+    """The loss is summed, not averaged: twice the gradient of two images."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        rate = parameters.batch * parameters.learning_rate
+        return super().pytorch(parameters.model_copy(update={"learning_rate": rate}), arrays, tools)
+
+
+class FrozenPositions(Vit):
+    """Positions are not trained."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().jax(parameters, arrays, tools)
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            (weights, optimizer_state), loss = program.step(state, batch)
+            outside = {**weights[0], "positions": state[0][0]["positions"]}
+            return ([outside, *weights[1:]], optimizer_state), loss
+
+        return replace(program, step=step)
+
+
 class PaddingAttendedTo(VariableLength):
     """The mask is forgotten."""
 

@@ -23,6 +23,7 @@ from accelbench_runner.reference import compute as compute_reference
 from workloads.computing import Asked, find
 
 PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
+VIT = (("layers", 2), ("width", 16), ("heads", 2), ("image", 8), ("patch", 4), ("classes", 10), ("batch", 2))
 SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "matmul-chain": [(("size", 24), ("length", 5)), (("size", 8), ("length", 12), ("scaling", "none"))],
     "elementwise-fusion": [(("size", 1000), ("form", "sum")), (("size", 1000), ("form", "chain"))],
@@ -41,13 +42,15 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "cifar-cnn": [(("batch", 8), ("channels", 4), ("size", 8), ("learning_rate", 0.1))],
     "freeze-layers": [(("layers", 4), ("frozen", 2), ("width", 16), ("batch", 8))],
     "activation-checkpointing": [(("layers", 4), ("segment", 2), ("width", 16), ("batch", 8))],
-    "vit": [(("layers", 2), ("width", 16), ("heads", 2), ("image", 8), ("patch", 4), ("classes", 10), ("batch", 2))],
+    "vit": [VIT, (*VIT, ("work", "train"), ("learning_rate", 0.1))],
     "variable-length": [(("passes", 1), ("shortening", 8), ("batch", 2), ("width", 16))],
     "checkpoint": [(("size", 100),)],
     "mixed-precision": [(("layers", 3), ("width", 16), ("batch", 8))],
 }
 SLOW = {"pytorch/compile", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
+ALL_THE_SAME = {("vit", "pytorch/compile")}
+"""But for these, whose second parameters are another program."""
 ALL = [
     Asked(workload=workload, use=use, precision=precision, parameters=parameters)
     for workload in catalogue.names()
@@ -55,7 +58,7 @@ ALL = [
     for parameters in SMALL[workload]
     for use in catalogue.find(workload).variants()
     for precision in PRECISIONS
-    if parameters is SMALL[workload][0] or use not in SLOW
+    if parameters is SMALL[workload][0] or use not in SLOW or (workload, use) in ALL_THE_SAME
 ]
 WRONG = {
     "WrongAxis": ("jax/jit", SMALL["matmul-chain"][0]),
@@ -86,6 +89,8 @@ WRONG = {
     "LostSegment": ("jax/jit-checkpoint", SMALL["activation-checkpointing"][0]),
     "HeadsMixedUp": ("pytorch/eager", SMALL["vit"][0]),
     "PatchesTransposed": ("jax/jit", SMALL["vit"][0]),
+    "SummedOverImages": ("pytorch/eager", SMALL["vit"][1]),
+    "FrozenPositions": ("jax/jit", SMALL["vit"][1]),
     "PaddingAttendedTo": ("jax/jit-padded", SMALL["variable-length"][0]),
     "UnscaledLoss": ("pytorch/eager", SMALL["mixed-precision"][0]),
     "MomentsLost": ("pytorch/save", SMALL["checkpoint"][0]),

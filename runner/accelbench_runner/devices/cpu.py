@@ -24,9 +24,10 @@ def model() -> str:
     return next(names, os.uname().machine)
 
 
-def resident_bytes() -> int:
-    """Memory that this process holds now."""
-    return int(psutil.Process().memory_info().rss)
+def held_bytes() -> int:
+    """Memory of its own that this process holds now: not libraries' files, which it shares and reads on demand."""
+    process = psutil.Process().memory_info()
+    return int(process.rss) - _status("RssFile", default=0)
 
 
 def restart_peak() -> None:
@@ -36,13 +37,22 @@ def restart_peak() -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has held since `restart_peak`."""
+    """The most memory of its own that this process has held since `restart_peak`.
+
+    The kernel keeps the peak of all that is resident; files that are mapped now are taken off, of which there were no
+    more before.
+    """
+    resident = _status("VmHWM", default=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return resident - _status("RssFile", default=0)
+
+
+def _status(name: str, *, default: int) -> int:
+    """Bytes that the kernel says of this process under that name."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
-        lines = []
-    kibibytes = (int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-    return 1024 * next(kibibytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        return default
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), default)
 
 
 class Taken(NamedTuple):

@@ -1,0 +1,277 @@
+"""Real training on real data: the loss after each epoch, and what was learnt, in both frameworks."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from accelbench.workload import (
+    Array,
+    Arrays,
+    Measure,
+    NamedArrays,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+    variant,
+)
+from accelbench.workloads import _training as training
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+CLASSES = 10
+HELD_OUT = 0.2
+DECAY1, DECAY2, EPSILON = 0.9, 0.999, 1e-8
+"""Adam's, which optax and torch.optim have alike."""
+DATA = ("sklearn.datasets", "mnist1d.data")
+
+
+class TrainingCurve(Workload):
+    """Linear, tanh, linear, trained by Adam on the cross-entropy, in mini-batches; a call is an epoch.
+
+    The data comes with installed packages, and nothing is downloaded: `digits` are the 1,797 images of 8 x 8 that
+    scikit-learn has from the UCI repository, `mnist1d` 5,000 signals of 40 numbers made by mnist1d (Greydanus and Kobak
+    2024). A fifth is held out. Both frameworks start from the same weights and are given the same mini-batches in the
+    same order; beside them stands the same training in NumPy and float64. Nothing is timed: what is asked is whether
+    what is faster also learns, and learns alike.
+    """
+
+    name = "training-curve"
+    modes = {}
+    libraries = {"jax": ("optax", *DATA), "pytorch": DATA}
+    observes = {
+        "losses": "Mean loss of each epoch's mini-batches, to three digits.",
+        "accuracy": "Share of what was held out that is classified right after the last epoch.",
+        "apart": "The largest distance of an epoch's loss from the float64 training's, as a share of that.",
+    }
+
+    class Parameters(WorkloadParameters):
+        """The data, the network, and the training."""
+
+        data: Literal["digits", "mnist1d"] = Field(default="digits", description="What is learnt.")
+        hidden: int = Field(default=64, ge=1, le=4096, description="Width of the hidden layer.")
+        batch: int = Field(default=64, ge=1, le=1024, description="Examples in a mini-batch; an epoch's rest is left.")
+        epochs: int = Field(default=10, ge=1, le=12, description="How often all examples are seen.")
+        learning_rate: float = Field(default=0.003, gt=0, le=1, description="Adam's.")
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Each epoch is looked at."""
+        del parameters
+        return Measure(protocol="observe", unit="epoch")
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Weights (in, out), biases; each epoch's inputs (steps, batch, in) and labels (steps, batch).
+
+        With every epoch comes what is held out, inputs (examples, in) and labels (examples,).
+        """
+        p = parameters
+        inputs, labels = _digits() if p.data == "digits" else _mnist1d()
+        order = rng.permutation(len(inputs))
+        held_out, seen = order[: round(HELD_OUT * len(order))], order[round(HELD_OUT * len(order)) :]
+        network = {}
+        for number, (fan_in, fan_out) in enumerate(((inputs.shape[1], p.hidden), (p.hidden, CLASSES)), start=1):
+            network[f"weights{number}"] = rng.standard_normal((fan_in, fan_out)) / math.sqrt(fan_in)
+            network[f"biases{number}"] = 0.1 * rng.standard_normal(fan_out)
+        steps = len(seen) // p.batch
+        epochs = []
+        for _ in range(p.epochs):
+            chosen = rng.permutation(seen)[: steps * p.batch].reshape(steps, p.batch)
+            epochs.append(
+                {
+                    "inputs": inputs[chosen],
+                    "labels": labels[chosen],
+                    "held_out_inputs": inputs[held_out],
+                    "held_out_labels": labels[held_out],
+                }
+            )
+        return Arrays(state=network, batches=epochs)
+
+    @variant("jax/jit")
+    def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Jit around a step, with optax; a Python loop over the mini-batches."""
+        import jax
+
+        def through(step: Any) -> Any:
+            update, mean = jax.jit(step), jax.jit(lambda losses: sum(losses) / len(losses))
+
+            def epoch(state: Any, batches: Any) -> tuple[Any, Any]:
+                losses = []
+                for batch in batches:
+                    state, loss = update(state, batch)
+                    losses.append(loss)
+                return state, mean(losses)
+
+            return epoch
+
+        return _jax_program(parameters, arrays, tools, through, one_by_one)
+
+    @variant("jax/scan")
+    def scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """An epoch as one compiled scan over its mini-batches."""
+        import jax
+
+        def through(step: Any) -> Any:
+            def epoch(state: Any, stacked: Any) -> tuple[Any, Any]:
+                state, losses = jax.lax.scan(step, state, stacked)
+                return state, losses.mean()
+
+            return jax.jit(epoch)
+
+        return _jax_program(parameters, arrays, tools, through, lambda stacked: stacked)
+
+    @variant("pytorch/eager")
+    def eager(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """torch.nn and torch.optim."""
+        return _torch_program(parameters, arrays, tools)
+
+    @variant("pytorch/compile")
+    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Forward pass and loss under torch.compile; the optimiser as it is."""
+        return _torch_program(parameters, arrays, tools, compiled=True)
+
+
+Seen = Callable[[NamedArrays], Any]
+"""How an epoch's mini-batches, stacked in NumPy, are to lie on the device."""
+
+
+def one_by_one(stacked: NamedArrays) -> list[dict[str, Array]]:
+    """Each mini-batch by itself."""
+    steps = len(stacked["labels"])
+    return [{name: array[step] for name, array in stacked.items()} for step in range(steps)]
+
+
+def _digits() -> tuple[Array, Array]:
+    """Images (1797, 64), each pixel from 0 to 1, and labels (1797,)."""
+    from sklearn.datasets import load_digits
+
+    inputs, labels = load_digits(return_X_y=True)
+    return inputs / 16, labels
+
+
+def _mnist1d() -> tuple[Array, Array]:
+    """Signals (5000, 40) of mean 0 and deviation 1, and labels (5000,); made here, from the package's own seed."""
+    import numpy as np
+    from mnist1d.data import make_dataset
+
+    made = make_dataset()
+    return np.concatenate([made["x"], made["x_test"]]), np.concatenate([made["y"], made["y_test"]])
+
+
+def _jax_program(
+    parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, through: Callable[[Any], Any], seen: Seen
+) -> Program:
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    def logits_of(network: Any, inputs: Any) -> Any:
+        hidden = jnp.tanh(inputs @ network["weights1"] + network["biases1"])
+        return hidden @ network["weights2"] + network["biases2"]
+
+    def cross_entropy(network: Any, batch: Any) -> Any:
+        logits = logits_of(network, batch["inputs"])
+        return optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
+
+    optimizer = optax.adam(parameters.learning_rate, DECAY1, DECAY2, EPSILON)
+    epoch = through(training.optax_step(cross_entropy, optimizer))
+    right = jax.jit(lambda network, inputs, labels: (logits_of(network, inputs).argmax(-1) == labels).mean())
+
+    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        state, loss = epoch(state, batch["seen"])
+        return state, {"loss": loss, "accuracy": right(state[0], *batch["held_out"])}
+
+    network = tools.put(dict(arrays.state))
+    return _program((network, optimizer.init(network)), step, parameters, arrays, tools, seen)
+
+
+def _torch_program(
+    parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
+) -> Program:
+    import torch
+
+    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
+    w1, b1, w2, b2 = tools.put([arrays.state[name] for name in ("weights1", "biases1", "weights2", "biases2")])
+    linear = partial(torch.nn.Linear, device="meta")  # what it would draw is overwritten
+    model = torch.nn.Sequential(linear(*w1.shape), torch.nn.Tanh(), linear(*w2.shape))
+    for layer, weights, biases in ((model[0], w1, b1), (model[2], w2, b2)):
+        layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
+
+    @place
+    def cross_entropy(model: Any, batch: Any) -> Any:
+        return torch.nn.functional.cross_entropy(model(batch["inputs"]), batch["labels"])
+
+    update = training.torch_step(cross_entropy)
+
+    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        losses = []
+        for each in batch["seen"]:
+            state, loss = update(state, each)
+            losses.append(loss)
+        inputs, labels = batch["held_out"]
+        with torch.no_grad():
+            right = state[0](inputs).argmax(-1) == labels
+        return state, {"loss": torch.stack(losses).mean(), "accuracy": right.double().mean()}
+
+    optimizer = torch.optim.Adam(model.parameters(), parameters.learning_rate, (DECAY1, DECAY2), EPSILON)
+    return _program((model, optimizer), step, parameters, arrays, tools, one_by_one)
+
+
+def _program(
+    state: Any, step: Any, parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, seen: Seen
+) -> Program:
+    batches = [
+        {
+            "seen": seen({name: epoch[name] for name in ("inputs", "labels")}),
+            "held_out": (epoch["held_out_inputs"], epoch["held_out_labels"]),
+        }
+        for epoch in arrays.batches
+    ]
+
+    def observe(outs: Sequence[Any]) -> dict[str, Any]:
+        reached = [(out, epoch) for out, epoch in zip(outs, arrays.batches, strict=True) if out is not None]
+        if not reached:
+            return {}
+        losses = [float(out["loss"]) for out, _ in reached]
+        expected = curve(arrays.state, [epoch for _, epoch in reached], parameters.learning_rate)
+        return {
+            "losses": [f"{loss:.3g}" for loss in losses],
+            "accuracy": float(reached[-1][0]["accuracy"]),
+            "apart": max(abs(loss - right) / right for loss, right in zip(losses, expected, strict=True)),
+        }
+
+    return Program(state=state, step=step, batches=tools.put(batches), placed=True, observe=observe)
+
+
+def curve(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: float) -> list[float]:
+    """The mean loss of each epoch, in NumPy and float64: the chain rule and Adam (Kingma and Ba 2015) by hand."""
+    import numpy as np
+
+    w = dict(network)
+    m, v = ({name: np.zeros_like(w[name]) for name in w} for _ in range(2))
+    found, number = [], 0
+    for epoch in epochs:
+        losses = []
+        for inputs, labels in zip(epoch["inputs"], epoch["labels"], strict=True):
+            hidden = np.tanh(inputs @ w["weights1"] + w["biases1"])
+            logits = hidden @ w["weights2"] + w["biases2"]
+            loss, at_logits = training.cross_entropy_and_slope(logits, labels)
+            losses.append(loss)
+            at_hidden = at_logits @ w["weights2"].T * (1 - hidden**2)
+            gradients = {
+                "weights1": inputs.T @ at_hidden,
+                "biases1": at_hidden.sum(0),
+                "weights2": hidden.T @ at_logits,
+                "biases2": at_logits.sum(0),
+            }
+            number += 1
+            for name, gradient in gradients.items():
+                m[name] = DECAY1 * m[name] + (1 - DECAY1) * gradient
+                v[name] = DECAY2 * v[name] + (1 - DECAY2) * gradient**2
+                scale = np.sqrt(v[name] / (1 - DECAY2**number)) + EPSILON
+                w[name] = w[name] - learning_rate * m[name] / (1 - DECAY1**number) / scale
+        found.append(float(np.mean(losses)))
+    return found

@@ -1,0 +1,108 @@
+"""A claim about a whole suite: a geometric mean over the cases of several runs."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accelbench.api.result import Certificate, Check, LaunchSummary, Result
+from accelbench.claims.ledger import Claim, GeometricMean
+from accelbench.claims.settle import MeasuredRun, Settled, settle
+from report import sample
+
+EAGER, COMPILE, JIT = "pytorch/eager", "pytorch/compile", "jax/jit"
+ROUNDS = 8
+SOUND = Certificate(
+    checks=tuple(sample.passed(name, use) for name in ("parity", "non-finite") for use in (EAGER, COMPILE, JIT))
+)
+
+
+def a_result(*, jit: float, compiled: float = 1.0, seed: int = 1) -> Result:
+    """Speedups over eager of `jit` and `compiled`, where a round's mood is shared and a launch's own noise is 1 %."""
+    noise = np.random.default_rng(seed)
+    moods = [noise.normal(0, 0.2) for _ in range(ROUNDS)]
+
+    def variant(use: str, speedup: float) -> Any:
+        seconds = [math.exp(mood + noise.normal(0, 0.01)) / speedup for mood in moods]
+        launches = tuple(
+            LaunchSummary(round=number, seconds=f"{each:.9f}", blocks=20, steps_per_block=1)
+            for number, each in enumerate(seconds, start=1)
+        )
+        return sample.variant(use, "1").model_copy(update={"launches": launches})
+
+    variants = (variant(COMPILE, compiled), variant(JIT, jit), variant(EAGER, 1.0))
+    case = sample.case((COMPILE, JIT, EAGER))
+    return sample.result(case=case, variants=variants, comparisons=(), rounds=ROUNDS, certificate=SOUND)
+
+
+def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> Settled:
+    claim = Claim(
+        row=5,
+        article="A0",
+        words="two to three times as fast",
+        hardware=("cpu",),
+        manifests=tuple(f"{number}.yaml" for number in range(len(runs))),
+        geometric_means=(GeometricMean(variant=JIT, over=EAGER, **bounds),),
+        confirms="where it is",
+        refutes="where it is not",
+    )
+    measured = [None if run is None else MeasuredRun([(result, ()) for result in run], len(run)) for run in runs]
+    return settle(claim, measured, here="cpu")
+
+
+def test_the_mean_is_that_of_speedups_and_neither_of_them_alone() -> None:
+    runs = ((a_result(jit=1.0, seed=1),), (a_result(jit=4.0, seed=2),))
+    found = settled(*runs, at_least="1.9", at_most="2.1")
+    assert found.verdict == "confirmed"
+    [sentence] = found.found
+    assert sentence.startswith("geometric mean of jax/jit over pytorch/eager at least 1.9 and at most 2.1: met, ")
+    assert "over 2 cases" in sentence
+    assert settled(*runs, at_least="2.1").verdict == "refuted"
+
+
+def test_a_mean_that_may_lie_on_either_side_settles_nothing() -> None:
+    runs = ((a_result(jit=2.0, seed=3),), (a_result(jit=2.0, seed=4),))
+    assert settled(*runs, at_least="2").verdict == "inconclusive"
+
+
+def test_neither_side_need_be_the_baseline_and_moods_cancel() -> None:
+    """Rounds differ by a fifth; what is found is known to a hundredth, because a round's launches are compared."""
+    slower, quicker = (a_result(jit=factor, compiled=3.0, seed=5) for factor in (1.05, 1.25))
+    assert settled((slower,), at_least="1.01", at_most="1.09").verdict == "confirmed"
+    assert settled((quicker,), at_least="1.01", at_most="1.09").verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"complete": False, "stopped": "interrupted"}, "a case is missing or was interrupted"),
+        ({"rounds": 2}, "2 of at least 5 rounds were measured"),
+        (
+            {"variants": (sample.variant(EAGER, "1"), sample.failed(JIT))},
+            "jax/jit failed in round",
+        ),
+        ({"variants": (sample.variant(EAGER, "1"),)}, "it has no jax/jit"),
+        (
+            {
+                "certificate": Certificate(
+                    checks=(Check(name="parity", outcome="failed", reading="off", threshold="1", variant=EAGER),)
+                )
+            },
+            "invalid (parity)",
+        ),
+        ({"certificate": Certificate()}, "invalid (parity, non-finite)"),
+    ],
+)
+def test_one_case_that_does_not_count_leaves_all_undecided(changes: dict[str, Any], said: str) -> None:
+    """A suite without its worst case is another suite."""
+    sound = a_result(jit=4.0)
+    broken = a_result(jit=4.0).model_copy(update=changes)
+    for bounds in ({"at_least": "2"}, {"at_most": "2"}):
+        found = settled((sound,), (broken,), **bounds)
+        assert found.verdict == "inconclusive"
+        assert said in found.found[0]
+
+
+def test_a_suite_of_which_a_part_was_not_run_has_not_been_run() -> None:
+    assert settled((a_result(jit=4.0),), None, at_least="2").verdict == "not-run"
