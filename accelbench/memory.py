@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from rich.filesize import decimal
-
 from accelbench import cgroup
 from accelbench.workload import Workload
 
@@ -33,6 +31,8 @@ def available(root: Path = Path("/")) -> int | None:
 
 def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | None:
     """Why the case cannot fit into `limit` bytes, with the estimate and what to do; None where it may."""
+    from rich.filesize import decimal
+
     least = needed(workload, parameters)
     if limit is None or least <= limit:
         return None
