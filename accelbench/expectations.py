@@ -86,7 +86,7 @@ def _evaluate_number(expectation: Expectation, variant: VariantResult, result: R
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     if expectation.metric != "parity" and (too_few := _too_few(expectation, result)):
         return too_few
-    found = _number(expectation, variant, baseline)
+    found = _number(expectation, variant, baseline, result.rounds)
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
     value, reading = found
@@ -156,7 +156,7 @@ def _steps(found: PaysBack) -> tuple[float, float]:
 
 
 def _number(  # noqa: PLR0911 - one line for each metric
-    expectation: Expectation, variant: VariantResult, baseline: VariantResult | None
+    expectation: Expectation, variant: VariantResult, baseline: VariantResult | None, rounds: int
 ) -> tuple[float, str] | None:
     """What was measured of the variant, some of it over the baseline's, and how to say it; None: it was not."""
     match expectation.metric:
@@ -178,7 +178,7 @@ def _number(  # noqa: PLR0911 - one line for each metric
         case "parity":
             return None if variant.parity is None else (float(variant.parity), f"{variant.parity} of the tolerance")
         case _:
-            return _launch_spread(variant)
+            return _launch_spread(variant, rounds)
 
 
 def _seconds(seconds: str | None) -> tuple[float, str] | None:
@@ -210,13 +210,14 @@ def _first_call_ratio(variant: VariantResult) -> tuple[float, str] | None:
     return call / later, f"{call / later:.4g} ({call:.4g} s, then {later:.4g} s)"
 
 
-def _launch_spread(variant: VariantResult) -> tuple[float, str] | None:
-    if variant.seconds is None or len(variant.launches) < FEWEST_LAUNCHES:
+def _launch_spread(variant: VariantResult, rounds: int) -> tuple[float, str] | None:
+    """By the quantiles over all launches, one a round: single ones may be left out of a result that is too large."""
+    if variant.seconds is None or rounds < FEWEST_LAUNCHES:
         return None
     low, middle, high = (
         float(getattr(variant.seconds, name)) for name in ("p5_seconds", "median_seconds", "p95_seconds")
     )
-    return (high - low) / middle, f"{(high - low) / middle:.3g} over {len(variant.launches)} launches"
+    return (high - low) / middle, f"{(high - low) / middle:.3g} over {rounds} launches"
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:

@@ -35,10 +35,10 @@ def evaluate(mean: GeometricMean, results: Sequence[Result], *, means: int) -> F
     subject = named(mean)
     samples = []
     for result in results:
-        if why := _unusable(mean, result):
-            return Finding("undecided", f"{subject}: {result.case.workload}: {why}.")
         before, after = (_by_round(result, name) for name in (mean.over, mean.variant))
         rounds = sorted(before.keys() & after.keys())
+        if why := _unusable(mean, result, len(rounds)):
+            return Finding("undecided", f"{subject}: {result.case.workload}: {why}.")
         samples.append(log_speedups([before[number] for number in rounds], [after[number] for number in rounds]))
     alpha = min((_alpha(result, means) for result in results), default=0.0)
     interval = interval_of_mean(samples, alpha)
@@ -54,8 +54,8 @@ def named(mean: GeometricMean) -> str:
     return f"geometric mean of {mean.variant} over {mean.over} {within(mean.at_least, mean.at_most)}"
 
 
-def _unusable(mean: GeometricMean, result: Result) -> str:
-    """Why a result cannot count; empty where it can."""
+def _unusable(mean: GeometricMean, result: Result, pairs: int) -> str:
+    """Why a result cannot count, in which `pairs` rounds have both launches; empty where it can."""
     for name in (mean.variant, mean.over):
         variant = _find(result, name)
         if variant is None:
@@ -65,7 +65,7 @@ def _unusable(mean: GeometricMean, result: Result) -> str:
     if names := unclean(result.certificate, mean.variant, mean.over):
         return f"invalid ({', '.join(names)})"
     least = result.case.measurement.rounds_min
-    return f"{result.rounds} of at least {least} rounds were measured" if result.rounds < least else ""
+    return f"it has {pairs} of at least {least} rounds" if pairs < least else ""
 
 
 def _find(result: Result, name: str) -> VariantResult | None:
