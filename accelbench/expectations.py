@@ -21,8 +21,6 @@ BESIDE: Mapping[str, frozenset[str]] = {
     "productsPerCall": frozenset({"work-present", "throttled", "shared-device"}),
 }
 """Checks that a bound on a metric does not depend on: it is what the first asks, and no time."""
-FEWEST_LAUNCHES = 3
-"""Fewer do not say how far launches lie apart."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +210,7 @@ def _first_call_ratio(variant: VariantResult) -> tuple[float, str] | None:
 
 def _launch_spread(variant: VariantResult, rounds: int) -> tuple[float, str] | None:
     """By the quantiles over all launches, one a round: single ones may be left out of a result that is too large."""
-    if variant.seconds is None or rounds < FEWEST_LAUNCHES:
+    if variant.seconds is None:
         return None
     low, middle, high = (
         float(getattr(variant.seconds, name)) for name in ("p5_seconds", "median_seconds", "p95_seconds")

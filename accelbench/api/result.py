@@ -180,8 +180,8 @@ class VariantResult(Document):
     flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / median seconds.")
     peak_memory_bytes: int | None = Field(
         default=None,
-        description="The most over all launches: of live arrays on a GPU; on a CPU of the process while it ran "
-        "compiled steps, over its level before setup.",
+        description="The most over all launches: of live arrays on a GPU; on a CPU of the process's own, without "
+        "the files of libraries, while it ran compiled steps, over its level before setup.",
     )
     compile_peak_memory_bytes: int | None = Field(
         default=None, description="The same for the process while it set up, compiled and made the first call."

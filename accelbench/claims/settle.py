@@ -6,8 +6,8 @@ from typing import Literal
 
 from accelbench.api.result import Result
 from accelbench.claims import suite
+from accelbench.claims.finding import Finding
 from accelbench.claims.ledger import Claim, Hardware
-from accelbench.claims.suite import Finding
 from accelbench.expectations import ExpectationOutcome
 from accelbench.report import machine, view
 

@@ -1,30 +1,20 @@
 """A claim about a whole suite: the geometric mean of a variant's speedups over another, with its interval. Pure.
 
 A case's rounds make pairs, as they do within a result; cases share none, so the mean over them has Welch's interval.
-Each case counts once, as in SPEC's and MLPerf's means. docs/adr/0016-a-suite-is-a-geometric-mean.md has the reasons.
+Each case counts once. docs/adr/0016-a-suite-is-a-geometric-mean.md has the reasons.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from accelbench.api.result import Result, VariantResult
+from accelbench.claims.finding import Finding
 from accelbench.claims.ledger import GeometricMean
-from accelbench.expectations import Outcome, held, within
+from accelbench.expectations import held, within
 from accelbench.report import figures
 from accelbench.stats.interval import log_speedups
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.welch import interval_of_mean
 from accelbench.verdict import unclean
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What became of one thing that a claim rests on; `sentence` says it with the numbers."""
-
-    outcome: Outcome
-    sentence: str
-    sound: bool = False
-    """A measurement that can be believed decided, and not the want of one."""
 
 
 def evaluate(mean: GeometricMean, results: Sequence[Result], *, means: int) -> Finding:

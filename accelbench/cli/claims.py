@@ -67,12 +67,13 @@ def run(
             if here not in claim.hardware:
                 typer.echo(f"row {claim.row}: untestable here, it needs {' or '.join(claim.hardware)}", err=True)
                 continue
+            runs = list(_runs(claim, here, results))
             todo = [
                 (asked, directory)
-                for asked, directory in _runs(claim, here, results)
+                for asked, directory in runs
                 if directory.path not in afresh and (again or not _was_run(asked, directory))
             ]
-            if not todo:
+            if not todo and afresh.isdisjoint(directory.path for _, directory in runs):
                 typer.echo(f"row {claim.row}: {_settle(claim, here, results).verdict} (run before)")
                 continue
             typer.echo(f"row {claim.row}: {claim.words}", err=True)
@@ -160,9 +161,10 @@ def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
 
     if here not in claim.hardware:
         return settle(claim, [], here=here)
-    if claim.geometric_means and importlib.util.find_spec("scipy") is None:
+    found = [_found(*run) for run in _runs(claim, here, results)]
+    if claim.geometric_means and None not in found and importlib.util.find_spec("scipy") is None:
         _end("error: a mean over a suite needs scipy: pip install 'accelbench[report]'", Exit.USAGE)
-    return settle(claim, [_found(*run) for run in _runs(claim, here, results)], here=here)
+    return settle(claim, found, here=here)
 
 
 def _found(asked: "BenchmarkRun", directory: "RunDirectory") -> "MeasuredRun | None":

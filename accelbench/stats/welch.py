@@ -24,11 +24,7 @@ def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float
         return None
     estimate = statistics.fmean(before) - statistics.fmean(after)
     squares, degrees = _error(before, after)
-    # Without any spread there is nothing to divide by, nor to multiply.
-    half_width = student_quantile(1 - alpha / 2, degrees) * math.sqrt(squares) if squares > 0 else 0.0
-    if half_width > WIDEST_LOG_HALF_WIDTH:
-        return None
-    return Interval(log_estimate=estimate, log_half_width=half_width, pairs=min(len(before), len(after)))
+    return _interval(estimate, math.sqrt(squares), degrees, alpha, pairs=min(len(before), len(after)))
 
 
 def _error(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
@@ -49,11 +45,16 @@ def interval_of_mean(samples: Sequence[Sequence[float]], alpha: float) -> Interv
     if not samples or min(map(len, samples)) < MINIMUM_PAIRS:
         return None
     squares, degrees = _error_of_sum(samples)
-    half_width = student_quantile(1 - alpha / 2, degrees) * math.sqrt(squares) / len(samples) if squares > 0 else 0.0
+    estimate = statistics.fmean(map(statistics.fmean, samples))
+    return _interval(estimate, math.sqrt(squares) / len(samples), degrees, alpha, pairs=min(map(len, samples)))
+
+
+def _interval(estimate: float, error: float, degrees: float, alpha: float, pairs: int) -> Interval | None:
+    # Without any spread there is nothing to divide by, nor to multiply.
+    half_width = student_quantile(1 - alpha / 2, degrees) * error if error > 0 else 0.0
     if half_width > WIDEST_LOG_HALF_WIDTH:
         return None
-    estimate = statistics.fmean(map(statistics.fmean, samples))
-    return Interval(log_estimate=estimate, log_half_width=half_width, pairs=min(map(len, samples)))
+    return Interval(log_estimate=estimate, log_half_width=half_width, pairs=pairs)
 
 
 def _error_of_sum(samples: Sequence[Sequence[float]]) -> tuple[float, float]:

@@ -40,7 +40,7 @@ def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Callable[[Any, Any]
     return step
 
 
-def cross_entropy_and_slope(logits: Array, labels: Array) -> tuple[Array, Array]:
+def cross_entropy_and_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:
     """In NumPy, of logits (batch, classes) and labels (batch,): the mean loss, and its gradient by the logits."""
     import numpy as np
 

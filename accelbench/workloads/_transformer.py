@@ -12,7 +12,7 @@ from accelbench.workload import Array, NamedArrays
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-Back = Callable[[Array], tuple[Array, dict[str, Array]]]
+Vjp = Callable[[Array], tuple[Array, dict[str, Array]]]
 """Gradients by what was given and by each weight, from the gradient by what came out."""
 EPSILON = 1e-6
 WIDER = 4
@@ -58,10 +58,10 @@ PRODUCTS = 6
 
 def block(x: Array, w: NamedArrays, heads: int) -> Array:
     """In NumPy: attention to everything in x, then the perceptron, each added to what it was given."""
-    return block_and_back(x, w, heads)[0]
+    return block_vjp(x, w, heads)[0]
 
 
-def block_and_back(x: Array, w: NamedArrays, heads: int) -> tuple[Array, Back]:
+def block_vjp(x: Array, w: NamedArrays, heads: int) -> tuple[Array, Vjp]:
     """The same, and its chain rule: what the loss's gradient by the block's output makes by x, and by each weight."""
     import numpy as np
     from scipy.special import erf
@@ -75,14 +75,14 @@ def block_and_back(x: Array, w: NamedArrays, heads: int) -> tuple[Array, Back]:
     def all_heads(part: Array) -> Array:
         return part.swapaxes(1, 2).reshape(x.shape)
 
-    first, back_to_x = normalised_and_back(x, w["gain1"], w["gain1_bias"])
+    first, back_to_x = normalised_vjp(x, w["gain1"], w["gain1_bias"])
     q, k, v = map(by_head, np.split(first @ w["attend"] + w["attend_bias"], 3, -1))
     scores = q @ k.swapaxes(2, 3) / root
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     shares /= shares.sum(-1, keepdims=True)
     attended = all_heads(shares @ v)
     middle = x + attended @ w["project"] + w["project_bias"]
-    second, back_to_middle = normalised_and_back(middle, w["gain2"], w["gain2_bias"])
+    second, back_to_middle = normalised_vjp(middle, w["gain2"], w["gain2_bias"])
     before = second @ w["expand"] + w["expand_bias"]
     below = (1 + erf(before / math.sqrt(2))) / 2
     hidden = before * below
@@ -115,12 +115,10 @@ def block_and_back(x: Array, w: NamedArrays, heads: int) -> tuple[Array, Back]:
 
 def normalised(x: Array, gain: Array, bias: Array) -> Array:
     """Layer normalisation over the last axis."""
-    return normalised_and_back(x, gain, bias)[0]
+    return normalised_vjp(x, gain, bias)[0]
 
 
-def normalised_and_back(
-    x: Array, gain: Array, bias: Array
-) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
+def normalised_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
     """The same, and its chain rule: gradients by x, by the gain and by the bias."""
     import numpy as np
 

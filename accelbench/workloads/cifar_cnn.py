@@ -91,7 +91,7 @@ class CifarCnn(Workload):
             before2 = _convolved(pooled1, k2) + b2
             pooled2 = _pooled(before2.clip(min=0))
             features = pooled2.reshape(len(labels), -1)
-            loss, at_logits = training.cross_entropy_and_slope(features @ w3 + b3, labels)
+            loss, at_logits = training.cross_entropy_and_gradient(features @ w3 + b3, labels)
             at2 = _unpooled((at_logits @ w3.T).reshape(pooled2.shape), pooled2, before2)
             at1 = _unpooled(_convolved(at2, k2[::-1, ::-1].swapaxes(2, 3)), pooled1, before1)
             gradients = (
@@ -209,7 +209,7 @@ def _pooled(x: Array) -> Array:
 
 
 def _unpooled(at_pooled: Array, pooled: Array, before: Array) -> Array:
-    """Back through pool and relu: to where the greatest was, if it was above zero."""
+    """Vjp through pool and relu: to where the greatest was, if it was above zero."""
     import numpy as np
 
     at, greatest = (each.repeat(2, 1).repeat(2, 2) for each in (at_pooled, pooled))

@@ -45,8 +45,8 @@ class TrainingCurve(Workload):
     libraries = {"jax": ("optax", *DATA), "pytorch": DATA}
     observes = {
         "losses": "Mean loss of each epoch's mini-batches, to three digits.",
-        "accuracy": "Share of what was held out that is classified right after the last epoch.",
-        "apart": "The largest distance of an epoch's loss from the float64 training's, as a share of that.",
+        "testAccuracy": "Share of what was held out that is classified right after the last epoch.",
+        "largestRelativeDifference": "Of an epoch's loss from that of the same training in float64, over the latter.",
     }
 
     class Parameters(WorkloadParameters):
@@ -237,10 +237,11 @@ def _program(
             return {}
         losses = [float(out["loss"]) for out, _ in reached]
         expected = curve(arrays.state, [epoch for _, epoch in reached], parameters.learning_rate)
+        differences = [abs(loss - right) / right for loss, right in zip(losses, expected, strict=True)]
         return {
             "losses": [f"{loss:.3g}" for loss in losses],
-            "accuracy": float(reached[-1][0]["accuracy"]),
-            "apart": max(abs(loss - right) / right for loss, right in zip(losses, expected, strict=True)),
+            "testAccuracy": float(reached[-1][0]["accuracy"]),
+            "largestRelativeDifference": max(differences),
         }
 
     return Program(state=state, step=step, batches=tools.put(batches), placed=True, observe=observe)
@@ -258,7 +259,7 @@ def curve(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: fl
         for inputs, labels in zip(epoch["inputs"], epoch["labels"], strict=True):
             hidden = np.tanh(inputs @ w["weights1"] + w["biases1"])
             logits = hidden @ w["weights2"] + w["biases2"]
-            loss, at_logits = training.cross_entropy_and_slope(logits, labels)
+            loss, at_logits = training.cross_entropy_and_gradient(logits, labels)
             losses.append(loss)
             at_hidden = at_logits @ w["weights2"].T * (1 - hidden**2)
             gradients = {

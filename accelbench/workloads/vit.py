@@ -109,15 +109,15 @@ class Vit(Workload):
             images = arrays.state["images"]
             logits: Array = np.zeros(())
             for _ in range(units):
-                logits, _back = _logits_and_back(images, arrays.batches[0], parameters)
+                logits, _back = _logits_vjp(images, arrays.batches[0], parameters)
                 images = images + NUDGE * logits.mean()
             return {"images": images, "logits": logits}
         weights = dict(arrays.state)
         images, labels = arrays.batches[0]["images"], arrays.batches[0]["labels"]
         loss = np.zeros(())
         for _ in range(units):
-            logits, back = _logits_and_back(images, weights, parameters)
-            loss, at_logits = training.cross_entropy_and_slope(logits, labels)
+            logits, back = _logits_vjp(images, weights, parameters)
+            loss, at_logits = training.cross_entropy_and_gradient(logits, labels)
             gradients = back(at_logits)
             weights = {name: weights[name] - parameters.learning_rate * gradients[name] for name in weights}
         return {**weights, "loss": loss}
@@ -184,7 +184,7 @@ def _patches(images: Any, parameters: Vit.Parameters) -> Any:
     return cut.reshape(batch, side * side, patch * patch * COLOURS)
 
 
-def _logits_and_back(
+def _logits_vjp(
     images: Array, w: NamedArrays, parameters: Vit.Parameters
 ) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
     """Logits in NumPy, and the gradients by each weight from that by the logits.
@@ -200,7 +200,7 @@ def _logits_and_back(
     for block in blocks:
         given.append(x)
         x = transformer.block(x, block, parameters.heads)
-    last, back_to_token = transformer.normalised_and_back(x[:, 0], w["gain"], w["gain_bias"])
+    last, back_to_token = transformer.normalised_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
     def back_to_weights(at: Array) -> dict[str, Array]:
         by_outside = {"head": last.T @ at}
@@ -209,7 +209,7 @@ def _logits_and_back(
         at_x[:, 0] = at_token
         by_block = []
         for block, its_x in zip(reversed(blocks), reversed(given), strict=True):
-            at_x, gradients = transformer.block_and_back(its_x, block, parameters.heads)[1](at_x)
+            at_x, gradients = transformer.block_vjp(its_x, block, parameters.heads)[1](at_x)
             by_block.append(gradients)
         by_outside["embed"] = np.tensordot(patches, at_x[:, 1:], ((0, 1), (0, 1)))
         by_outside |= {"token": at_x[:, :1].sum(0, keepdims=True), "positions": at_x.sum(0)}

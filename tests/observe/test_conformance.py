@@ -163,8 +163,8 @@ def test_what_is_trained_on_real_data_learns_and_learns_alike(asked: Asked, obse
     losses = [float(loss) for loss in found["losses"].split(", ")]
     assert losses == sorted(losses, reverse=True)
     assert len(losses) == 3
-    assert found["accuracy"] > (0.85 if asked.parameters == CURVE else 0.2)
-    assert found["apart"] < 1e-4
+    assert found["testAccuracy"] > (0.85 if asked.parameters == CURVE else 0.2)
+    assert found["largestRelativeDifference"] < 1e-4
 
 
 @pytest.mark.parametrize("name", OBSERVED)

@@ -49,7 +49,7 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
 }
 SLOW = {"pytorch/compile", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
-ALL_THE_SAME = {("vit", "pytorch/compile")}
+TWO_PROGRAMS = {("vit", "pytorch/compile")}
 """But for these, whose second parameters are another program."""
 ALL = [
     Asked(workload=workload, use=use, precision=precision, parameters=parameters)
@@ -58,7 +58,7 @@ ALL = [
     for parameters in SMALL[workload]
     for use in catalogue.find(workload).variants()
     for precision in PRECISIONS
-    if parameters is SMALL[workload][0] or use not in SLOW or (workload, use) in ALL_THE_SAME
+    if parameters is SMALL[workload][0] or use not in SLOW or (workload, use) in TWO_PROGRAMS
 ]
 WRONG = {
     "WrongAxis": ("jax/jit", SMALL["matmul-chain"][0]),

@@ -39,8 +39,8 @@ def restart_peak() -> None:
 def peak_bytes() -> int:
     """The most memory of its own that this process has held since `restart_peak`.
 
-    The kernel keeps the peak of all that is resident; files that are mapped now are taken off, of which there were no
-    more before.
+    The kernel keeps the peak of all that is resident. What is taken off are the files that are resident now: where more
+    of them was read after the peak, this is as much too little.
     """
     resident = _status("VmHWM", default=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     return resident - _status("RssFile", default=0)
