@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cluster.errors import DeadlineError
 
@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 
 __all__ = ["wait_until"]
 
+Found = TypeVar("Found")
 
-def wait_until(condition: Callable[[], object], *, what: str, seconds: float = 60, every_seconds: float = 0.1) -> None:
-    """Return once the condition holds; raise `DeadlineError` naming what was waited for when time is up."""
+
+def wait_until(condition: Callable[[], Found], *, what: str, seconds: float = 60, every_seconds: float = 0.1) -> Found:
+    """What the condition found once it holds; raises `DeadlineError` naming what was waited for when time is up."""
     pause = threading.Event()
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         if time.monotonic() > deadline:
             raise DeadlineError(f"waited {seconds:g} s in vain for: {what}")
         pause.wait(every_seconds)
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,15 @@ __all__ = ["Prometheus", "running_prometheus"]
 
 @dataclass(frozen=True)
 class Prometheus:
-    """Where it listens, and the two questions that tests ask."""
+    """Where it listens, since when it knows its target (Unix seconds), and the two questions that tests ask."""
 
     url: str
+    scraped_twice_at: float = 0.0
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The samples of an instant query; raises ValueError where the expression is wrong."""
-        samples: list[dict[str, Any]] = self._get("query", query=expression)["result"]
+    def query(self, expression: str, *, at: float | None = None) -> list[dict[str, Any]]:
+        """The samples of an instant query, now or as of Unix seconds; ValueError where the expression is wrong."""
+        moment = {} if at is None else {"time": str(at)}
+        samples: list[dict[str, Any]] = self._get("query", query=expression, **moment)["result"]
         return samples
 
     def label_values(self, label: str, selector: str) -> list[str]:
@@ -82,9 +84,10 @@ def running_prometheus(
             ],
         )
         processes.wait_for("prometheus", server.is_ready, what="prometheus to be ready")
-        twice = f'min(count_over_time(up{{job="{job}"}}[1m])) >= 2 and min(up{{job="{job}"}}) == 1'
-        wait_until(lambda: server.query(twice), what=f"two scrapes of {target}")
-        yield server
+        # A scrape that failed is a sample of `up` too, and leaves rates with one sample of the target: sum, not count.
+        twice = f'min(sum_over_time(up{{job="{job}"}}[1m])) >= 2 and min(up{{job="{job}"}}) == 1'
+        (known,) = wait_until(lambda: server.query(twice), what=f"two scrapes of {target}")
+        yield replace(server, scraped_twice_at=known["value"][0])
     finally:
         end_processes(directory)
         processes.reap()
