@@ -14,11 +14,12 @@ from typing import Any
 from accelbench import catalogue, inputs
 from accelbench.observations import Scalar
 from accelbench.workload import Framework
+from workloads.computing import find
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One variant of a workload of the catalogue."""
+    """One variant of one workload. `workload` is a name of the catalogue, or `MODULE:CLASS`."""
 
     workload: str
     use: str
@@ -31,7 +32,7 @@ class Asked:
 
     def __str__(self) -> str:
         more = ",".join(f"{name}={value}" for name, value in (*self.parameters, *self.options))
-        return f"{self.workload}({more}) {self.use}"
+        return f"{self.workload.partition(':')[2] or self.workload}({more}) {self.use}"
 
 
 def observe(asked: Asked) -> dict[str, Scalar]:
@@ -39,7 +40,7 @@ def observe(asked: Asked) -> dict[str, Scalar]:
     from accelbench_runner import observe
     from accelbench_runner.frameworks.adapter import Adapter, Settings
 
-    workload = catalogue.find(asked.workload)
+    workload = find(asked.workload)
     kind = workload.variants()[asked.use]
     module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
     settings = Settings(

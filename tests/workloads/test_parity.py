@@ -150,3 +150,7 @@ def test_a_variant_agrees_with_the_reference(asked: Asked, computed: Callable[[F
 def test_a_wrong_computation_is_caught(asked: Asked, computed: Callable[[Framework], Path]) -> None:
     reading = read(asked, computed)
     assert reading.worst_ratio > 1, reading.detail
+
+
+def test_every_workload_that_is_timed_has_a_mutant() -> None:
+    assert {find(asked.workload).name for asked in MUTANTS} == {asked.workload for asked in ALL}
