@@ -85,18 +85,21 @@ def _keep_what_jax_compiles() -> None:
 
 
 def main() -> None:
-    """Reads a list of what is asked from standard input, writes `FILE` for each into the directory named."""
+    """Reads what is asked line by line; writes FILE or, where that failed, its .error, and then FILE's name."""
     import numpy as np
 
     directory = Path(sys.argv[1])
-    for each in json.load(sys.stdin):
+    for line in sys.stdin:
+        each = json.loads(line)
         asked = Asked(**{**each, "parameters": tuple(map(tuple, each["parameters"]))})
         try:
             outputs, units = compute(asked)
         except Exception as error:  # noqa: BLE001 - the test that asked for this one will tell
             (directory / asked.file).with_suffix(".error").write_text(f"{type(error).__name__}: {error}")
-            continue
-        np.savez(directory / asked.file, allow_pickle=False, units=np.array(units), **outputs)
+        else:
+            np.savez(directory / asked.file, allow_pickle=False, units=np.array(units), **outputs)
+        sys.stdout.write(f"{asked.file}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

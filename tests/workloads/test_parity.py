@@ -1,10 +1,11 @@
 """Every variant computes what the float64 reference says, in every precision a CPU has; what is wrong is caught."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -102,31 +103,38 @@ MUTANTS = [
 ]
 
 
-@pytest.fixture(scope="session")
-def computed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Framework], Path]:
-    """Where one framework's outputs lie: computed when first asked for, in one process that imports no other."""
-    directories: dict[Framework, Path] = {}
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Asked], Path]]:
+    """Has what is asked computed, in a process for each framework that imports no other, and says where it lies."""
+    directory = tmp_path_factory.mktemp("computed")
+    processes: dict[Framework, subprocess.Popen[str]] = {}
 
-    def compute(framework: Framework) -> Path:
-        if framework not in directories:
-            directory = tmp_path_factory.mktemp(framework)
-            asked = [asdict(each) for each in ALL + MUTANTS if each.use.startswith(framework)]
-            subprocess.run(
-                [sys.executable, "-m", "workloads.computing", str(directory)],
-                input=json.dumps(asked),
-                text=True,
-                check=True,
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-            )
-            directories[framework] = directory
-        return directories[framework]
+    with contextlib.ExitStack() as until_the_end:
 
-    return compute
+        def compute(asked: Asked) -> Path:
+            framework = next(each for each in get_args(Framework) if asked.use.startswith(each))
+            if framework not in processes:
+                processes[framework] = until_the_end.enter_context(
+                    subprocess.Popen(
+                        [sys.executable, "-m", "workloads.computing", str(directory)],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        text=True,
+                        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+                    )
+                )
+            process = processes[framework]
+            assert process.stdin
+            assert process.stdout
+            print(json.dumps(asdict(asked)), file=process.stdin, flush=True)
+            assert any(line.rstrip() == asked.file for line in process.stdout), f"it ended: {process.wait()}"
+            return directory / asked.file
+
+        yield compute
 
 
-def read(asked: Asked, computed: Callable[[Framework], Path]) -> ParityReading:
-    framework = next(each for each in get_args(Framework) if asked.use.startswith(each))
-    file = computed(framework) / asked.file
+def read(asked: Asked, computed: Callable[[Asked], Path]) -> ParityReading:
+    file = computed(asked)
     assert not file.with_suffix(".error").exists(), file.with_suffix(".error").read_text()
     with np.load(file) as archive:
         outputs = {name: archive[name] for name in archive.files}
@@ -140,14 +148,14 @@ def read(asked: Asked, computed: Callable[[Framework], Path]) -> ParityReading:
 
 
 @pytest.mark.parametrize("asked", ALL, ids=str)
-def test_a_variant_agrees_with_the_reference(asked: Asked, computed: Callable[[Framework], Path]) -> None:
+def test_a_variant_agrees_with_the_reference(asked: Asked, computed: Callable[[Asked], Path]) -> None:
     reading = read(asked, computed)
     assert reading.finite, reading.detail
     assert reading.worst_ratio <= 1, reading.detail
 
 
 @pytest.mark.parametrize("asked", MUTANTS, ids=str)
-def test_a_wrong_computation_is_caught(asked: Asked, computed: Callable[[Framework], Path]) -> None:
+def test_a_wrong_computation_is_caught(asked: Asked, computed: Callable[[Asked], Path]) -> None:
     reading = read(asked, computed)
     assert reading.worst_ratio > 1, reading.detail
 
