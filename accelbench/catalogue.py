@@ -10,16 +10,18 @@ Nothing is imported before it is asked for, and no workload imports numpy or a f
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator, Mapping
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from accelbench import observations, script, workloads
+from accelbench import observations, script, usable, workloads
 from accelbench.api.case import ParameterValue
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.modes import MODES, options_model
@@ -31,7 +33,7 @@ GROUP = "accelbench.workloads"
 
 
 class UnknownWorkloadError(LookupError):
-    """No workload has this name, or its script is none; the message has the nearest that there is, or what is wrong."""
+    """No workload has this name, or what has it is none; the message has the nearest, or says what is wrong."""
 
 
 @cache
@@ -62,7 +64,7 @@ def find(name: str) -> Workload:
         raise UnknownWorkloadError(f"{file.name}: accelbench has a workload {name}; give the script another name")
     try:
         return script.load(file)
-    except script.InvalidScriptError as error:
+    except usable.InvalidWorkloadError as error:
         raise UnknownWorkloadError(str(error)) from error
 
 
@@ -72,9 +74,33 @@ def _find(name: str) -> Workload:
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
         return next(_defined_in(module))()
     if name in _installed():
-        kind: type[Workload] = _installed()[name].load()
-        return kind()
+        return _from_package(_installed()[name])
     raise UnknownWorkloadError(unknown("workload", name, names()))
+
+
+def _from_package(point: EntryPoint) -> Workload:
+    """Whatever is wrong with somebody's package is said with its name, and is no trouble for the other workloads."""
+    try:
+        return _loaded(point)
+    except usable.InvalidWorkloadError as error:
+        package = point.dist.name if point.dist else point.module
+        raise UnknownWorkloadError(f"workload {point.name} of package {package} ({point.value}): {error}") from error
+
+
+def _loaded(point: EntryPoint) -> Workload:
+    try:
+        kind = point.load()
+    except usable.RAISED as error:
+        last = traceback.extract_tb(error.__traceback__)[-1].filename
+        if "importlib" in last:  # nothing of the package's own was reached
+            raise usable.InvalidWorkloadError(usable.what(error)) from error
+        raise usable.invalid(error, Path(last)) from error
+    if not (inspect.isclass(kind) and issubclass(kind, Workload)):
+        raise usable.InvalidWorkloadError("this is no class that inherits accelbench.workload.Workload")
+    called = getattr(kind, "name", None)
+    if called != point.name:
+        raise usable.InvalidWorkloadError(f'the name of class {kind.__name__} is "{called}", not the entry point\'s')
+    return usable.made(kind)
 
 
 def _defined_in(module: Any) -> Iterator[type[Workload]]:
@@ -105,6 +131,17 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
         workload = find(reference.label)
     except UnknownWorkloadError as error:
         return (Problem("spec.workload.script" if reference.script else "spec.workload.name", str(error)),)
+    try:
+        return tuple(_check_with(run, workload))
+    except Exception as error:
+        if workload.name in _built_in():
+            raise
+        return (Problem("spec.workload", f"{workload.name}: {usable.invalid(error, usable.file_of(type(workload)))}"),)
+
+
+def _check_with(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
+    """What the workload's own code has a say in."""
+    reference = run.spec.workload
     parameters = Fields("parameter", workload.name, workload.Parameters)
     problems = list(parameters.check("spec.workload.parameters", reference.parameters))
     for index, variant in enumerate(run.spec.variants):
@@ -113,7 +150,7 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
         problems += _check_axis(f"spec.sweep[{index}]", parameters, axis)
     if not problems and count_cases(run) <= MAXIMUM_CASES:
         problems += _check_cases(run, workload)
-    return tuple(problems)
+    return problems
 
 
 def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:

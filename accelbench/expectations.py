@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from decimal import Decimal
 from typing import Literal
 
@@ -34,14 +34,32 @@ class ExpectationOutcome:
     """A measurement that can be believed decided, and not the want of one."""
 
 
+@dataclass(frozen=True)
+class Launches:
+    """A number of a variant by itself: the median over launches, and the ends between which they lie."""
+
+    median: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What launches leave possible, and how to say it."""
+
+    lower: float
+    upper: float
+    words: str
+
+
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
     """Each expectation held against the result, in order.
 
     What a comparison finds (the speedup, the steps until compiling pays back) meets a bound when its whole interval
-    does, contradicts it when none of the interval does, and leaves it undecided in between. Times and what is made of
-    them have no interval on this side of a comparison: their median decides. An observation has to be what is expected
-    in every launch; in some of them only, it leaves the expectation undecided. A variant that failed, or whose
-    comparison is invalid, meets nothing.
+    does, contradicts it when none of the interval does, and leaves it undecided in between. Times by themselves, and
+    what is made of them, lie between the ends of what launches took, and all of that has to meet the bound likewise.
+    An observation has to be what is expected in every launch; in some of them only, it leaves the expectation
+    undecided. A variant that failed, or whose comparison is invalid, meets nothing.
     """
     return tuple(_evaluate(expectation, result) for expectation in expectations)
 
@@ -87,8 +105,7 @@ def _evaluate_number(expectation: Expectation, variant: VariantResult, result: R
     found = _number(expectation, variant, baseline, result.rounds)
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
-    value, reading = found
-    return _held(expectation, value, value, reading)
+    return _held(expectation, found.lower, found.upper, found.words)
 
 
 def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
@@ -155,67 +172,101 @@ def _steps(found: PaysBack) -> tuple[float, float]:
 
 def _number(  # noqa: PLR0911 - one line for each metric
     expectation: Expectation, variant: VariantResult, baseline: VariantResult | None, rounds: int
-) -> tuple[float, str] | None:
+) -> Reading | None:
     """What was measured of the variant, some of it over the baseline's, and how to say it; None: it was not."""
     match expectation.metric:
         case "seconds":
-            return _seconds(variant.seconds.median_seconds if variant.seconds else None)
+            return _seconds(_steady(variant))
         case "compileSeconds":
             return _seconds(_phase(variant.phases, "compile"))
         case "warmCompileSeconds":
             return _seconds(_phase(variant.warm_phases, "compile"))
         case "compileRatio":
-            return _over(_compiling(variant), _compiling(baseline), "s")
+            return _compile_ratio(_compiling(variant), _compiling(baseline))
         case "firstCallRatio":
             return _first_call_ratio(variant)
         case "peakMemoryRatio":
-            return _over(variant.peak_memory_bytes, baseline.peak_memory_bytes if baseline else None, "bytes")
+            return _memory_ratio(variant.peak_memory_bytes, baseline.peak_memory_bytes if baseline else None)
         case "productsPerCall":
             found = variant.products_per_call
-            return None if found is None else (found, f"{found:,}")
+            return None if found is None else _exactly(found, f"{found:,}")
         case "parity":
-            return None if variant.parity is None else (float(variant.parity), f"{variant.parity} of the tolerance")
+            ratio = variant.parity
+            return None if ratio is None else _exactly(float(ratio), f"{ratio} of the tolerance")
         case _:
             return _launch_spread(variant, rounds)
 
 
-def _seconds(seconds: str | None) -> tuple[float, str] | None:
-    return None if seconds is None else (float(seconds), f"{seconds} s")
+def _exactly(value: float, words: str) -> Reading:
+    return Reading(value, value, words)
 
 
-def _compiling(variant: VariantResult | None) -> float | None:
-    """Seconds; None where nothing was compiled: an eager variant's phase is there, and has no parts."""
-    phases = variant.phases if variant else ()
-    return next((float(each.median_seconds) for each in phases if each.phase == "compile" and each.parts), None)
+def _seconds(found: Launches | None) -> Reading | None:
+    if found is None:
+        return None
+    between = _between(found)
+    return Reading(found.least, found.most, f"{found.median:g} s" + (f" ({between})" if between else ""))
 
 
-def _over(value: float | None, baseline: float | None, unit: str) -> tuple[float, str] | None:
+def _steady(variant: VariantResult) -> Launches | None:
+    """Seconds per unit; the ends are quantiles, as single launches may be left out of a result that is too large."""
+    found = variant.seconds
+    if found is None:
+        return None
+    return Launches(*map(float, (found.median_seconds, found.p5_seconds, found.p95_seconds)))
+
+
+def _phase(phases: Iterable[PhaseTime], name: str) -> Launches | None:
+    found = next((phase for phase in phases if phase.phase == name), None)
+    if found is None:
+        return None
+    return Launches(*map(float, (found.median_seconds, found.min_seconds, found.max_seconds)))
+
+
+def _compiling(variant: VariantResult | None) -> Launches | None:
+    """None where nothing was compiled: an eager variant's phase is there, and has no parts."""
+    return _phase((phase for phase in variant.phases if phase.parts), "compile") if variant else None
+
+
+def _compile_ratio(variant: Launches | None, baseline: Launches | None) -> Reading | None:
+    if variant is None or baseline is None or not baseline.least:
+        return None
+    return _ratio(variant, baseline, f"{variant.median:,.4g} over {baseline.median:,.4g} s")
+
+
+def _first_call_ratio(variant: VariantResult) -> Reading | None:
+    compiling, first = (_phase(variant.phases, name) for name in ("compile", "first-step"))
+    steady = _steady(variant)
+    if compiling is None or first is None or steady is None or variant.units_per_call is None:
+        return None
+    later = Launches(*(variant.units_per_call * seconds for seconds in astuple(steady)))
+    call = Launches(*(map(sum, zip(astuple(compiling), astuple(first), strict=True))))
+    return _ratio(call, later, f"{call.median:.4g} s, then {later.median:.4g} s")
+
+
+def _ratio(value: Launches, over: Launches, words: str) -> Reading:
+    """Between the least over the most and the most over the least: no launch is paired with another here."""
+    ratio = Launches(value.median / over.median, value.least / over.most, value.most / over.least)
+    between = "; ".join(filter(None, (_between(ratio), words)))
+    return Reading(ratio.least, ratio.most, f"{ratio.median:.4g} ({between})")
+
+
+def _between(found: Launches) -> str:
+    return "" if found.least == found.most else f"{found.least:.4g} to {found.most:.4g}"
+
+
+def _memory_ratio(value: int | None, baseline: int | None) -> Reading | None:
     if value is None or not baseline:
         return None
-    return value / baseline, f"{value / baseline:.4g} ({value:,.4g} over {baseline:,.4g} {unit})"
+    return _exactly(value / baseline, f"{value / baseline:.4g} ({value:,.4g} over {baseline:,.4g} bytes)")
 
 
-def _phase(phases: Iterable[PhaseTime], name: str) -> str | None:
-    return next((phase.median_seconds for phase in phases if phase.phase == name), None)
-
-
-def _first_call_ratio(variant: VariantResult) -> tuple[float, str] | None:
-    compiling, first = (_phase(variant.phases, name) for name in ("compile", "first-step"))
-    if compiling is None or first is None or variant.seconds is None or variant.units_per_call is None:
+def _launch_spread(variant: VariantResult, rounds: int) -> Reading | None:
+    found = _steady(variant)
+    if found is None:
         return None
-    later = float(variant.seconds.median_seconds) * variant.units_per_call
-    call = float(compiling) + float(first)
-    return call / later, f"{call / later:.4g} ({call:.4g} s, then {later:.4g} s)"
-
-
-def _launch_spread(variant: VariantResult, rounds: int) -> tuple[float, str] | None:
-    """By the quantiles over all launches, one a round: single ones may be left out of a result that is too large."""
-    if variant.seconds is None:
-        return None
-    low, middle, high = (
-        float(getattr(variant.seconds, name)) for name in ("p5_seconds", "median_seconds", "p95_seconds")
-    )
-    return (high - low) / middle, f"{(high - low) / middle:.3g} over {rounds} launches"
+    spread = (found.most - found.least) / found.median
+    return _exactly(spread, f"{spread:.3g} over {rounds} launches")
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:

@@ -3,14 +3,15 @@
 import hashlib
 from typing import Any
 
+from accelbench.usable import returned
 from accelbench.workload import Arrays, Workload
 
 
 def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
-    """State and batches in NumPy, drawn from `seed` alone."""
+    """State and batches in NumPy, drawn from `seed` alone; raises InvalidWorkloadError where they are none."""
     import numpy as np
 
-    return workload.arrays(parameters, np.random.default_rng(seed))
+    return returned(workload.arrays, Arrays, parameters, np.random.default_rng(seed))
 
 
 def digest(arrays: Arrays) -> str:

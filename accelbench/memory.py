@@ -12,8 +12,6 @@ FLOAT64 = 8
 
 def needed(workload: Workload, parameters: Any) -> int:
     """The least bytes that a launch of the case, or its reference, holds at once; 0 where nobody knows."""
-    if workload.measure(parameters).protocol == "observe":
-        return 0
     return round(workload.memory(parameters, FLOAT64))
 
 

@@ -10,25 +10,20 @@ import importlib.util
 import inspect
 import os
 import sys
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from pydantic import ValidationError
-
+from accelbench import usable
+from accelbench.usable import InvalidWorkloadError
 from accelbench.workload import Workload
 
 VARIABLE = "ACCELBENCH_SCRIPT"
 SUFFIX = ".py"
 FRAMEWORKS = frozenset({"jax", "jaxlib", "flax", "optax", "orbax", "torch"})
 """What no script may import before one of its programs is built: a launch imports one framework alone."""
-
-
-class InvalidScriptError(Exception):
-    """The file is no workload; the message says the file, the line where there is one, and what to do."""
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -57,18 +52,18 @@ def name_of(file: str) -> str:
 
 @cache
 def load(file: Path) -> Workload:
-    """The workload that the file defines; raises InvalidScriptError."""
+    """The workload that the file defines; raises InvalidWorkloadError."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text, file.name)
     except OSError as error:
-        raise InvalidScriptError(f"{file}: the script cannot be read: {error.strerror}") from error
+        raise InvalidWorkloadError(f"{file}: the script cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise InvalidScriptError(f"{file.name} is not UTF-8 text") from error
+        raise InvalidWorkloadError(f"{file.name} is not UTF-8 text") from error
     except SyntaxError as error:
-        raise InvalidScriptError(f"{file.name}, line {error.lineno}: {error.msg}") from error
+        raise InvalidWorkloadError(f"{file.name}, line {error.lineno}: {error.msg}") from error
     for line, package in _imported_first(tree.body):
-        raise InvalidScriptError(
+        raise InvalidWorkloadError(
             f"{file.name}, line {line}: imports {package} at the top, and so would launches of the other framework; "
             f"import it inside the methods that use it"
         )
@@ -80,10 +75,11 @@ def load(file: Path) -> Workload:
     ]
     if len(kinds) != 1:
         found = ", ".join(kind.__name__ for kind in kinds) or "none"
-        raise InvalidScriptError(
+        raise InvalidWorkloadError(
             f"{file.name}: a script defines one class that inherits accelbench.workload.Workload; found: {found}"
         )
-    return _checked(kinds[0], file)
+    kinds[0].name = name_of(file.name)
+    return usable.made(kinds[0])
 
 
 def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
@@ -115,64 +111,24 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
 def _executed(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"accelbench_script_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise InvalidScriptError(f"{file.name}: its name has to end in {SUFFIX}")
+        raise InvalidWorkloadError(f"{file.name}: its name has to end in {SUFFIX}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     before = FRAMEWORKS & sys.modules.keys()
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise _invalid(error, file) from error
+    except usable.RAISED as error:
+        raise usable.invalid(error, file) from error
     if imported := sorted((FRAMEWORKS & sys.modules.keys()) - before):
-        raise InvalidScriptError(
+        raise InvalidWorkloadError(
             f"{file.name}: what it imports at the top imports {', '.join(imported)}, and so would launches of the "
             f"other framework; import it inside the methods that use it"
         )
     return module
 
 
-def _invalid(error: Exception, file: Path) -> InvalidScriptError:
-    return InvalidScriptError(f"{_line(error, file) or file.name}: {type(error).__name__}: {error}")
-
-
 def said(error: BaseException) -> str:
     """The exception in one line, with the last line of this process's script that it went through, if any."""
     file = path()
-    line = _line(error, file) if file else ""
+    line = usable.line_of(error, file) if file else ""
     return f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
-
-
-def _line(error: BaseException, file: Path) -> str:
-    """`my_filter.py, line 12`; empty where the exception did not come by there."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-    return f"{file.name}, line {lines[-1]}" if lines else ""
-
-
-def _checked(kind: type[Workload], file: Path) -> Workload:
-    """An instance that has all that a workload needs, under the file's name."""
-    kind.name = name_of(file.name)
-    line = inspect.getsourcelines(kind)[1]
-    place = f"{file.name}, line {line}: class {kind.__name__}"
-    try:
-        defaults = kind.Parameters()
-    except ValidationError as error:
-        fields = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
-        raise InvalidScriptError(f"{place}: every parameter has a default; {fields} has none") from error
-    except Exception as error:
-        raise _invalid(error, file) from error
-    try:
-        workload = kind()
-        variants = workload.variants()
-        timed = workload.measure(defaults).protocol != "observe"
-    except Exception as error:
-        raise _invalid(error, file) from error
-    needed = {each.method for each in variants.values()} | {"arrays"} | ({"reference", "cost"} if timed else set())
-    missing = sorted(name for name in needed if getattr(kind, name) is getattr(Workload, name, None))
-    if missing:
-        raise InvalidScriptError(
-            f"{place} has no {', no '.join(f'{name}()' for name in missing)}; where a framework is left out on "
-            f'purpose, say so: modes = {{"jax": ("jit",)}}'
-        )
-    if not variants:
-        raise InvalidScriptError(f"{place} offers no variant: modes is empty, and nothing is marked with @variant")
-    return workload

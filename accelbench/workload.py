@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 
 from pydantic import BaseModel, ConfigDict
 
+from accelbench.problem import unknown
+
 if TYPE_CHECKING:
     from numpy import ndarray
     from numpy.random import Generator
@@ -133,7 +135,12 @@ class VariantKind:
 
 
 def variant(use: str) -> Callable[[Builder], Builder]:
-    """Marks a `Workload` method as a variant of its own, e.g. `@variant("jax/jit-pieces")`."""
+    """Marks a `Workload` method as a variant of its own, e.g. `@variant("jax/jit-pieces")`; raises ValueError."""
+    framework, _, mode = use.partition("/")
+    if framework not in get_args(Framework):
+        raise ValueError(f'@variant("{use}"): {unknown("framework", framework, get_args(Framework))}')
+    if not mode:
+        raise ValueError(f'@variant("{use}") names no mode; such as @variant("{framework}/by-hand")')
 
     def mark(method: Builder) -> Builder:
         method.__dict__["accelbench_variant"] = use

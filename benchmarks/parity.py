@@ -1,9 +1,11 @@
-"""How far correct programs are from the float64 reference, in spreads: what `reference.FACTORS` rests on.
+"""How far correct programs are from float64: what `reference.FACTORS` and `reference.ROUNDED` rest on.
 
     python benchmarks/parity.py > docs/results/parity.md
 
-Every row is a real launch. `error` is the largest error of any number over the spread that the computation makes of one
-ulp; `sees` is the smallest error that would be caught, as a share of the output's own size.
+Every row of the first table is a real launch. `error` is the largest error of any number over the spread that the
+computation makes of one ulp; `sees` is the smallest error that would be caught, as a share of the output's own size.
+The second table is of means of squares, in units in the last place of the mean: the worst error of 20, and how far
+moving every number by an ulp, up or down at random, moves the mean.
 """
 
 import json
@@ -18,11 +20,12 @@ import numpy as np
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, Precision
 from accelbench_runner.parity import MISMATCH, compare, read_outputs
 from accelbench_runner.protocol import Done, Facts, Failed, LaunchRequest, parse_message
-from accelbench_runner.reference import FACTORS, reference
+from accelbench_runner.reference import EPSILON, FACTORS, ROUNDED, reference
 
 Parameters = dict[str, ParameterValue]
 SMALL: Parameters = {"size": 64, "length": 100}
 CHAIN: Parameters = {"size": 512, "length": 100}
+DRAWS = 20
 LAUNCHES: list[tuple[str, Parameters, tuple[str, ...], tuple[Precision, ...]]] = [
     ("matmul-chain", SMALL, ("pytorch/eager", "jax/jit"), ("float64", "float32", "bfloat16")),
     ("matmul-chain", CHAIN, ("pytorch/eager", "jax/jit"), ("float32", "bfloat16", "float16")),
@@ -61,6 +64,37 @@ def launch(case: Case, directory: Path) -> int:
     return units
 
 
+def sums() -> None:
+    """Means of ever more squares in float32: what rounding of the sum does, and what moves of its terms do."""
+    import jax
+    import torch
+
+    torch.set_num_threads(1)
+    compiled = torch.compile(lambda x: (x * x).mean())
+    means = {
+        "pytorch/eager": lambda x: (torch.from_numpy(x) ** 2).mean(),
+        "pytorch/compile": lambda x: compiled(torch.from_numpy(x)),
+        "jax/jit": jax.jit(lambda x: (x * x).mean()),
+    }
+    print("\n# A sum's own roundings, in units in the last place of it\n")
+    print(f"| squares | {' | '.join(means)} | allowed | moved by its terms |")
+    print("|---|---|---|---|---|---|")
+    ulp, rng = EPSILON["float32"], np.random.default_rng(0)
+    for exponent in (10, 14, 18, 22, 25):
+        errors: dict[str, float] = dict.fromkeys(means, 0.0)
+        moves = []
+        for _ in range(DRAWS):
+            x = rng.standard_normal(2**exponent).astype(np.float32)
+            right = np.mean(np.square(x, dtype=np.float64))
+            signs = rng.integers(0, 2, x.size) * 2.0 - 1.0
+            moves.append(np.mean(np.square(x * (1 + ulp * signs))) / right - 1)
+            for name, mean in means.items():
+                errors[name] = max(errors[name], abs(float(mean(x)) / right - 1) / ulp)
+        found = " | ".join(f"{error:.1f}" for error in errors.values())
+        moved = np.sqrt(np.mean(np.square(moves))) / ulp
+        print(f"| {2**exponent:,} | {found} | {ROUNDED['float32']:g} | {moved:.1g} |", flush=True)
+
+
 def main() -> None:
     """The whole report, as Markdown."""
     print("# Errors of correct programs, in spreads\n")
@@ -95,6 +129,7 @@ def main() -> None:
                     f"| {shown} | {FACTORS[precision]:g} | {sees:.1g} |",
                     flush=True,
                 )
+    sums()
 
 
 if __name__ == "__main__":

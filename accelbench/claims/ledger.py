@@ -10,8 +10,9 @@ from typing import Annotated, Literal, Self, get_args
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from accelbench.api.run import Bound, VariantName
+from accelbench.api.run import BenchmarkRun, Bound, VariantName
 from accelbench.document import Document
+from accelbench.problem import unknown
 
 Hardware = Literal["cpu", "gpu", "gpus", "tpu"]
 """`gpus`: several in one machine."""
@@ -49,7 +50,7 @@ class Claim(Document):
     article: Literal["A0", "A1", "A2", "A3", "A4"]
     words: Annotated[str, Field(min_length=1)]
     """Its own, in short."""
-    hardware: tuple[Hardware, ...]
+    hardware: Annotated[tuple[Hardware, ...], Field(min_length=1)]
     """On any of these the claim can be tested."""
     manifests: Annotated[tuple[str, ...], Field(min_length=1)]
     """Files beside the ledger: the row's own, or where the claim is about a suite, other rows' too."""
@@ -87,6 +88,8 @@ def load(path: Path) -> tuple[Claim, ...]:
         claims = TypeAdapter(tuple[Claim, ...]).validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
     except OSError as error:
         raise InvalidLedgerError(f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidLedgerError(f"{file} is not UTF-8 text") from error
     except yaml.YAMLError as error:
         raise InvalidLedgerError(f"{file}: {error}") from error
     except ValidationError as error:
@@ -106,14 +109,25 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
         return tuple(known.values())
     wanted: list[int] = []
     for part in rows.split(","):
-        first, _, last = part.strip().partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal()):
+        first, dash, last = part.strip().partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal()):
             raise UnknownRowError(f"{part.strip()!r} is no row and no range of rows, such as 28 or 28-37")
-        several = [row for row in known if int(first) <= row <= int(last or first)]
+        several = [row for row in known if int(first) <= row <= int(last)]
         if not several:
             raise UnknownRowError(f"no claim in row {part.strip()}; there are {_ranges(known)}")
         wanted += several
     return tuple(known[row] for row in dict.fromkeys(wanted))
+
+
+def check_variants(claim: Claim, manifest: str, asked: BenchmarkRun) -> None:
+    """Raises InvalidLedgerError where the claim's means compare what the run of its manifest does not have."""
+    offered = [variant.label for variant in asked.spec.variants]
+    for mean in claim.geometric_means:
+        for name in (mean.variant, mean.over):
+            if name not in offered:
+                what = f"{unknown('variant', name, offered)} ({manifest})"
+                raise InvalidLedgerError(f"{directory() / LEDGER}: row {claim.row}: geometricMeans: {what}")
 
 
 def hardware(name: str) -> Hardware:

@@ -11,8 +11,8 @@ from accelbench.report.markdown import escaped, markdown_table
 NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several GPUs", "tpu": "a TPU"}
 
 HOW = """A verdict is derived from the expectations of the claim's manifest: `confirmed` where a valid measurement meets
-all of them, `refuted` where one contradicts any, `inconclusive` where the interval of a comparison holds both, too few
-rounds were measured or a check failed; a time by itself has no interval, and its median decides;
+all of them, `refuted` where one contradicts any, `inconclusive` where the interval of a comparison, or the times that
+launches took, lie on both sides of a bound, where too few rounds were measured, or where a check failed;
 `untestable-here` where other hardware is needed. A claim about a whole suite is a geometric mean over the results of
 several manifests. Check them on your own:"""
 
@@ -41,10 +41,11 @@ def page(settled: Sequence[Settled], *, here: Hardware, results: str) -> str:
 
 def _section(settled: Settled, results: str) -> list[str]:
     claim = settled.claim
+    corrected = claim.corrected if settled.verdict != "not-run" else ""
     parts = [
         f"## Row {claim.row}",
         f"{escaped(claim.words)} ({claim.article}, {ARTICLES[claim.article]})",
-        f"**{settled.verdict}**" + (f". {escaped(claim.corrected)}" if claim.corrected else ""),
+        f"**{settled.verdict}**" + (f". {escaped(corrected)}" if corrected else ""),
     ]
     if settled.found:
         parts.append("\n".join(f"- {escaped(sentence)}" for sentence in settled.found))

@@ -74,7 +74,9 @@ def run(
                 if directory.path not in afresh and (again or not _was_run(asked, directory))
             ]
             if not todo and afresh.isdisjoint(directory.path for _, directory in runs):
-                typer.echo(f"row {claim.row}: {_settle(claim, here, results).verdict} (run before)")
+                typer.echo(
+                    f"row {claim.row}: {_settle(claim, here, results).verdict} (run before; --again runs it anew)"
+                )
                 continue
             typer.echo(f"row {claim.row}: {claim.words}", err=True)
             for asked, directory in todo:
@@ -137,11 +139,17 @@ def _runs(claim: "Claim", here: "Hardware", results: Path) -> "Iterator[tuple[Be
     """What the claim asks on this hardware, and where its results lie."""
     from accelbench.claims import ledger
     from accelbench.cli.files import RunDirectory
-    from accelbench.cli.manifests import read
+    from accelbench.cli.manifests import InvalidSpecError, read
 
     overrides = [f"accelerator.profile={PROFILES[here]}"] if here in PROFILES else []
     for manifest, name in zip(claim.manifests, claim.names, strict=True):
-        [asked] = read(str(ledger.directory() / manifest), overrides)
+        try:
+            [asked] = read(str(ledger.directory() / manifest), overrides)
+            ledger.check_variants(claim, manifest, asked)
+        except InvalidSpecError as error:
+            _end(error.explained(), Exit.INVALID_SPEC)
+        except ledger.InvalidLedgerError as error:
+            _end(f"error: {error}", Exit.INTERNAL)
         yield asked, RunDirectory(results / here / name)
 
 
@@ -149,9 +157,12 @@ def _was_run(asked: "BenchmarkRun", directory: "RunDirectory") -> bool:
     """To its end, with the same manifest."""
     from accelbench.cli.files import UnreadableResultError
 
+    if not directory.begun:
+        return False
     try:
         record, results = directory.load()
-    except UnreadableResultError:
+    except UnreadableResultError as error:
+        typer.echo(f"{error}; it is run again", err=True)
         return False
     return record.run == asked and len(results) == len(record.cases) and all(result.complete for result in results)
 
@@ -173,9 +184,12 @@ def _found(asked: "BenchmarkRun", directory: "RunDirectory") -> "MeasuredRun | N
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read
 
+    if not directory.begun:
+        return None
     try:
         found = read(directory.path)
-    except UnreadableResultError:
+    except UnreadableResultError as error:
+        typer.echo(f"{error}; it counts as not run", err=True)
         return None
     if found.record is None or found.record.run != asked:
         return None

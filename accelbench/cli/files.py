@@ -68,6 +68,11 @@ class RunDirectory:
         """`path` need not exist yet."""
         self.path = path
 
+    @property
+    def begun(self) -> bool:
+        """Whether a run has left anything here."""
+        return (self.path / RUN_FILE).exists()
+
     def create(self) -> None:
         """Make it, with its parents; what an earlier run left in it is replaced file by file."""
         self.path.mkdir(parents=True, exist_ok=True)
@@ -112,7 +117,7 @@ class RunDirectory:
     def load(self) -> tuple[RunRecord, tuple[Result, ...]]:
         """What a run left here; raises UnreadableResultError."""
         file = self.path / RUN_FILE
-        if not file.exists():
+        if not self.begun:
             raise UnreadableResultError(f"{self.path}: no {RUN_FILE} in it; name a directory that `run --out` wrote")
         try:
             record = RunRecord.model_validate_json(file.read_bytes())

@@ -8,6 +8,8 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import RenderableType
     from rich.table import Table
 
@@ -27,15 +29,35 @@ def workloads(
 
     from accelbench import catalogue
 
-    try:
-        found = [_find(name)] if name else [catalogue.find(each) for each in catalogue.names()]
-    except catalogue.UnknownWorkloadError as error:
-        raise typer.BadParameter(str(error), param_hint="NAME") from error
+    described: dict[str, Any] | list[dict[str, Any]]
+    shown: RenderableType
+    if name is None:
+        all_ = {each: _found_or_broken(each) for each in catalogue.names()}
+        described, shown = [_described(each, found) for each, found in all_.items()], _all(all_)
+    else:
+        try:
+            workload = _find(name)
+        except catalogue.UnknownWorkloadError as error:
+            raise typer.BadParameter(str(error), param_hint="NAME") from error
+        described, shown = describe(workload), _one(workload)
     if output is Output.JSON:
-        described = [describe(workload) for workload in found]
-        typer.echo(json.dumps(described[0] if name else described, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(described, indent=2, ensure_ascii=False))
         raise typer.Exit(Exit.SUCCESS)
-    Console().print(_one(found[0]) if name else _all(found))
+    Console().print(shown)
+
+
+def _found_or_broken(name: str) -> "Workload | str":
+    """The workload, or what is wrong with the package that has it: one of them is no reason to show none."""
+    from accelbench import catalogue
+
+    try:
+        return catalogue.find(name)
+    except catalogue.UnknownWorkloadError as error:
+        return str(error)
+
+
+def _described(name: str, found: "Workload | str") -> dict[str, Any]:
+    return {"name": name, "broken": found} if isinstance(found, str) else describe(found)
 
 
 def _find(name: str) -> "Workload":
@@ -86,10 +108,15 @@ def _summary(workload: "Workload") -> str:
     return (type(workload).__doc__ or "").strip().split("\n")[0]
 
 
-def _all(found: list["Workload"]) -> "RenderableType":
+def _all(found: "Mapping[str, Workload | str]") -> "RenderableType":
+    from rich.text import Text
+
     table = _table("workload", "what it computes", "variants")
-    for workload in found:
-        table.add_row(workload.name, _summary(workload), ", ".join(workload.variants()))
+    for name, workload in found.items():
+        if isinstance(workload, str):
+            table.add_row(name, Text(f"broken: {workload}"), "")
+        else:
+            table.add_row(name, _summary(workload), ", ".join(workload.variants()))
     return table
 
 

@@ -4,6 +4,7 @@ The runner's records have these shapes; they are spelled out here because `accel
 come from a process that ran a user's code: they may be missing or garbage, and are read through `fact` alone.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +33,10 @@ class Block(Protocol):
         ...
 
 
+MISMATCH = sys.float_info.max
+"""The ratio of an error that no tolerance allows: a wrong name, shape or integer."""
+
+
 class Parity(Protocol):
     """A launch's outputs against the float64 reference."""
 
@@ -42,7 +47,7 @@ class Parity(Protocol):
 
     @property
     def worst_ratio(self) -> float:
-        """The largest error over its tolerance."""
+        """The largest error over its tolerance; `MISMATCH` where no tolerance allows it."""
         ...
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from accelbench import catalogue, memory
+from accelbench import catalogue, memory, usable
 from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
@@ -67,7 +67,12 @@ def _too_large(plan: Plan) -> Iterator[Problem]:
     for case in plan.cases:
         workload = catalogue.find(case.workload)
         parameters = catalogue.parse_parameters(workload, case.parameters)
-        if refused := memory.refusal(workload, parameters, limit):
+        try:
+            refused = memory.refusal(workload, parameters, limit)
+        except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
+            yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {usable.what(error)}")
+            return
+        if refused:
             how = f"profile {plan.profile.name}, or spec.podTemplate's limits"
             yield Problem("spec.workload.parameters", f"case {case.name} {refused} ({how})")
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench import catalogue, inputs, script
+from accelbench import catalogue, inputs, script, usable
 from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks, limits, observe, synchronised
@@ -52,7 +52,7 @@ def carry_out(request: LaunchRequest, machine: Machine) -> int:
     try:
         launch = Launch(request, reporter, machine)
         launch.run()
-    except Exception as error:  # noqa: BLE001 - whatever the variant raises is its result
+    except usable.RAISED as error:  # whatever the variant raises is its result
         reporter.say(failure(error, launch.adapter if launch else None))
         return 1
     reporter.say(Done())
@@ -169,13 +169,14 @@ class Launch:
     def _set_up(self, adapter: Adapter) -> tuple[Program, blocks.Work]:
         with self._reporter.phase("setup"):
             arrays = inputs.generate(self._workload, self._parameters, self._request.case.measurement.seed)
-            program = getattr(self._workload, self._kind.method)(self._parameters, arrays, adapter)
+            build = getattr(self._workload, self._kind.method)
+            program = usable.returned(build, Program, self._parameters, arrays, adapter)
             work = adapter.prepare(program)
             if self._measure.cold:
                 work = replace(work, evict=adapter.evictor())
             work.synchronise((work.fresh(), work.batches))
         timed = self._measure.protocol != "observe"
-        cost = self._workload.cost(self._parameters, adapter.float_bytes) if timed else None
+        cost = usable.cost(self._workload, self._parameters, adapter.float_bytes) if timed else None
         self._reporter.facts(
             inputsDigest=inputs.digest(arrays),
             unit=self._measure.unit,
@@ -236,7 +237,7 @@ class Launch:
         adapter.compile_ahead(work)
         called = self._clock.seconds()
         ahead = adapter.compilations().seconds
-        result = work.call(state, work.batches)
+        result = (work.checked or work.call)(state, work.batches)
         work.synchronise(result)
         ended = self._clock.seconds()
         after = adapter.compilations().seconds
@@ -357,7 +358,7 @@ def _versions(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
     return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **beside}
 
 
-def failure(error: Exception, adapter: Adapter | None) -> Failed:
+def failure(error: BaseException, adapter: Adapter | None) -> Failed:
     """The exception as a message: its reason, one line for people, and the trace with our own frames left out."""
     if isinstance(error, UnsupportedError):
         return Failed(reason="Unsupported", message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])

@@ -1,7 +1,8 @@
 """The protocol `observe`: one pass over the batches, a call each, and what happened; nothing is timed.
 
 An exception that a call raises is what was observed, not a failure: it is caught, said by its type and its first line,
-and the next call goes on from the state before. Only lack of memory fails the launch.
+and the next call goes on from the state before. Only lack of memory fails the launch, and a
+step that is none.
 """
 
 import math
@@ -11,6 +12,7 @@ from typing import Any
 
 from accelbench.api.observation import NOTHING
 from accelbench.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
+from accelbench.usable import InvalidWorkloadError, check_step
 from accelbench.workload import Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.frameworks.adapter import Adapter
@@ -47,11 +49,14 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
         out: Any = None
         raised: Exception | None = None
         try:
-            after, out = work.call(state, batch)
+            found = work.call(state, batch)
+            if program.inner == 1:
+                check_step(program.step, found)
+            after, out = found
             work.synchronise((after, out))
             state = after
         except Exception as error:
-            if isinstance(error, MemoryError) or adapter.out_of_memory(error):
+            if isinstance(error, MemoryError | InvalidWorkloadError) or adapter.out_of_memory(error):
                 raise
             out, raised = None, error
         calls.append(Call(out, raised, len(adapter.compilations().causes) - before))

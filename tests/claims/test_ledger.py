@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 CLAIMS = load(ROOT / "examples" / "claims")
 SUITES = {5, 26, 27}
 """Rows about several workloads: a geometric mean over other rows' results."""
-
+TWO_KERNELS = 12
+"""The row whose article names two examples, each a workload with expectations of its own."""
 
 MANIFESTS = {manifest for claim in CLAIMS for manifest in claim.manifests}
 
@@ -20,7 +21,7 @@ MANIFESTS = {manifest for claim in CLAIMS for manifest in claim.manifests}
 def test_every_manifest_is_in_the_ledger_under_its_row() -> None:
     assert {path.name for path in (ROOT / "examples" / "claims").glob("[0-9]*.yaml")} == MANIFESTS
     own = {claim.row: [each for each in claim.manifests if each.startswith(f"{claim.row:02}-")] for claim in CLAIMS}
-    assert {row for row, manifests in own.items() if len(manifests) != 1} == SUITES - {26}
+    assert {row for row, manifests in own.items() if len(manifests) != 1} == (SUITES - {26}) | {TWO_KERNELS}
     assert {manifest for manifests in own.values() for manifest in manifests} == MANIFESTS
 
 
@@ -51,6 +52,8 @@ def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
         ("1000", "no claim in row 1000; there are 1 to 37, 52 to 63"),
         ("two", "'two' is no row"),
         ("2-x", "'2-x' is no row"),
+        ("1-", "'1-' is no row and no range of rows, such as 28 or 28-37"),
+        ("-3", "'-3' is no row"),
     ],
 )
 def test_a_row_that_is_none_is_refused_with_those_that_are(rows: str, said: str) -> None:
@@ -86,6 +89,19 @@ def test_a_mean_that_asks_nothing_is_refused(mean: str, said: str, tmp_path: Pat
     entry |= {"confirms": "c", "refutes": "r", "geometricMeans": [yaml.safe_load(mean)]}
     (tmp_path / LEDGER).write_text(yaml.safe_dump([entry]))
     with pytest.raises(InvalidLedgerError, match=said):
+        load(tmp_path)
+
+
+def test_a_claim_that_no_hardware_can_settle_is_refused(tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "claims" / LEDGER).read_text()
+    (tmp_path / LEDGER).write_text(text.replace("hardware: [cpu, gpu]", "hardware: []", 1))
+    with pytest.raises(InvalidLedgerError, match=r"ledger\.yaml: 0\.hardware: Tuple should have at least 1 item"):
+        load(tmp_path)
+
+
+def test_a_ledger_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / LEDGER).write_bytes(b"- row: 1\n  words: \xff\n")
+    with pytest.raises(InvalidLedgerError, match=r"ledger\.yaml is not UTF-8 text"):
         load(tmp_path)
 
 

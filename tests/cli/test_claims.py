@@ -1,9 +1,15 @@
 """`accelbench claims`, before a fake runner."""
 
 import json
+import shutil
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from accelbench.claims import ledger
 from accelbench.cli.exits import Exit
+from accelbench.cli.main import app
 from cli.command import accelbench
 
 
@@ -24,7 +30,7 @@ def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
     assert (tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json").exists()
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
     assert again.returncode == Exit.SUCCESS, again.stderr
-    assert again.stdout == "row 33: confirmed (run before)\n"
+    assert again.stdout == "row 33: confirmed (run before; --again runs it anew)\n"
 
 
 def test_a_run_that_gave_no_result_is_run_again(tmp_path: Path) -> None:
@@ -63,6 +69,27 @@ def test_a_result_of_another_manifest_than_todays_is_no_verdict(tmp_path: Path) 
     assert [each["verdict"] for each in listed] == ["not-run"]
 
 
+@pytest.mark.parametrize(
+    ("file", "text"), [("all.result.json", ""), ("all.result.json", "garbage"), ("run.json", '{"run": 1')]
+)
+def test_a_damaged_result_is_said_before_it_is_replaced(tmp_path: Path, file: str, text: str) -> None:
+    accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
+    damaged = Path("results/claims/cpu/33-xor-with-jit-around-the-step", file)
+    (tmp_path / damaged).write_text(text)
+    reported = accelbench("claims", "report", "--rows", "33", cwd=tmp_path)
+    assert f"{damaged}: not a result of accelbench" in reported.stderr
+    assert reported.stderr.strip().endswith("; it counts as not run")
+    assert "1 not-run" in reported.stdout
+    again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
+    assert f"{damaged}: not a result of accelbench" in again.stderr
+    assert "; it is run again" in again.stderr
+    assert "row 33: confirmed" in again.stdout
+
+
+def test_nothing_is_said_of_a_claim_that_was_never_run(tmp_path: Path) -> None:
+    assert accelbench("claims", "report", "--rows", "33", cwd=tmp_path).stderr == ""
+
+
 def test_rows_about_a_suite_share_their_runs(tmp_path: Path) -> None:
     """Each manifest is run once for all of them; a GPU is what the profile says it is."""
     profiles = tmp_path / "profiles.yaml"
@@ -84,3 +111,46 @@ def test_a_suite_of_which_a_part_was_not_run_is_not_run(tmp_path: Path) -> None:
     assert {each["row"]: each["verdict"] for each in listed}[5] == "not-run"
     listed = json.loads(accelbench("claims", "list", "--rows", "5", "--output", "json", cwd=tmp_path).stdout)
     assert [each["verdict"] for each in listed] == ["untestable-here"]
+
+
+@pytest.mark.parametrize("command", ["list", "run", "report"])
+@pytest.mark.parametrize(
+    ("asked", "file", "right", "code", "said"),
+    [
+        (
+            ("33", "cpu"),
+            "33-xor-with-jit-around-the-step.yaml",
+            "jax/jit-step",
+            Exit.INVALID_SPEC,
+            'jax/jit-stp: unknown mode "jit-stp"; did you mean jit-step?',
+        ),
+        (
+            ("26", "gpu"),
+            "ledger.yaml",
+            "variant: pytorch/compile, over: pytorch/eager",
+            Exit.INTERNAL,
+            'ledger.yaml: row 26: geometricMeans: unknown variant "pytorch/compil"; did you mean pytorch/compile?',
+        ),
+    ],
+    ids=["manifest", "ledger"],
+)
+def test_a_typo_among_the_claims_is_said_with_its_place(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    asked: tuple[str, str],
+    file: str,
+    right: str,
+    code: Exit,
+    said: str,
+) -> None:
+    directory = tmp_path / "claims"
+    shutil.copytree(ledger.directory(), directory)
+    wrong = right.replace("jit-step", "jit-stp").replace("compile,", "compil,")
+    (directory / file).write_text((directory / file).read_text().replace(right, wrong))
+    monkeypatch.setattr(ledger, "directory", lambda: directory)
+    rows, hardware = asked
+    done = CliRunner().invoke(
+        app, ["claims", command, "--rows", rows, "--hardware", hardware, "--results", str(tmp_path / "results")]
+    )
+    assert (done.exit_code, said in done.stderr) == (code, True), done.stderr

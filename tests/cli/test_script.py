@@ -66,3 +66,12 @@ def test_what_is_wrong_with_a_script_is_said_with_its_line(mine: Path) -> None:
     assert done.returncode == 3
     assert "softmax_rows.py, line " in done.stderr
     assert "imports torch at the top" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["validate", "run"])
+def test_a_script_that_ends_the_process_is_refused_with_its_line(mine: Path, command: str) -> None:
+    script = mine / "softmax_rows.py"
+    script.write_text("import sys\n\nsys.exit(0)\n" + script.read_text())
+    done = accelbench(command, "mine.yaml", cwd=mine)
+    assert done.returncode == 3
+    assert "softmax_rows.py, line 3: SystemExit: 0: it ends the process" in done.stderr

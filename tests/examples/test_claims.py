@@ -17,8 +17,8 @@ def header(path: Path) -> str:
     return "\n".join(line for line in path.read_text().splitlines() if line.startswith("#"))
 
 
-def test_each_row_has_one_manifest() -> None:
-    assert [int(path.name.partition("-")[0]) for path in CLAIMS] == ROWS
+def test_each_row_has_a_manifest() -> None:
+    assert sorted({int(path.name.partition("-")[0]) for path in CLAIMS}) == ROWS
 
 
 @pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.name)

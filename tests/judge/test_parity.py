@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from accelbench.api.case import Precision
+from accelbench.validity.evidence import MISMATCH
 from accelbench.workload import Arrays, NamedArrays
 from accelbench_runner.judge import read_parity
-from accelbench_runner.parity import MISMATCH, compare
+from accelbench_runner.parity import compare
 from accelbench_runner.records import JudgeRequest, ParityReading
 from accelbench_runner.reference import EPSILON, Reference, compute, reference, rounded
 from judge.launches import a_case, a_launch
@@ -198,6 +199,22 @@ def test_roundings_on_the_way_are_allowed_where_the_first_ones_are_forgotten() -
     ulps = np.abs(outputs["x"] - right.values["x"]) / (EPSILON["float32"] * np.abs(right.values["x"]))
     assert ulps.max() > 2
     assert compare(outputs, right, 1000).worst_ratio <= 1
+
+
+def test_a_sum_is_allowed_to_round_at_its_own_size_which_moves_of_its_terms_do_not_show() -> None:
+    def mean_of_squares(data: Arrays, _units: int) -> NamedArrays:
+        return {"x": np.mean(np.square(data.state["x"]), keepdims=True)}
+
+    terms = np.random.default_rng(0).standard_normal(2**18).astype(np.float32)
+    values, spreads = compute(mean_of_squares, Arrays(state={"x": terms.astype(np.float64)}), 1, "float32")
+    right = Reference(values=values, spreads=spreads, precision="float32", non_finite=False)
+    in_eight_lanes = np.cumsum(np.square(terms).reshape(-1, 8), axis=0, dtype=np.float32)[-1].sum() / np.float32(2**18)
+    ulps = abs(in_eight_lanes - values["x"][0]) / (EPSILON["float32"] * values["x"][0])
+    assert 2 < ulps < 16
+    assert spreads["x"][0] < 0.1 * EPSILON["float32"] * values["x"][0]
+    assert compare({"x": np.array([in_eight_lanes])}, right, 1).worst_ratio <= 1
+    one_term_less = np.array([values["x"][0] * (1 - 2**-18)])
+    assert compare({"x": one_term_less}, right, 1).worst_ratio > 1
 
 
 def test_a_number_that_moves_by_chance_less_than_its_neighbours_is_allowed_what_they_are() -> None:

@@ -237,6 +237,9 @@ class Choosy(Odd):
     def measure(self, parameters: Any) -> Measure:
         return Measure(protocol="steady" if parameters.low else "observe")
 
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return Program(state=tools.put(arrays.state), step=lambda state, _: ({"x": state["x"] + 1}, None))
+
 
 class ByCall(Odd):
     """x <- x + 1, measured call by call; every tenth call in PyTorch takes ten times as long."""
@@ -376,7 +379,44 @@ class Declaring(Odd):
         return Program(state=tools.put(arrays.state), batches=batches, step=step, units=4, placed=True)
 
 
+class Exiting(Odd):
+    """Ends its process."""
+
+    name = "exiting"
+
+    @variant("jax/exiting")
+    def exiting(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        sys.exit(0)
+
+
+class Unpaired(Odd):
+    """Its step returns no pair: what `returns` says, of which rows of an array could pass for one."""
+
+    name = "unpaired"
+    modes = Workload.modes
+
+    class Parameters(WorkloadParameters):
+        returns: str = Field(default="rows", description="rows, three, none or list.")
+        inner: int = Field(default=1, description="Steps in a call.")
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        def step(state: Any, _batch: Any) -> Any:
+            x = state["x"]
+            return {"rows": x.reshape(2, 4), "three": (x, x, x), "none": None, "list": [state, x]}[parameters.returns]
+
+        return Program(state=tools.put(arrays.state), step=step, inner=parameters.inner)
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return self.jax(parameters, arrays, tools)
+
+    @variant("pytorch/placed")
+    def placed(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return replace(self.jax(parameters, arrays, tools), placed=True)
+
+
 ALL = [
+    Exiting,
+    Unpaired,
     ByCall,
     Declaring,
     InOnePass,

@@ -1,12 +1,13 @@
 """What a launch says of itself, in real processes with the real frameworks."""
 
+import inspect
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from accelbench.api.result import Phase
 from accelbench_runner import blocks
 from accelbench_runner.devices import cpu
 from accelbench_runner.protocol import Done, PhaseStarted
+from launch import odd_workloads
 from launch.launching import Told, case, launch, started
 
 SMALL = {"size": 32, "length": 10}
@@ -231,3 +233,40 @@ def test_a_competing_process_is_noticed() -> None:
 def test_what_the_launch_itself_does_is_no_neighbour() -> None:
     before, after = cpu.Usage(all_seconds=10.0, own_seconds=1.0), cpu.Usage(all_seconds=14.0, own_seconds=4.5)
     assert after.by_others_since(before) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("use", "parameters", "given"),
+    [
+        ("jax/jit", {}, "an array of shape (2, 4)"),
+        ("jax/jit", {"inner": 3}, "an array of shape (2, 4)"),
+        ("jax/scan", {"inner": 3}, "an array of shape (2, 4)"),
+        ("jax/op-by-op", {"inner": 3}, "an array of shape (2, 4)"),
+        ("pytorch/eager", {}, "an array of shape (2, 4)"),
+        ("pytorch/eager", {"inner": 3}, "an array of shape (2, 4)"),
+        ("pytorch/placed", {"returns": "list"}, "a list"),
+        ("pytorch/compile", {}, "an array of shape (2, 4)"),
+        ("pytorch/compile", {"inner": 3}, "an array of shape (2, 4)"),
+        ("pytorch/compile", {"inner": 3, "returns": "three"}, "a tuple of 3"),
+        ("pytorch/compile", {"returns": "none"}, "a NoneType"),
+    ],
+)
+def test_a_step_that_returns_no_pair_is_said_with_its_line(
+    tmp_path: Path, use: str, parameters: dict[str, Any], given: str
+) -> None:
+    failure = launch(tmp_path, case("unpaired", use, parameters)).failure
+    line = 1 + Path(odd_workloads.__file__).read_text().splitlines().index(
+        "        def step(state: Any, _batch: Any) -> Any:",
+        inspect.getsourcelines(odd_workloads.Unpaired)[1],
+    )
+    assert failure is not None
+    assert failure.message == (
+        f"InvalidWorkloadError: odd_workloads.py, line {line}: Unpaired.jax.<locals>.step() returned {given}; "
+        "a step has to return a tuple of two, (state, out)"
+    )
+
+
+def test_a_program_that_ends_the_process_has_failed(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("exiting", "jax/exiting"))
+    assert told.failure is not None
+    assert (told.failure.reason, told.failure.message, told.status) == ("Raised", "SystemExit: 0", 1)

@@ -57,9 +57,24 @@ def test_of_a_workload_that_says_nothing_nothing_is_known() -> None:
     assert memory.needed(Quiet(), Quiet.Parameters()) == 0
 
 
-def test_what_is_observed_needs_nothing_that_is_known() -> None:
+def test_of_what_is_only_ever_observed_nothing_is_known() -> None:
     workload = catalogue.find("rng")
     assert memory.needed(workload, workload.Parameters()) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "timed"),
+    [("checkpoint", {"asks": "resume"}, {}), ("variable-length", {"asks": "compilations"}, {"asks": "time"})],
+)
+def test_a_workload_needs_as_much_where_it_is_observed_as_where_it_is_timed(
+    name: str, asked: dict[str, Any], timed: dict[str, Any]
+) -> None:
+    workload = catalogue.find(name)
+    observed = catalogue.parse_parameters(workload, asked)
+    assert workload.measure(observed).protocol == "observe"
+    least = memory.needed(workload, observed)
+    assert least == memory.needed(workload, catalogue.parse_parameters(workload, timed)) > 0
+    assert memory.refusal(workload, observed, least - 1)
 
 
 @pytest.mark.parametrize(("limit", "least"), [("1073741824\n", 2**30), ("max\n", 2 * 2**30)])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from accelbench.observations import MAXIMUM_CHARACTERS, Scalar
+from accelbench.usable import InvalidWorkloadError
 from accelbench.workload import Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.frameworks.adapter import Adapter, Compilations
@@ -49,6 +50,14 @@ def observe(batches: Sequence[Any], make: Any = lambda _outs: {}, declared: Sequ
     work = Work(fresh=lambda: 0, call=program.step, batches=batches[0], synchronise=lambda _: None, units=1)
     calls, _ = make_calls(adapter, program, work)
     return observations(adapter, program, calls, dict.fromkeys(declared, ""))
+
+
+def test_a_step_that_returns_no_pair_is_no_observation() -> None:
+    framework: Any = Counting()
+    program = Program(state=0, step=lambda _state, _batch: np.zeros((2, 8)), placed=True)
+    work = Work(fresh=lambda: 0, call=program.step, batches={}, synchronise=lambda _: None, units=1)
+    with pytest.raises(InvalidWorkloadError, match=r"test_calls\.py, line .* an array of shape \(2, 8\)"):
+        make_calls(framework, program, work)
 
 
 def test_compilations_are_counted_call_by_call() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from accelbench.api.result import Certificate, Check, Comparison, Failure
+from accelbench.validity.evidence import MISMATCH
 from accelbench_runner.assemble import Course, assemble, quantile
-from accelbench_runner.parity import MISMATCH
 from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
 from runner.supervision import case_of
 

@@ -47,12 +47,12 @@ def test_what_a_scripts_cost_raises_is_said_with_its_line(run: Run, tmp_path: Pa
     example = Path(__file__).parents[2] / "examples" / "softmax_rows.py"
     cost = "Cost(flops=6.0 * numbers, bytes=2.0 * numbers * float_bytes)"
     moves = '    name = "softmax-rows"\n    moves_once = True'
-    text = example.read_text().replace(cost, "Cost(flops=nonsense, bytes=1.0)")
+    text = example.read_text().replace(cost, "Cost(flops=6.0 / (parameters.rows - 7), bytes=1.0)")
     broken.write_text(text.replace('    name = "softmax-rows"', moves))
-    case = FINE.model_copy(update={"workload": "mine", "parameters": {}})
+    case = FINE.model_copy(update={"workload": "mine", "parameters": {"rows": 7}})
     ended = run(case, environment={"ACCELBENCH_SCRIPT": str(broken)})
     assert ended.status == 2
-    assert "what it costs cannot be computed: NameError: name 'nonsense'" in ended.headline.message
+    assert "what it costs cannot be computed: ZeroDivisionError: float division by zero" in ended.headline.message
     assert "(mine.py, line " in ended.headline.message
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from accelbench import catalogue, script
+from accelbench import catalogue, inputs, script, usable
 
 GOOD = '''"""Doubling."""
 
@@ -116,6 +116,90 @@ def test_what_is_no_workload_is_refused_with_its_line(write: Write, text: str, s
     with script.used(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("modes", "said"),
+    [
+        ('["jit"]', "modes is a list; it has to give each framework its modes, such as modes = {"),
+        ('{"jaxx": ("jit",)}', 'modes: unknown framework "jaxx"; did you mean jax?'),
+        ('{"pytorch": ("eagre",)}', 'modes: pytorch: unknown mode "eagre"; did you mean eager?'),
+        ('{"jax": "jit"}', "modes: jax has a str; it has to be a tuple of modes, such as modes = {"),
+    ],
+)
+def test_modes_that_are_none_are_refused_with_what_was_meant(write: Write, modes: str, said: str) -> None:
+    text = GOOD.replace("    def arrays", f"    modes = {modes}\n\n    def arrays")
+    with script.used(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
+        catalogue.find("doubling")
+    assert str(refused.value).startswith(f"doubling.py, line 11: class Doubling: {said}")
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        ("jaxx/mine", '@variant("jaxx/mine"): unknown framework "jaxx"; did you mean jax?'),
+        ("jax", '@variant("jax") names no mode; such as @variant("jax/by-hand")'),
+    ],
+)
+def test_a_marked_variant_that_is_none_is_refused_with_its_line(write: Write, use: str, said: str) -> None:
+    text = GOOD.replace("Workload\n", "Workload, variant\n", 1).replace(
+        "    def jax", f'    @variant("{use}")\n    def jax'
+    )
+    with script.used(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
+        catalogue.find("doubling")
+    assert str(refused.value) == f"doubling.py, line 23: ValueError: {said}"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        (
+            "cost(self, parameters, float_bytes)",
+            "cost(self, parameters)",
+            "20: Doubling.cost() takes (self, parameters, float_bytes): too many positional arguments",
+        ),
+        (
+            "Cost(flops=8.0, bytes=64.0)",
+            "8.0",
+            "20: Doubling.cost() returned a float; it has to return accelbench.workload.Cost",
+        ),
+        ("=8.0", '="8"', "20: Doubling.cost() returned flops as a str; it has to be a number"),
+        ("=8.0", "=8 / 0", "21: ZeroDivisionError: division by zero"),
+        (
+            "arrays(self, parameters, rng)",
+            "arrays(self, parameters)",
+            "14: Doubling.arrays() takes (self, parameters, rng): too many positional arguments",
+        ),
+        (
+            "pytorch(self, parameters, arrays, tools)",
+            "pytorch(self, arrays)",
+            "28: Doubling.pytorch() takes (self, parameters, arrays, tools): too many positional arguments",
+        ),
+        (
+            "    def cost",
+            "    def measure(self, _):\n        return None\n\n    def cost",
+            "20: Doubling.measure() returned a NoneType; it has to return accelbench.workload.Measure",
+        ),
+    ],
+)
+def test_a_method_that_is_none_is_refused_with_its_line(write: Write, right: str, wrong: str, said: str) -> None:
+    with (
+        script.used(write(GOOD.replace(right, wrong))),
+        pytest.raises(catalogue.UnknownWorkloadError) as refused,
+    ):
+        catalogue.find("doubling")
+    assert str(refused.value) == f"doubling.py, line {said}"
+
+
+def test_arrays_that_are_none_are_said_with_the_methods_line(write: Write) -> None:
+    text = GOOD.replace('Arrays(state={"x": rng.standard_normal(8)})', '{"x": rng.standard_normal(8)}')
+    with script.used(write(text)):
+        workload = catalogue.find("doubling")
+        with pytest.raises(usable.InvalidWorkloadError) as refused:
+            inputs.generate(workload, workload.Parameters(), seed=0)
+    assert str(refused.value) == (
+        "doubling.py, line 14: Doubling.arrays() returned a dict; it has to return accelbench.workload.Arrays"
+    )
 
 
 def test_what_measure_raises_is_said_with_its_line(write: Write) -> None:

@@ -11,6 +11,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "add-a-workload.md").read_text()
+SCRIPTS = """
+import numpy, torch, softmax_jax, softmax_torch
+x = numpy.random.default_rng(0).standard_normal((3, 5), dtype=numpy.float32)
+print(abs(numpy.asarray(softmax_jax.softmax(x)) - softmax_torch.softmax(torch.from_numpy(x)).numpy()).max())
+"""
 FILE = re.compile(r"^`([\w.]+)`:\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (accelbench .*)$", re.MULTILINE)
 
@@ -42,12 +47,19 @@ def accelbench(project: Path, *arguments: str, installed: bool) -> subprocess.Co
 
 
 def test_the_page_has_the_files_and_the_commands_that_a_reader_needs() -> None:
-    assert [name for name, _ in FILE.findall(PAGE)] == ["softmax_rows.py", "softmax.yaml", "pyproject.toml"]
+    files = ["softmax_jax.py", "softmax_torch.py", "softmax_rows.py", "softmax.yaml", "pyproject.toml"]
+    assert [name for name, _ in FILE.findall(PAGE)] == files
     assert [command.split()[1] for command in COMMAND.findall(PAGE)] == ["workloads", "validate", "run", "workloads"]
 
 
 def test_the_example_is_the_tutorials_workload() -> None:
     assert (ROOT / "examples" / "softmax_rows.py").read_text() == dict(FILE.findall(PAGE))["softmax_rows.py"]
+
+
+def test_its_two_scripts_compute_the_same(project: Path) -> None:
+    beside = {**os.environ, "PYTHONPATH": str(project)}
+    done = subprocess.run([sys.executable, "-c", SCRIPTS], env=beside, check=True, stdout=subprocess.PIPE, text=True)
+    assert float(done.stdout) < 1e-6
 
 
 @pytest.mark.quiet

@@ -12,6 +12,7 @@ from accelbench.api.case import Case
 from accelbench.api.result import Check
 from accelbench.validity.certificate import certify, validity_checks
 from accelbench.validity.evidence import Evidence
+from accelbench_runner.parity import mismatch
 from accelbench_runner.records import LaunchRecord, ParityReading
 from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of
 
@@ -159,6 +160,11 @@ def test_outputs_that_are_wrong_or_were_never_compared_fail(
     found = only(check, a_launch(parity=parity))
     assert found.outcome == "failed"
     assert reading in found.reading
+
+
+def test_outputs_that_cannot_be_compared_have_no_ratio() -> None:
+    check = only("parity", a_launch(parity=mismatch(1, "x has shape (8,), the reference (4,)")))
+    assert (check.outcome, check.reading) == ("failed", "round 1: x has shape (8,), the reference (4,)")
 
 
 @pytest.mark.parametrize(

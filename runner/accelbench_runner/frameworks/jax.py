@@ -19,6 +19,7 @@ from accelbench_runner.frameworks.adapter import (
     Span,
     UnsupportedError,
     cached_files,
+    checked,
     installed,
     seconds_by_part,
     step_loop,
@@ -99,17 +100,18 @@ class Jax:
     def prepare(self, program: Program) -> Work:
         """Unrolls the steps of a call (jit), keeps them in a loop (scan), or dispatches every operation (op-by-op)."""
         batches: Any
-        call, batches = step_loop(program)
         mode = self._settings.mode
+        dispatched = program.placed or mode == "op-by-op"
+        call, batches = step_loop(program if dispatched else checked(program))
         self._listed = program.inner > 1
         donated = (0,) if program.donate else ()
         self._placed = program.placed
-        if program.placed or mode == "op-by-op":
+        if dispatched:
             pass
         elif mode == "jit":
             call = jax.jit(call, donate_argnums=donated)
         elif mode == "scan":
-            call, batches = self._scan(program)
+            call, batches = self._scan(checked(program))
             call = jax.jit(call, donate_argnums=donated)
         else:
             raise UnsupportedError(f"JAX has no mode {mode}, and the workload has not placed jit itself")
@@ -121,6 +123,7 @@ class Jax:
             # The CPU client runs what one thread dispatches in order, as a GPU's stream does: the last is enough.
             synchronise=jax.block_until_ready,
             units=program.inner * program.units,
+            checked=step_loop(checked(program))[0] if dispatched else None,
         )
 
     def _scan(self, program: Program) -> tuple[Any, Any]:

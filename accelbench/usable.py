@@ -1,0 +1,153 @@
+"""Can a class that others wrote be measured? Asked of a script's and of an installed package's before anything runs.
+
+What only running shows is asked when it runs: what a method returns, and what a program's step does.
+"""
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from accelbench.modes import MODES
+from accelbench.problem import unknown
+from accelbench.workload import Cost, Measure, Workload
+
+Returned = TypeVar("Returned")
+RAISED = (Exception, SystemExit)
+"""What others' code may raise; `sys.exit()` would end us without a word."""
+
+
+class InvalidWorkloadError(Exception):
+    """This is no workload that can be measured; the message says the file, the line where there is one, and why."""
+
+
+def line_of(error: BaseException, file: Path) -> str:
+    """`my_filter.py, line 12`: the last that the exception went through; empty where it did not come by there."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f"{file.name}, line {lines[-1]}" if lines else ""
+
+
+def invalid(error: BaseException, file: Path) -> InvalidWorkloadError:
+    """What the code in `file` raised, with its line."""
+    return InvalidWorkloadError(f"{line_of(error, file) or file.name}: {what(error)}")
+
+
+def what(error: BaseException) -> str:
+    """The exception in one line, with what to do where Python itself says too little."""
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, SystemExit):
+        return f'{said}: it ends the process; what a file does by itself belongs under if __name__ == "__main__"'
+    return said
+
+
+def place(function: Callable[..., Any]) -> str:
+    """`my_filter.py, line 12: Filter.cost()`, where it begins; the name alone of what is not written in Python."""
+    plain = inspect.unwrap(function)
+    code = getattr(plain, "__code__", None)
+    name = f"{getattr(plain, '__qualname__', type(plain).__name__)}()"
+    return f"{Path(code.co_filename).name}, line {code.co_firstlineno}: {name}" if code else name
+
+
+def returned(method: Callable[..., Returned], kind: type[Returned], *arguments: Any) -> Returned:
+    """What a workload's method makes of the arguments; raises InvalidWorkloadError where that is no `kind`."""
+    _accepts(method)
+    found = method(*arguments)
+    if not isinstance(found, kind):
+        wanted = f"accelbench.workload.{kind.__name__}"
+        raise InvalidWorkloadError(f"{place(method)} returned a {type(found).__name__}; it has to return {wanted}")
+    return found
+
+
+def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost:
+    """The workload's own, of numbers; raises InvalidWorkloadError."""
+    found = returned(workload.cost, Cost, parameters, float_bytes)
+    for name in ("flops", "bytes"):
+        if not isinstance(getattr(found, name), Real):
+            given = type(getattr(found, name)).__name__
+            raise InvalidWorkloadError(f"{place(workload.cost)} returned {name} as a {given}; it has to be a number")
+    return found
+
+
+def check_step(step: Callable[..., Any], found: Any) -> None:
+    """Raises InvalidWorkloadError where `found`, what the step returned, is no pair: a row of an array is no state."""
+    if isinstance(found, tuple) and len(found) == 2:  # noqa: PLR2004
+        return
+    given = f"a {type(found).__name__}"
+    if isinstance(found, tuple):
+        given = f"a tuple of {len(found)}"
+    elif hasattr(found, "shape"):
+        given = f"an array of shape {tuple(found.shape)}"
+    raise InvalidWorkloadError(f"{place(step)} returned {given}; a step has to return a tuple of two, (state, out)")
+
+
+def file_of(kind: type[Workload]) -> Path:
+    """Where the class is written."""
+    return Path(inspect.getfile(kind))
+
+
+def made(kind: type[Workload]) -> Workload:
+    """An instance that has all that a workload needs; raises InvalidWorkloadError."""
+    try:
+        file, line = file_of(kind), inspect.getsourcelines(kind)[1]
+    except (OSError, TypeError) as error:
+        raise InvalidWorkloadError(f"class {kind.__name__} has no source, which errors could point at") from error
+    try:
+        return _made(kind, f"{file.name}, line {line}: class {kind.__name__}")
+    except RAISED as error:
+        raise error if isinstance(error, InvalidWorkloadError) else invalid(error, file) from error
+
+
+def _made(kind: type[Workload], where: str) -> Workload:
+    for problem in _wrong_modes(kind.modes):
+        raise InvalidWorkloadError(f"{where}: {problem}")
+    try:
+        defaults = kind.Parameters()
+    except ValidationError as error:
+        fields = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
+        raise InvalidWorkloadError(f"{where}: every parameter has a default; {fields} has none") from error
+    workload = kind()
+    variants = workload.variants()
+    timed = returned(workload.measure, Measure, defaults).protocol != "observe"
+    needed = {each.method for each in variants.values()} | {"arrays"} | ({"reference", "cost"} if timed else set())
+    missing = sorted(name for name in needed if getattr(kind, name, None) is getattr(Workload, name, None))
+    if missing:
+        raise InvalidWorkloadError(
+            f"{where} has no {', no '.join(f'{name}()' for name in missing)}; where a framework is left out on "
+            f'purpose, say so: modes = {{"jax": ("jit",)}}'
+        )
+    if not variants:
+        raise InvalidWorkloadError(f"{where} offers no variant: modes is empty, and nothing is marked with @variant")
+    for name in sorted(needed):
+        _accepts(getattr(workload, name))
+    if timed:
+        cost(workload, defaults, 4)
+    return workload
+
+
+def _accepts(method: Callable[..., Any]) -> None:
+    """Raises InvalidWorkloadError where the method cannot be called as workloads' are."""
+    name = getattr(method, "__name__", "")
+    declared = list(inspect.signature(getattr(Workload, name, Workload.jax)).parameters)
+    try:
+        inspect.signature(method).bind(*declared[1:])
+    except TypeError as error:
+        raise InvalidWorkloadError(f"{place(method)} takes ({', '.join(declared)}): {error}") from error
+
+
+def _wrong_modes(modes: object) -> Iterator[str]:
+    example = 'such as modes = {"jax": ("jit",)}'
+    if not isinstance(modes, Mapping):
+        yield f"modes is a {type(modes).__name__}; it has to give each framework its modes, {example}"
+        return
+    for framework, named in modes.items():
+        if framework not in MODES:
+            yield f"modes: {unknown('framework', str(framework), MODES)}"
+        elif not isinstance(named, tuple | list):
+            yield f"modes: {framework} has a {type(named).__name__}; it has to be a tuple of modes, {example}"
+        else:
+            unknown_modes = [str(mode) for mode in named if str(mode) not in MODES[framework]]
+            yield from (f"modes: {framework}: {unknown('mode', mode, MODES[framework])}" for mode in unknown_modes)

@@ -1,0 +1,54 @@
+"""The speedups between the eight XOR programs, as stored, against those of the article and of our own first probe."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from accelbench.api.result import Result
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results" / "claims" / "cpu"
+EPOCHS = 10_000
+ARTICLE = {
+    "pytorch/nn": 4.154,
+    "pytorch/no-optimizer": 3.806,
+    "pytorch/no-nn": 3.504,
+    "jax/op-by-op": 104.540,
+    "jax/jit-pieces": 27.663,
+    "jax/jit-step": 2.432,
+    "pytorch/compile": 6.688,
+}
+"""Seconds of first-looking-into-jax for all epochs."""
+PROBED_SCAN = 26
+"""Times as fast as the article's last program is the whole training as one scan, compiling included."""
+
+
+def stored(row: int) -> Result:
+    (file,) = RESULTS.glob(f"{row}-*/all.result.json")
+    return Result.model_validate(json.loads(file.read_text()))
+
+
+def training(result: Result, variant: str) -> float:
+    """Seconds of all epochs, the first call included."""
+    found = next(each for each in result.variants if each.name == variant)
+    assert found.seconds
+    first = sum(float(each.median_seconds) for each in found.phases if each.phase in {"compile", "first-step"})
+    return first + EPOCHS * float(found.seconds.median_seconds)
+
+
+@pytest.mark.parametrize("row", [29, 30, 31, 32, 33, 34, 35])
+def test_a_speedup_is_within_a_factor_of_two_of_the_articles(row: int) -> None:
+    compared = {
+        comparison.variant: float(comparison.speedup or 0)
+        / (ARTICLE[comparison.baseline] / ARTICLE[comparison.variant])
+        for comparison in stored(row).comparisons
+        if comparison.variant in ARTICLE
+    }
+    assert compared
+    assert {variant: ratio for variant, ratio in compared.items() if not 0.5 <= ratio <= 2} == {}
+
+
+def test_the_scanned_training_is_within_a_factor_of_two_of_the_probes_compiling_included() -> None:
+    result = stored(35)
+    speedup = training(result, "jax/jit-step") / training(result, "jax/scan-epochs")
+    assert 0.5 <= speedup / PROBED_SCAN <= 2
