@@ -223,19 +223,20 @@ def untested_checks(result: Result) -> tuple[Check, ...]:
 
 
 def checks_summary(result: Result) -> str:
-    """`all 14 checks passed`, or how many did not."""
+    """`all 14 checks passed`, or how many did not, and which."""
     checks = result.certificate.checks
     if not checks:
         return "no check was made"
-    failed, untested = len(failed_checks(result)), len(untested_checks(result))
+    failed, untested = failed_checks(result), untested_checks(result)
     if not failed and not untested:
         return f"all {len(checks)} checks passed"
-    parts = [f"{len(checks) - failed - untested} of {len(checks)} checks passed"]
+    parts = [f"{len(checks) - len(failed) - len(untested)} of {len(checks)} checks passed"]
     if failed:
-        parts.append(f"{failed} failed")
+        whose = (f"{check.name} of {check.variant}" if check.variant else check.name for check in failed)
+        parts.append(f"{len(failed)} failed ({', '.join(whose)})")
     if untested:
-        names = ", ".join(sorted({check.name for check in untested_checks(result)}))
-        parts.append(f"{untested} untested ({names})")
+        names = ", ".join(sorted({check.name for check in untested}))
+        parts.append(f"{len(untested)} untested ({names})")
     return ", ".join(parts)
 
 

@@ -83,7 +83,7 @@ def test_a_failed_check_is_shown_with_reading_and_threshold() -> None:
     )
     text = printed(terminal.report(result), 80)
     assert "parity (jax/jit): x is off by 3e-2; threshold 1e-5" in text
-    assert "✗ 7 of 8 checks passed, 1 failed" in text
+    assert "✗ 7 of 8 checks passed, 1 failed (parity of jax/jit)" in text
 
 
 def test_markup_in_a_message_is_printed_as_it_is() -> None:
