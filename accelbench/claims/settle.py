@@ -71,12 +71,14 @@ def settle(claim: Claim, runs: Sequence[MeasuredRun | None], *, here: Hardware) 
 
 
 def _expectations(measured: Measured) -> list[Finding]:
-    """Each expectation of each case, with the swept values before it where a sweep has several cases."""
+    """Each expectation of each case; before it the workload where there are several, and what a sweep swept."""
+    several = len({result.case.workload for result, _ in measured}) > 1
     findings = []
     for result, outcomes in measured:
-        swept = ", ".join(f"{name} {value}" for name, value in result.case.swept.items())
+        swept = [f"{name} {value}" for name, value in result.case.swept.items()]
+        whose = ", ".join([result.case.workload] * several + swept)
         for each in outcomes:
-            sentence = f"{swept}: {each.sentence}" if swept else each.sentence
+            sentence = f"{whose}: {each.sentence}" if whose else each.sentence
             findings.append(Finding(each.outcome, sentence, sound=each.sound and result.complete))
     return findings
 

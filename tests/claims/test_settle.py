@@ -108,3 +108,10 @@ def test_what_was_found_is_said_with_its_numbers_and_its_machine() -> None:
     assert "speedup of jax/jit at least 2" in sentence
     assert found.hardware
     assert "checks passed" in found.certificate
+
+
+def test_what_several_workloads_found_is_said_of_each() -> None:
+    one = a_result("2.1", "2.3")
+    other = one.model_copy(update={"case": one.case.model_copy(update={"workload": "maxsim"})})
+    assert [sentence.partition(": ")[0] for sentence in settled(one, other).found] == [one.case.workload, "maxsim"]
+    assert settled(one, one).found[0].startswith("speedup of")
