@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from decimal import Decimal
 from typing import Literal
 
-from accelbench.api.result import Comparison, PaysBack, PhaseTime, Result, VariantResult
+from accelbench.api.result import Comparison, Executable, PaysBack, PhaseTime, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
 
@@ -16,9 +16,11 @@ COMPARED = ("speedup", "paysBackSteps")
 """Metrics of a variant against the baseline; the others are of a variant alone."""
 OVER_BASELINE = frozenset({"compileRatio", "peakMemoryRatio"})
 """Metrics that need the baseline's own number."""
+COUNTED = ("productsPerCall", "kernelsPerCall", "programSize", "aliasedBytes")
+"""Metrics of the program itself."""
 BESIDE: Mapping[str, frozenset[str]] = {
     "parity": frozenset({"parity", "throttled", "shared-device"}),
-    "productsPerCall": frozenset({"work-present", "throttled", "shared-device"}),
+    **dict.fromkeys(COUNTED, frozenset({"work-present", "throttled", "shared-device"})),
 }
 """Checks that a bound on a metric does not depend on: it is what the first asks, and no time."""
 
@@ -187,14 +189,24 @@ def _number(  # noqa: PLR0911 - one line for each metric
             return _first_call_ratio(variant)
         case "peakMemoryRatio":
             return _memory_ratio(variant.peak_memory_bytes, baseline.peak_memory_bytes if baseline else None)
-        case "productsPerCall":
-            found = variant.products_per_call
-            return None if found is None else _exactly(found, f"{found:,}")
         case "parity":
             ratio = variant.parity
             return None if ratio is None else _exactly(float(ratio), f"{ratio} of the tolerance")
-        case _:
+        case "launchSpread":
             return _launch_spread(variant, rounds)
+        case counted:
+            found = _counts(variant)[counted or ""]
+            return None if found is None else _exactly(found, f"{found:,}")
+
+
+def _counts(variant: VariantResult) -> dict[str, int | None]:
+    """COUNTED, of the variant."""
+    executable = variant.executable or Executable()
+    counts = (
+        *(variant.products_per_call, executable.kernels_per_call),
+        *(executable.program_size, executable.aliased_bytes),
+    )
+    return dict(zip(COUNTED, counts, strict=True))
 
 
 def _exactly(value: float, words: str) -> Reading:

@@ -157,6 +157,23 @@ class Cost(Document):
     )
 
 
+class Executable(Document):
+    """What was compiled for a call, by the compiler's own account; unset where it gives none."""
+
+    kernels_per_call: int | None = Field(
+        default=None,
+        description="What runs by itself in one call: an instruction of the optimised HLO, of which a fusion is one, "
+        "loops as often as they run; operation by operation, each that is dispatched.",
+    )
+    program_size: int | None = Field(
+        default=None,
+        description="Operations in the program that the compiler is given (StableHLO), each function and body once.",
+    )
+    aliased_bytes: int | None = Field(
+        default=None, description="Of the outputs, those that take the place of arguments: nothing is copied for them."
+    )
+
+
 class VariantResult(Document):
     """What was measured of one variant. Without `seconds` there is a `failure`, or no complete round."""
 
@@ -194,6 +211,7 @@ class VariantResult(Document):
         description="Matrix products in one call, counted in the optimised program or as they were dispatched; unset "
         "where a workload declares no operations, or nobody can count them.",
     )
+    executable: Executable | None = Field(default=None, description="What was compiled: the most of any launch.")
     cost: Cost | None = Field(default=None, description="Work, speed, share of the device's limits, energy.")
 
 

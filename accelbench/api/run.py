@@ -144,6 +144,9 @@ class Expectation(Document):
             "launchSpread",
             "peakMemoryRatio",
             "productsPerCall",
+            "kernelsPerCall",
+            "programSize",
+            "aliasedBytes",
         ]
         | None
     ) = Field(
@@ -153,7 +156,9 @@ class Expectation(Document):
             "process on warm caches; what compiling takes over what the baseline's takes; the first call's time over a "
             "later one's; steps after which compiling has paid back against the baseline; the outputs' largest error "
             "over its tolerance; how far launches lie apart (the 95th less the 5th percentile, over the median); peak "
-            "memory over the baseline's; matrix products in one call of the optimised program."
+            "memory over the baseline's; matrix products in one call of the optimised program; what runs by itself in "
+            "one call, a fusion being one; operations in the program that the compiler is given; bytes of outputs that "
+            "take the place of arguments."
         ),
     )
     observation: ObservationName | None = Field(

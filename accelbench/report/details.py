@@ -6,7 +6,7 @@ Nothing is computed here that the result does not state.
 import statistics
 from collections.abc import Iterable
 
-from accelbench.api.result import Cost, OutlierCounts, PaysBack, PhaseTime, Result, Spread, VariantResult
+from accelbench.api.result import Cost, Executable, OutlierCounts, PaysBack, PhaseTime, Result, Spread, VariantResult
 from accelbench.report import figures, view
 from accelbench.report.table import Column, Table, filled
 from accelbench.stats.amortisation import NOTHING_SECONDS
@@ -16,7 +16,7 @@ FIRST_CALL = {"compile", "first-step"}
 
 def tables(result: Result) -> tuple[Table, ...]:
     """All of them that have something to say."""
-    found = (tail(result), first_calls(result), costs(result), spread(result))
+    found = (tail(result), first_calls(result), costs(result), programs(result), spread(result))
     return tuple(table for table in found if table is not None)
 
 
@@ -120,6 +120,30 @@ def _cost_row(variant: VariantResult) -> tuple[str, ...]:
 
 def _quantity(value: str | float | None, unit: str) -> str:
     return figures.quantity(float(value), unit) if value else ""
+
+
+def programs(result: Result) -> Table | None:
+    """What was compiled for a call, as far as anybody could count it."""
+    columns = (
+        Column("variant"),
+        Column("kernels in a call", number=True),
+        Column("matrix products", number=True),
+        Column("operations given to the compiler", number=True),
+        Column("outputs in the place of arguments", number=True),
+    )
+    rows = (_program_row(variant) for variant in view.ordered(result))
+    return filled("What was compiled", columns, rows)
+
+
+def _program_row(variant: VariantResult) -> tuple[str, ...]:
+    known = variant.executable or Executable()
+    aliased = known.aliased_bytes
+    counts = (known.kernels_per_call, variant.products_per_call, known.program_size)
+    return (
+        variant.name,
+        *("" if count is None else f"{count:,}" for count in counts),
+        "none" if aliased == 0 else _quantity(aliased, "B"),
+    )
 
 
 def spread(result: Result) -> Table | None:

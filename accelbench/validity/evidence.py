@@ -238,6 +238,14 @@ class Operations(Fact):
     """What they were counted in."""
 
 
+class Executable(Fact):
+    """What was compiled for a call; None for what its framework does not tell."""
+
+    kernels_per_call: NonNegativeInt | None = None
+    program_size: NonNegativeInt | None = None
+    aliased_bytes: NonNegativeInt | None = None
+
+
 class Gpu(Fact):
     """What NVML says of the launch's steady phase; None where it does not say."""
 

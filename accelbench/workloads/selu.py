@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from accelbench.workload import Arrays, Measure, Program, Tools, Workload, WorkloadParameters
+from accelbench.workload import Arrays, Measure, Program, Tools, Workload, WorkloadParameters, variant
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -65,6 +65,26 @@ class Selu(Workload):
             return state, LAMBDA * torch.where(x > 0, x, ALPHA * torch.exp(x) - ALPHA)
 
         return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_numbers)
+
+    @variant("jax/jit-built-in")
+    def jit_built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """jax.nn.selu, whose constants are not rounded."""
+        del parameters
+        import jax
+
+        step = jax.jit(lambda state, batch: (state, jax.nn.selu(batch["x"])))
+        return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=True, observe=_numbers)
+
+    @variant("pytorch/built-in")
+    def built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """torch.nn.functional.selu, eager: a kernel of its own."""
+        del parameters
+        from torch.nn.functional import selu
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            return state, selu(batch["x"])
+
+        return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=True, observe=_numbers)
 
 
 def _numbers(outs: Sequence[Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from accelbench.api.case import Case, CaseVariant
 from accelbench.api.result import (
     Certificate,
     Comparison,
+    Executable,
     LaunchSummary,
     Phase,
     PhaseTime,
@@ -23,7 +24,7 @@ from accelbench.api.result import (
 from accelbench.document import decimal_string
 from accelbench.lost import without_finding
 from accelbench.stats.summary import quantile
-from accelbench.validity import compile_cache
+from accelbench.validity import compile_cache, evidence
 from accelbench.validity.evidence import Asides, Operations, Unreadable, fact, launch_seconds, protocol_of
 from accelbench_runner.costs import cost, most
 from accelbench_runner.fit import fit
@@ -155,6 +156,7 @@ def _variant_result(
         compile_peak_memory_bytes=most(measured, "compilePeakMemoryBytes"),
         reserved_memory_bytes=most(measured, "reservedMemoryBytes"),
         products_per_call=_products_per_call(measured),
+        executable=_executable(measured),
         cost=cost(case, measured, everyone, statistics.median(medians)),
     )
 
@@ -169,6 +171,15 @@ def _products_per_call(launches: Sequence[LaunchRecord]) -> int | None:
     operations = [fact(launch, "operations", Operations) for launch in launches if "operations" in launch.facts]
     found = [each.found.products for each in operations if isinstance(each, Operations) and each.found]
     return min(found, default=None)
+
+
+def _executable(launches: Sequence[LaunchRecord]) -> Executable | None:
+    """The most of each; a launch that was not told one says nothing of it."""
+    told = [fact(launch, "executable", evidence.Executable) for launch in launches]
+    known = [each.model_dump(exclude_none=True) for each in told if isinstance(each, evidence.Executable)]
+    names = sorted(set().union(*known))
+    most = {name: max(each[name] for each in known if name in each) for name in names}
+    return Executable.model_validate(most) if most else None
 
 
 def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:

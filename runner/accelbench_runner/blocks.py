@@ -57,6 +57,10 @@ class Events(Protocol):
         ...
 
 
+def _ignore(_result: Any) -> None:
+    """Nobody wants to look at the result."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What is timed. `call` takes a state and the batches and returns the next state and everything it computed."""
@@ -68,8 +72,8 @@ class Work:
     """Returns when everything in its argument has been computed."""
     units: int
     """Units of work in one call."""
-    checked: Callable[[Any, Any], tuple[Any, Any]] | None = None
-    """The same that says it where a step returns no pair, for the first call; None: what traces `call` says it."""
+    check: Callable[[Any], None] = _ignore
+    """Told what a call returned; raises InvalidWorkloadError where that is no state with an out."""
     events: Events | None = None
     """Where the device has some that can be timed."""
     evict: Callable[[], None] | None = None
@@ -109,10 +113,6 @@ class Timed:
 
     units: int
     seconds: float
-
-
-def _ignore(_result: Any) -> None:
-    """Nobody wants to look at the result."""
 
 
 def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> float:
@@ -240,13 +240,13 @@ def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[list[Time
     work.synchronise(state)
     timed: list[Timed] = []
     out: Any = None
-    call = work.checked or work.call
     for batch in batches:
         began = clock.seconds()
-        state, out = call(state, batch)
-        work.synchronise((state, out))
+        found = work.call(state, batch)
+        work.synchronise(found)
         timed.append(Timed(units=work.units, seconds=clock.seconds() - began))
-        call = work.call
+        work.check(found)
+        state, out = found
     return timed, (state, out)
 
 

@@ -213,12 +213,13 @@ class Launch:
         self._reporter.facts(parityUnits=units)
 
     def _count_operations(self, adapter: Adapter, work: blocks.Work) -> None:
-        """What one call does, against what the workload declares; nothing where it declares nothing."""
+        """What was compiled; and what one call does, against what the workload declares, where it declares any."""
         declared = self._workload.operations(self._parameters)
+        with self._reporter.aside("operations"):
+            self._reporter.facts(executable=adapter.executable_facts(work))
+            counted = adapter.operations(work) if declared else None
         if declared is None:
             return
-        with self._reporter.aside("operations"):
-            counted = adapter.operations(work)
         self._reporter.facts(
             operations={
                 "declared": asdict(declared * work.units),
@@ -237,7 +238,7 @@ class Launch:
         adapter.compile_ahead(work)
         called = self._clock.seconds()
         ahead = adapter.compilations().seconds
-        result = (work.checked or work.call)(state, work.batches)
+        result = work.call(state, work.batches)
         work.synchronise(result)
         ended = self._clock.seconds()
         after = adapter.compilations().seconds
@@ -250,6 +251,7 @@ class Launch:
         self._reporter.say(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
         self._reporter.say(PhaseStarted(phase="first-step"))
         self._reporter.say(PhaseEnded(phase="first-step", seconds=ended - called - within))
+        work.check(result)
         return result
 
     def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> None:

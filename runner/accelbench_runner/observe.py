@@ -12,7 +12,7 @@ from typing import Any
 
 from accelbench.api.observation import NOTHING
 from accelbench.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
-from accelbench.usable import InvalidWorkloadError, check_step
+from accelbench.usable import InvalidWorkloadError
 from accelbench.workload import Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.frameworks.adapter import Adapter
@@ -50,8 +50,7 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
         raised: Exception | None = None
         try:
             found = work.call(state, batch)
-            if program.inner == 1:
-                check_step(program.step, found)
+            work.check(found)
             after, out = found
             work.synchronise((after, out))
             state = after

@@ -92,6 +92,13 @@ GOOD_CHANGES: dict[str, dict[str, Any]] = {
             for metric in ("firstCallRatio", "parity", "launchSpread", "productsPerCall")
         ]
     },
+    "what was compiled": {
+        "spec.expectations": [
+            {"metric": metric, "variant": variant, "atMost": "1"}
+            for metric in ("kernelsPerCall", "programSize", "aliasedBytes")
+            for variant in ("jax/jit", "pytorch/eager")
+        ]
+    },
     "a script": {
         "spec.workload": {"script": {"configMapKeyRef": {"name": "my-workloads", "key": "my_filter.py"}}},
     },

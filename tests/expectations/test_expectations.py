@@ -8,6 +8,7 @@ from accelbench.api.result import (
     Certificate,
     Check,
     Comparison,
+    Executable,
     Failure,
     LaunchSummary,
     PaysBack,
@@ -72,6 +73,7 @@ def a_result(
                 units_per_call=4 if measured else None,
                 peak_memory_bytes=(300 if name == VARIANT else 400) if measured else None,
                 products_per_call=100 if measured else None,
+                executable=Executable(kernels_per_call=7, program_size=1234, aliased_bytes=0) if measured else None,
                 parity="0.25" if measured else None,
             )
             for name in (BASELINE, VARIANT)
@@ -249,6 +251,7 @@ def test_steps_that_are_not_known_are_undecided() -> None:
     [
         *("seconds", "compileSeconds", "warmCompileSeconds", "compileRatio", "firstCallRatio", "parity"),
         *("launchSpread", "peakMemoryRatio", "productsPerCall"),
+        *("kernelsPerCall", "programSize", "aliasedBytes"),
     ],
 )
 def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
@@ -260,6 +263,9 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
     [
         ("peakMemoryRatio", "0.75", "0.75 (300 over 400 bytes)"),
         ("productsPerCall", "100", "100"),
+        ("kernelsPerCall", "7", "7"),
+        ("programSize", "1234", "1,234"),
+        ("aliasedBytes", "0", "0"),
     ],
 )
 def test_what_else_a_variant_costs(metric: str, bound: str, said: str) -> None:
@@ -283,6 +289,7 @@ def test_a_ratio_to_a_baseline_that_compiles_nothing_is_undecided() -> None:
 def test_products_that_are_missing_are_what_is_counted() -> None:
     missed = Certificate(checks=(Check(name="work-present", outcome="failed", reading="1 of 100", variant=VARIANT),))
     assert outcome_of(a_result(certificate=missed), "productsPerCall", at_least="100")[0] == "met"
+    assert outcome_of(a_result(certificate=missed), "kernelsPerCall", at_least="7")[0] == "met"
 
 
 @pytest.mark.parametrize("metric", ["compileRatio", "peakMemoryRatio"])

@@ -397,14 +397,13 @@ class Unpaired(Odd):
 
     class Parameters(WorkloadParameters):
         returns: str = Field(default="rows", description="rows, three, none or list.")
-        inner: int = Field(default=1, description="Steps in a call.")
 
     def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         def step(state: Any, _batch: Any) -> Any:
             x = state["x"]
             return {"rows": x.reshape(2, 4), "three": (x, x, x), "none": None, "list": [state, x]}[parameters.returns]
 
-        return Program(state=tools.put(arrays.state), step=step, inner=parameters.inner)
+        return Program(state=tools.put(arrays.state), step=step)
 
     def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         return self.jax(parameters, arrays, tools)

@@ -239,15 +239,10 @@ def test_what_the_launch_itself_does_is_no_neighbour() -> None:
     ("use", "parameters", "given"),
     [
         ("jax/jit", {}, "an array of shape (2, 4)"),
-        ("jax/jit", {"inner": 3}, "an array of shape (2, 4)"),
-        ("jax/scan", {"inner": 3}, "an array of shape (2, 4)"),
-        ("jax/op-by-op", {"inner": 3}, "an array of shape (2, 4)"),
+        ("jax/op-by-op", {"returns": "three"}, "a tuple of 3"),
         ("pytorch/eager", {}, "an array of shape (2, 4)"),
-        ("pytorch/eager", {"inner": 3}, "an array of shape (2, 4)"),
         ("pytorch/placed", {"returns": "list"}, "a list"),
         ("pytorch/compile", {}, "an array of shape (2, 4)"),
-        ("pytorch/compile", {"inner": 3}, "an array of shape (2, 4)"),
-        ("pytorch/compile", {"inner": 3, "returns": "three"}, "a tuple of 3"),
         ("pytorch/compile", {"returns": "none"}, "a NoneType"),
     ],
 )

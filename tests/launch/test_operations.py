@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accelbench.validity.work_present import CHECK
-from accelbench_runner.frameworks.xla_operations import count_hlo
+from accelbench_runner.frameworks.xla_operations import count_hlo, count_kernels
 from accelbench_runner.records import LaunchRecord
 from launch.inside import inside
 from launch.launching import case, install_odd_workloads, launch
@@ -116,3 +116,53 @@ def test_libraries_fusions_loops_and_branches_are_counted() -> None:
     assert (counted.products, counted.convolutions) == (7 * 2 + 1, 7)
     assert count_hlo(ON_A_GPU.replace("known_trip_count", "forgotten")) is None
     assert count_hlo("not HLO at all") is None
+
+
+def test_what_runs_by_itself_is_a_kernel_and_a_fusion_is_one() -> None:
+    """Seven times a fusion and two library calls; the longer branch; a copy. Tuples and the like run nothing."""
+    assert count_kernels(ON_A_GPU) == 7 * 3 + 1 + 1
+    assert count_kernels(ON_A_GPU.replace("known_trip_count", "forgotten")) is None
+    assert count_kernels("not HLO at all") is None
+
+
+COMPILED = """
+found = {}
+for name, use, parameters in %r:
+    adapter, program, work = prepare(name, use, parameters)
+    adapter.compile_ahead(work)
+    work.synchronise(work.call(work.fresh(), work.batches))
+    found[use] = adapter.executable_facts(work)
+print(json.dumps(found))
+"""
+SMALL = {"size": 1024}
+FACTS = ("kernels_per_call", "program_size", "aliased_bytes")
+
+
+def test_fusion_makes_one_kernel_of_three_operations() -> None:
+    asked = [("elementwise-fusion", use, SMALL) for use in ("jax/jit", "jax/op-by-op")]
+    found = inside("jax", COMPILED % asked)
+    assert found["jax/jit"]["kernels_per_call"] == 1
+    assert found["jax/op-by-op"] == {"kernels_per_call": 3}
+    none = inside("pytorch", COMPILED % [("elementwise-fusion", "pytorch/eager", SMALL)])
+    assert none == {"pytorch/eager": None}
+
+
+def test_an_array_that_is_given_away_is_taken_the_place_of() -> None:
+    found = inside("jax", COMPILED % [("inplace-update", use, SMALL) for use in ("jax/jit", "jax/jit-donated")])
+    assert {use: facts["aliased_bytes"] for use, facts in found.items()} == {"jax/jit": 0, "jax/jit-donated": 4096}
+
+
+def test_an_unrolled_loop_is_as_large_a_program_as_it_is_long() -> None:
+    found = [
+        inside("jax", COMPILED % [("loop-unrolling", use, {"length": length}) for use in ("jax/jit", "jax/jit-scan")])
+        for length in (20, 40)
+    ]
+    short, long = ({use: facts["program_size"] for use, facts in each.items()} for each in found)
+    assert long["jax/jit-scan"] == short["jax/jit-scan"]
+    assert long["jax/jit"] > short["jax/jit"] + 20
+
+
+def test_a_launch_tells_what_was_compiled(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("elementwise-fusion", "jax/jit", {"size": 64}))
+    assert told.facts["executable"].keys() == {*FACTS}
+    assert told.facts["executable"]["kernels_per_call"] == 1

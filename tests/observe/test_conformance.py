@@ -30,6 +30,8 @@ EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
     (Asked("selu", "pytorch/compile"), {"compilationsByCall": "1, 0, 1, 0, 1", "values": "1.2957, 5.9619"}),
     (Asked("selu", "jax/op-by-op"), {"values": "1.2957, 5.9619"}),
     (Asked("selu", "pytorch/eager"), NEVER | {"values": "1.2957, 5.9619"}),
+    (Asked("selu", "jax/jit-built-in"), {"compilationsByCall": "1, 0, 1, 0, 1", "values": "1.29657, 5.96588"}),
+    (Asked("selu", "pytorch/built-in"), NEVER | {"values": "1.29657, 5.96588"}),
     (
         Asked("data-dependent-branch", "jax/jit"),
         {

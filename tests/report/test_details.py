@@ -1,6 +1,6 @@
 import pytest
 
-from accelbench.api.result import LaunchSummary, OutlierCounts, PaysBack, PhaseTime
+from accelbench.api.result import Executable, LaunchSummary, OutlierCounts, PaysBack, PhaseTime
 from accelbench.report import details, view
 from accelbench.report.table import Column, Table, filled
 from report import sample
@@ -66,6 +66,17 @@ def test_outliers_are_counted_and_named() -> None:
     assert details.outliers(OutlierCounts(of=240)) == "none of 240"
     many = OutlierCounts(of=240, low_mild=2, high_mild=7, high_severe=3)
     assert details.outliers(many) == "12 of 240 (3 severe, 2 low)"
+
+
+def test_what_was_compiled_is_told_as_far_as_it_was_counted() -> None:
+    first, *others = sample.result().variants
+    counted = Executable(kernels_per_call=1200, aliased_bytes=0)
+    table = details.programs(sample.result(variants=(first.model_copy(update={"executable": counted}), *others)))
+    assert table is not None
+    assert [column.name for column in table.columns] == [
+        *("variant", "kernels in a call", "outputs in the place of arguments")
+    ]
+    assert {row[0]: row[1:] for row in table.rows}[first.name] == ("1,200", "none")
 
 
 def test_what_was_not_measured_has_no_column_and_no_table() -> None:

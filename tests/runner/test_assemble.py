@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.result import Certificate, Check, Comparison, Failure
+from accelbench.api.result import Certificate, Check, Comparison, Executable, Failure
 from accelbench.validity.evidence import MISMATCH
 from accelbench_runner.assemble import Course, assemble, quantile
 from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
@@ -92,6 +92,19 @@ def test_facts_become_rate_memory_unit_and_versions() -> None:
     assert result.variants[0].flops_per_second == "2000000000"
     assert result.variants[0].peak_memory_bytes == 30
     assert result.fingerprint["version.jax"] == "0.10.2"
+
+
+def test_what_was_compiled_is_the_most_of_any_launch_that_told_it() -> None:
+    told = [
+        {"kernels_per_call": 3, "program_size": 40, "aliased_bytes": 0},
+        {"kernels_per_call": 5, "program_size": None},
+        None,
+        "1e9",
+    ]
+    launches = [launch("a", number, 20.0, facts={"executable": each}) for number, each in enumerate(told, start=1)]
+    variants = assemble(case_of("a", "b"), [*launches, launch("b", 1, 1.0)], None, COURSE).variants
+    assert variants[0].executable == Executable(kernels_per_call=5, program_size=40, aliased_bytes=0)
+    assert variants[1].executable is None
 
 
 def test_a_failed_variant_keeps_what_it_measured_before() -> None:

@@ -3,14 +3,12 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from functools import wraps
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from accelbench.api.case import Platform, Precision
-from accelbench.usable import check_step
 from accelbench.workload import Array, Operations, Program, WorkloadParameters
 from accelbench_runner.blocks import Work
 
@@ -135,6 +133,10 @@ class Adapter(Protocol):
         """What one call does, after all optimisation; may make a call. None where it cannot be told."""
         ...
 
+    def executable_facts(self, work: Work) -> dict[str, int | None] | None:
+        """`kernels_per_call`, `program_size`, `aliased_bytes`, see Executable; None where nothing of it can be told."""
+        ...
+
     def last(self, out: Any) -> Any:
         """The out of the last step, from what a call returned."""
         ...
@@ -202,19 +204,6 @@ class Adapter(Protocol):
     def out_of_memory(self, error: BaseException) -> bool:
         """Whether the error means that memory ran out."""
         ...
-
-
-def checked(program: Program) -> Program:
-    """With a step that raises InvalidWorkloadError where it returns no pair; for what is traced, or called once."""
-    step = program.step
-
-    @wraps(step)
-    def pair(state: Any, batch: Any) -> tuple[Any, Any]:
-        found = step(state, batch)
-        check_step(step, found)
-        return found
-
-    return replace(program, step=pair)
 
 
 def step_loop(program: Program) -> tuple[Any, Any]:

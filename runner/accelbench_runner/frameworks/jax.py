@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 
+from accelbench.usable import check_step
 from accelbench.workload import Array, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cache, cpu
@@ -19,12 +21,11 @@ from accelbench_runner.frameworks.adapter import (
     Span,
     UnsupportedError,
     cached_files,
-    checked,
     installed,
     seconds_by_part,
     step_loop,
 )
-from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr
+from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
 
 DTYPES = {
     "float64": jnp.float64,
@@ -55,6 +56,7 @@ class Jax:
         self._heard: list[tuple[Span, str]] = []
         self._cache = {"hits": 0, "misses": 0, "before": cached_files("JAX_COMPILATION_CACHE_DIR")}
         self._listed = self._scanned = self._placed = False
+        self._lowered: Any = None
         self.executable: Any = None
         self.float_bytes = jnp.dtype(self._dtype).itemsize
 
@@ -102,7 +104,7 @@ class Jax:
         batches: Any
         mode = self._settings.mode
         dispatched = program.placed or mode == "op-by-op"
-        call, batches = step_loop(program if dispatched else checked(program))
+        call, batches = step_loop(program)
         self._listed = program.inner > 1
         donated = (0,) if program.donate else ()
         self._placed = program.placed
@@ -111,7 +113,7 @@ class Jax:
         elif mode == "jit":
             call = jax.jit(call, donate_argnums=donated)
         elif mode == "scan":
-            call, batches = self._scan(checked(program))
+            call, batches = self._scan(program)
             call = jax.jit(call, donate_argnums=donated)
         else:
             raise UnsupportedError(f"JAX has no mode {mode}, and the workload has not placed jit itself")
@@ -123,7 +125,7 @@ class Jax:
             # The CPU client runs what one thread dispatches in order, as a GPU's stream does: the last is enough.
             synchronise=jax.block_until_ready,
             units=program.inner * program.units,
-            checked=step_loop(checked(program))[0] if dispatched else None,
+            check=partial(check_step, program.step),
         )
 
     def _scan(self, program: Program) -> tuple[Any, Any]:
@@ -146,7 +148,8 @@ class Jax:
     def compile_ahead(self, work: Work) -> None:
         """Through jax.stages; the call that follows finds the same executable."""
         if hasattr(work.call, "trace"):
-            self.executable = work.call.trace(work.fresh(), work.batches).lower().compile()
+            self._lowered = work.call.trace(work.fresh(), work.batches).lower()
+            self.executable = self._lowered.compile()
 
     def _listen(self, event: str, began: float, ended: float, **about: Any) -> None:
         if event in PARTS:
@@ -181,6 +184,20 @@ class Jax:
             return None
         found = count_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
         return Counted(found, "the operations dispatched") if found else None
+
+    def executable_facts(self, work: Work) -> dict[str, int | None] | None:
+        """By XLA's account; of a call that is dispatched, how many operations are, each a program of its own."""
+        if self.executable is None:
+            if self._placed:
+                return None
+            return {"kernels_per_call": len(jax.make_jaxpr(work.call)(work.fresh(), work.batches).eqns)}
+        memory, lowered = self.executable.memory_analysis(), self._lowered
+        self._lowered = None  # as large as the program, and what is held counts as the variant's memory
+        return {
+            "kernels_per_call": count_kernels(self.executable.as_text()),
+            "program_size": count_stablehlo(lowered.compiler_ir().operation),
+            "aliased_bytes": memory.alias_size_in_bytes if memory else None,
+        }
 
     def last(self, out: Any) -> Any:
         """A scan stacks the outs, a loop lists them, a single step has one."""

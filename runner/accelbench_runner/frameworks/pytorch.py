@@ -14,7 +14,7 @@ from torch import distributed
 from torch.utils import _pytree as pytree
 
 from accelbench.modes import CompileOptions
-from accelbench.usable import InvalidWorkloadError, check_step
+from accelbench.usable import check_step
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cache, cpu
@@ -25,7 +25,6 @@ from accelbench_runner.frameworks.adapter import (
     Settings,
     UnsupportedError,
     cached_files,
-    checked,
     installed,
     step_loop,
 )
@@ -159,10 +158,9 @@ class PyTorch:
         mode, options = self._settings.mode, self._settings.options
         self._listed = program.inner > 1
         if program.placed or mode == "eager":
-            first, _ = step_loop(checked(program))
+            pass
         elif mode == "compile" and isinstance(options, CompileOptions):
             call = torch.compile(call, mode=options.mode, dynamic=options.dynamic, fullgraph=options.fullgraph)
-            first = self._checked(program, call)
         else:
             raise UnsupportedError(f"PyTorch has no mode {mode}, and the workload has not placed compile itself")
         return Work(
@@ -172,25 +170,8 @@ class PyTorch:
             synchronise=self._synchronise,
             events=self.events,
             units=program.inner * program.units,
-            checked=first,
+            check=partial(check_step, program.step),
         )
-
-    def _checked(self, program: Program, compiled: Callable[[Any, Any], Any]) -> Callable[[Any, Any], tuple[Any, Any]]:
-        """Around the compiled call: inside it a check would be one more guard to pass, which took 0.2 us in each."""
-        in_python, _ = step_loop(checked(program))
-
-        def first(state: Any, batches: Any) -> tuple[Any, Any]:
-            try:
-                found: tuple[Any, Any] = compiled(state, batches)
-            except Exception as error:
-                if not self.out_of_memory(error):
-                    _blame(in_python, state, batches)
-                raise
-            if program.inner == 1:
-                check_step(program.step, found)
-            return found
-
-        return first
 
     def _synchronise(self, _value: Any) -> None:
         if self._settings.platform == "cuda":
@@ -264,6 +245,10 @@ class PyTorch:
             convolutions=sum(counts.get(f"aten::{name}", 0) for name in CONVOLUTIONS),
         )
         return Counted(found, "the operations dispatched")
+
+    def executable_facts(self, work: Work) -> dict[str, int | None] | None:  # noqa: ARG002
+        """Inductor counts the kernels that it has written, and not how often a call runs each."""
+        return None
 
     def last(self, out: Any) -> Any:
         """A loop lists the outs, a single step has one."""
@@ -405,13 +390,3 @@ def _find_vector_instructions() -> None:
 def _dotted(cudnn: int | None) -> str:
     """`92600` as cuDNN's own package has it: `9.26.0`."""
     return f"{cudnn // 10000}.{cudnn % 10000 // 100}.{cudnn % 100}" if cudnn else ""
-
-
-def _blame(call: Callable[[Any, Any], Any], state: Any, batches: Any) -> None:
-    """Raises InvalidWorkloadError where that is what the call comes to; whatever else it raises has been raised."""
-    try:
-        call(state, batches)
-    except InvalidWorkloadError:
-        raise
-    except Exception:  # noqa: BLE001, S110 - said by the caller, as the compiler said it
-        pass

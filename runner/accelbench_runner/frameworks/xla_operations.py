@@ -1,16 +1,17 @@
-"""How many matrix products and convolutions a program of XLA's does: in its optimised HLO, or in a JAX trace.
+"""What a program of XLA's does in one run, and how large it was: counted in HLO, in StableHLO, or in a JAX trace.
 
 XLA's own cost analysis counts a loop's body once and says nothing of single operations; here a body counts as often as
 it runs.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from accelbench.workload import Operations
 
+Number = TypeVar("Number", int, Operations)
 PRODUCT, CONVOLUTION = Operations(products=1), Operations(convolutions=1)
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 OPCODE = re.compile(r" = .*?(?<=\s)([a-z][a-z0-9\-]*)\(")
@@ -18,10 +19,15 @@ CALLED = re.compile(r"(?:calls|to_apply|body|condition|true_computation|false_co
 CALLED_LIST = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 TARGET = re.compile(r'custom_call_target="([^"]+)"')
+NO_KERNELS = {
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
+    *("partition-id", "replica-id", "add-dependency", "domain"),
+}
+"""Instructions that name what is there already."""
 
 
 class _UncountableError(Exception):
-    """A loop that does products and does not say how often."""
+    """A loop that does something and does not say how often."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class _Module:
     def __init__(self, text: str) -> None:
         self._computations: dict[str, list[_Instruction]] = {}
         self._counted: dict[str, Operations] = {}
+        self._kernels: dict[str, int] = {}
         self.entry = name = ""
         for line in text.splitlines():
             if header := HEADER.match(line):
@@ -67,22 +74,61 @@ class _Module:
             case "custom-call":
                 return sum(inside, _custom(instruction.line))
             case "while":
-                return _repeated(sum(inside, Operations()), TRIPS.search(instruction.line))
+                body = sum(inside, Operations())
+                return body * _trips(instruction.line) if body != Operations() else body
             case "conditional":
                 return _largest(inside)
             case _:
                 return sum(inside, Operations())
 
+    def kernels(self, computation: str) -> int:
+        """Raises _UncountableError."""
+        if computation not in self._kernels:
+            instructions = self._computations.get(computation, ())
+            self._kernels[computation] = sum(map(self._kernels_of_one, instructions))
+        return self._kernels[computation]
+
+    def _kernels_of_one(self, instruction: _Instruction) -> int:
+        """What a fusion, a reduction or a sort calls runs inside it; the end of what was started is not another."""
+        match instruction.opcode:
+            case "while":
+                return sum(map(self.kernels, instruction.called)) * _trips(instruction.line)
+            case "call":
+                return sum(map(self.kernels, instruction.called))
+            case "conditional":
+                return max(map(self.kernels, instruction.called), default=0)
+            case opcode:
+                return 0 if opcode in NO_KERNELS or opcode.endswith("-done") else 1
+
 
 def count_hlo(text: str) -> Operations | None:
     """Operations in one run of the module, in HLO's text format; None for no module, or a loop of unknown length."""
+    return _counted(text, _Module.count)
+
+
+def count_kernels(text: str) -> int | None:
+    """Instructions that run by themselves in one run of the optimised module: a fusion is one, whatever is in it.
+
+    None for no module, or a loop of unknown length.
+    """
+    return _counted(text, _Module.kernels)
+
+
+def _counted(text: str, count: Callable[[_Module, str], Number]) -> Number | None:
     module = _Module(text)
     if not module.entry:
         return None
     try:
-        return module.count(module.entry)
+        return count(module, module.entry)
     except _UncountableError:
         return None
+
+
+def count_stablehlo(operation: Any) -> int:
+    """Operations of StableHLO in an MLIR module, each function and each body once: the size of what XLA is given."""
+    inside = (each for region in operation.regions for block in region for each in block.operations)
+    itself: bool = operation.name.startswith("stablehlo.") and operation.name != "stablehlo.return"
+    return itself + sum(count_stablehlo(each.operation) for each in inside)
 
 
 def _custom(line: str) -> Operations:
@@ -96,12 +142,11 @@ def _custom(line: str) -> Operations:
     return PRODUCT if any(word in target for word in ("matmul", "gemm", "dot")) else Operations()
 
 
-def _repeated(body: Operations, trips: "re.Match[str] | None") -> Operations:
-    if body == Operations():
-        return body
-    if trips is None:
+def _trips(line: str) -> int:
+    known = TRIPS.search(line)
+    if known is None:
         raise _UncountableError
-    return body * int(trips[1])
+    return int(known[1])
 
 
 def _largest(branches: list[Operations]) -> Operations:
@@ -127,8 +172,8 @@ def _of_jaxpr(jaxpr: Any) -> Operations:
                 total += CONVOLUTION
             case "scan":
                 total += sum(inside, Operations()) * int(equation.params["length"])
-            case "while":
-                total += _repeated(sum(inside, Operations()), None)
+            case "while" if sum(inside, Operations()) != Operations():
+                raise _UncountableError
             case "cond":
                 total += _largest(inside)
             case _:
