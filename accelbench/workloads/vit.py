@@ -118,8 +118,8 @@ class Vit(Workload):
         for _ in range(units):
             logits, back = _logits_vjp(images, weights, parameters)
             loss, at_logits = training.cross_entropy_and_gradient(logits, labels)
-            gradients = back(at_logits)
-            weights = {name: weights[name] - parameters.learning_rate * gradients[name] for name in weights}
+            rate = parameters.learning_rate
+            weights = {name: weights[name] - rate * gradient for name, gradient in back(at_logits).items()}
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:

@@ -141,11 +141,12 @@ def compute(
 
     with np.errstate(all="ignore"):
         values = {name: np.asarray(value) for name, value in run(start, units).items()}
-        runs = [run(moved(), units) for _ in range(PERTURBATIONS)]
-        spreads = {
-            name: _spread(value, [np.asarray(each[name]) for each in runs], coarser) for name, value in values.items()
-        }
-    return values, spreads
+        spreads = {name: np.zeros(value.shape) for name, value in values.items()}
+        for _ in range(PERTURBATIONS):
+            # One at a time: the weights of a large network fill a machine's memory a few times over.
+            for name, value in run(moved(), units).items():
+                spreads[name] = _wider(spreads[name], np.asarray(value), values[name])
+    return values, {name: _spread(wide, values[name], coarser) for name, wide in spreads.items()}
 
 
 def _moved(array: Array, step: float, rng: np.random.Generator) -> Array:
@@ -194,11 +195,14 @@ def _mapped(arrays: Arrays, change: Callable[[Array], Array]) -> Arrays:
     )
 
 
-def _spread(value: Array, runs: list[Array], coarser: float) -> Array:
-    moves = np.abs(np.stack([run.astype(np.float64) - value.astype(np.float64) for run in runs]))
-    if is_float(value):
-        return np.asarray(np.sqrt(np.mean(np.square(moves), axis=0))) / coarser
-    return np.asarray(moves.max(axis=0))
+def _wider(wide: Array, moved: Array, value: Array) -> Array:
+    """With one more run: the sum of squared moves, or of what is no float the largest move."""
+    moves = np.abs(moved.astype(np.float64) - value.astype(np.float64))
+    return np.asarray(wide + np.square(moves) if is_float(value) else np.maximum(wide, moves))
+
+
+def _spread(wide: Array, value: Array, coarser: float) -> Array:
+    return np.asarray(np.sqrt(wide / PERTURBATIONS) / coarser) if is_float(value) else wide
 
 
 def is_float(array: Array) -> bool:

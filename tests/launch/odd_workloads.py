@@ -56,6 +56,19 @@ class Raising(Odd):
         return program(arrays, tools, step)
 
 
+class Looking(Odd):
+    """Decides by a value, as Python may where every operation runs at once."""
+
+    name = "looking"
+    modes = {"jax": ("op-by-op",)}
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        def step(state: Any, batch: Any) -> Any:
+            return {"x": state["x"] + (1 if float(state["x"].sum()) >= 0 else 2)}, None
+
+        return Program(state=tools.put(arrays.state), step=step)
+
+
 class Loud(Odd):
     """Prints what looks like the protocol."""
 
@@ -420,6 +433,7 @@ ALL = [
     Declaring,
     InOnePass,
     Choosy,
+    Looking,
     Raising,
     Loud,
     Recompiling,

@@ -162,6 +162,13 @@ def test_an_unrolled_loop_is_as_large_a_program_as_it_is_long() -> None:
     assert long["jax/jit"] > short["jax/jit"] + 20
 
 
+def test_what_runs_and_cannot_be_traced_is_measured_all_the_same(tmp_path: Path) -> None:
+    told = launch(tmp_path, case("looking", "jax/op-by-op"))
+    assert told.failure is None, told.failure
+    assert told.facts["executable"] is None
+    assert "steady" in told.phases
+
+
 def test_a_launch_tells_what_was_compiled(tmp_path: Path) -> None:
     told = launch(tmp_path, case("elementwise-fusion", "jax/jit", {"size": 64}))
     assert told.facts["executable"].keys() == {*FACTS}

@@ -178,23 +178,30 @@ class Jax:
     def operations(self, work: Work) -> Counted | None:
         """Of a compiled call in its optimised HLO; of one that is dispatched, in its trace, which nobody optimises."""
         if self.executable is not None:
-            found = count_hlo(self.executable.as_text())
+            found = count_hlo(self.executable.as_text() or "")
             return Counted(found, "the optimised HLO") if found else None
+        traced = self._dispatched(work)
+        found = count_jaxpr(traced) if traced else None
+        return Counted(found, "the operations dispatched") if found else None
+
+    def _dispatched(self, work: Work) -> Any:
+        """The jaxpr of a call that runs op-by-op; None of any other, and of one that cannot be traced."""
         if self._settings.mode != "op-by-op" or self._placed:
             return None
-        found = count_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
-        return Counted(found, "the operations dispatched") if found else None
+        try:
+            return jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr
+        except Exception:  # noqa: BLE001 - it may look at values, print them or write them to files, and has run
+            return None
 
     def executable_facts(self, work: Work) -> dict[str, int | None] | None:
         """By XLA's account; of a call that is dispatched, how many operations are, each a program of its own."""
         if self.executable is None:
-            if self._placed:
-                return None
-            return {"kernels_per_call": len(jax.make_jaxpr(work.call)(work.fresh(), work.batches).eqns)}
+            traced = self._dispatched(work)
+            return {"kernels_per_call": len(traced.eqns)} if traced else None
         memory, lowered = self.executable.memory_analysis(), self._lowered
         self._lowered = None  # as large as the program, and what is held counts as the variant's memory
         return {
-            "kernels_per_call": count_kernels(self.executable.as_text()),
+            "kernels_per_call": count_kernels(self.executable.as_text() or ""),
             "program_size": count_stablehlo(lowered.compiler_ir().operation),
             "aliased_bytes": memory.alias_size_in_bytes if memory else None,
         }
