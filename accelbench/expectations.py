@@ -16,11 +16,12 @@ COMPARED = ("speedup", "paysBackSteps")
 """Metrics of a variant against the baseline; the others are of a variant alone."""
 OVER_BASELINE = frozenset({"compileRatio", "peakMemoryRatio"})
 """Metrics that need the baseline's own number."""
-COUNTED = ("productsPerCall", "kernelsPerCall", "programSize", "aliasedBytes")
-"""Metrics of the program itself."""
+COMPILED = ("kernelsPerCall", "programSize", "aliasedBytes", "temporaryBytes")
+"""Metrics of what was compiled for a call."""
 BESIDE: Mapping[str, frozenset[str]] = {
     "parity": frozenset({"parity", "throttled", "shared-device"}),
-    **dict.fromkeys(COUNTED, frozenset({"work-present", "throttled", "shared-device"})),
+    "productsPerCall": frozenset({"work-present", "throttled", "shared-device"}),
+    **dict.fromkeys(COMPILED, frozenset({"throttled", "shared-device"})),
 }
 """Checks that a bound on a metric does not depend on: it is what the first asks, and no time."""
 
@@ -194,19 +195,15 @@ def _number(  # noqa: PLR0911 - one line for each metric
             return None if ratio is None else _exactly(float(ratio), f"{ratio} of the tolerance")
         case "launchSpread":
             return _launch_spread(variant, rounds)
-        case counted:
-            found = _counts(variant)[counted or ""]
-            return None if found is None else _exactly(found, f"{found:,}")
+        case "productsPerCall":
+            return _count(variant.products_per_call)
+        case compiled:
+            told = (variant.executable or Executable()).model_dump(by_alias=True)
+            return _count(told[compiled or ""])
 
 
-def _counts(variant: VariantResult) -> dict[str, int | None]:
-    """COUNTED, of the variant."""
-    executable = variant.executable or Executable()
-    counts = (
-        *(variant.products_per_call, executable.kernels_per_call),
-        *(executable.program_size, executable.aliased_bytes),
-    )
-    return dict(zip(COUNTED, counts, strict=True))
+def _count(found: int | None) -> Reading | None:
+    return None if found is None else _exactly(found, f"{found:,}")
 
 
 def _exactly(value: float, words: str) -> Reading:

@@ -158,19 +158,22 @@ class Cost(Document):
 
 
 class Executable(Document):
-    """What was compiled for a call, by the compiler's own account; unset where it gives none."""
+    """What was compiled for a call, by the compiler's own account; unset where it gives none, as PyTorch's."""
 
     kernels_per_call: int | None = Field(
         default=None,
-        description="What runs by itself in one call: an instruction of the optimised HLO, of which a fusion is one, "
-        "loops as often as they run; operation by operation, each that is dispatched.",
+        description="Instructions of the optimised HLO that run by themselves in one call, of which a fusion is one: "
+        "in a loop as often as it runs, of branches those of the longest.",
     )
     program_size: int | None = Field(
         default=None,
-        description="Operations in the program that the compiler is given (StableHLO), each function and body once.",
+        description="Operations in the program that the compiler is given (StableHLO), in each function and body once.",
     )
     aliased_bytes: int | None = Field(
-        default=None, description="Of the outputs, those that take the place of arguments: nothing is copied for them."
+        default=None, description="Of the outputs, those that share the memory of arguments, which were given away."
+    )
+    temporary_bytes: int | None = Field(
+        default=None, description="Memory for what is neither argument nor output: copies made on the way."
     )
 
 
@@ -211,7 +214,10 @@ class VariantResult(Document):
         description="Matrix products in one call, counted in the optimised program or as they were dispatched; unset "
         "where a workload declares no operations, or nobody can count them.",
     )
-    executable: Executable | None = Field(default=None, description="What was compiled: the most of any launch.")
+    executable: Executable | None = Field(
+        default=None,
+        description="What was compiled, as far as launches agree; unset where calls are not timed in blocks.",
+    )
     cost: Cost | None = Field(default=None, description="Work, speed, share of the device's limits, energy.")
 
 

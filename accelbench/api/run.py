@@ -147,6 +147,7 @@ class Expectation(Document):
             "kernelsPerCall",
             "programSize",
             "aliasedBytes",
+            "temporaryBytes",
         ]
         | None
     ) = Field(
@@ -158,7 +159,7 @@ class Expectation(Document):
             "over its tolerance; how far launches lie apart (the 95th less the 5th percentile, over the median); peak "
             "memory over the baseline's; matrix products in one call of the optimised program; what runs by itself in "
             "one call, a fusion being one; operations in the program that the compiler is given; bytes of outputs that "
-            "take the place of arguments."
+            "share the memory of arguments; bytes for what is neither argument nor output."
         ),
     )
     observation: ObservationName | None = Field(

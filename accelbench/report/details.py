@@ -129,6 +129,7 @@ def programs(result: Result) -> Table | None:
         Column("kernels in a call", number=True),
         Column("matrix products", number=True),
         Column("operations given to the compiler", number=True),
+        Column("temporary", number=True),
         Column("outputs in the place of arguments", number=True),
     )
     rows = (_program_row(variant) for variant in view.ordered(result))
@@ -137,12 +138,11 @@ def programs(result: Result) -> Table | None:
 
 def _program_row(variant: VariantResult) -> tuple[str, ...]:
     known = variant.executable or Executable()
-    aliased = known.aliased_bytes
     counts = (known.kernels_per_call, variant.products_per_call, known.program_size)
     return (
         variant.name,
         *("" if count is None else f"{count:,}" for count in counts),
-        "none" if aliased == 0 else _quantity(aliased, "B"),
+        *("none" if size == 0 else _quantity(size, "B") for size in (known.temporary_bytes, known.aliased_bytes)),
     )
 
 

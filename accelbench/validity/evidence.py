@@ -244,6 +244,7 @@ class Executable(Fact):
     kernels_per_call: NonNegativeInt | None = None
     program_size: NonNegativeInt | None = None
     aliased_bytes: NonNegativeInt | None = None
+    temporary_bytes: NonNegativeInt | None = None
 
 
 class Gpu(Fact):

@@ -1,5 +1,6 @@
-"""x = x + 1: whether the new x takes memory beside the old one."""
+"""x = x + 1, several times: whether each new x takes memory beside the old one."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class InplaceUpdate(Workload):
-    """x <- x + 1 for x of (size,).
+    """x <- x + 1 for x of (size,), `updates` times in a step.
 
     Row 13 of the claims: JAX's arrays are immutable, but "if you're in a jitted function, XLA's optimizer often
-    eliminates the copy", which `x += 1` does not make in the first place. A result lies in memory of its own unless the
-    caller gives the old array away (donation); peak memory tells.
+    eliminates the copy", which `x += 1` does not make in the first place. Between updates in one function a compiler
+    may do without; a function's result lies in memory of its own unless the caller gives the old array away (donation).
     """
 
     name = "inplace-update"
@@ -24,21 +25,21 @@ class InplaceUpdate(Workload):
     modes = {"pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):
-        """Shape of x."""
+        """Shape of x, and how often it is updated."""
 
         size: int = Field(default=2**24, ge=1, le=2**31, description="Numbers in x.")
+        updates: int = Field(default=1, ge=1, le=1000, description="In a step.")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """X standard normal."""
         return Arrays(state={"x": rng.standard_normal(parameters.size)})
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """1 for each step."""
-        del parameters
-        return {"x": arrays.state["x"] + units}
+        """1 for each update."""
+        return {"x": arrays.state["x"] + units * parameters.updates}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """An addition a number, which is read and written."""
+        """A number is read and written once; of its additions a compiler may make one, as a fused step does."""
         return Cost(flops=float(parameters.size), bytes=2.0 * parameters.size * float_bytes)
 
     @variant("jax/jit")
@@ -46,42 +47,43 @@ class InplaceUpdate(Workload):
         """A new array, under jit."""
         import jax
 
-        del parameters
-        return _jax_program(arrays, tools, jax.jit(_add))
+        return _jax_program(arrays, tools, jax.jit(_adding(parameters)))
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """A new array."""
-        del parameters
-        return _jax_program(arrays, tools, _add)
+        return _jax_program(arrays, tools, _adding(parameters))
 
     @variant("jax/jit-donated")
     def jit_donated(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """The old array is given away, and the new one takes its place."""
         import jax
 
-        del parameters
-        return _jax_program(arrays, tools, jax.jit(_add, donate_argnums=0))
+        return _jax_program(arrays, tools, jax.jit(_adding(parameters), donate_argnums=0))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """X = x + 1: a new tensor."""
-        del parameters
-        return _program(arrays, tools, _add)
+        return _program(arrays, tools, _adding(parameters))
 
     @variant("pytorch/in-place")
     def in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """X += 1, eager."""
 
         def step(x: Any, _: Any) -> tuple[Any, None]:
-            x += 1
+            for _update in range(parameters.updates):
+                x += 1
             return x, None
 
-        del parameters
         return replace(_program(arrays, tools, step), placed=True)
 
 
-def _add(x: Any, _: Any) -> tuple[Any, None]:
-    return x + 1, None
+def _adding(parameters: InplaceUpdate.Parameters) -> Callable[[Any, Any], tuple[Any, None]]:
+    def step(x: Any, _: Any) -> tuple[Any, None]:
+        for _update in range(parameters.updates):
+            x = x + 1
+        return x, None
+
+    return step
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:

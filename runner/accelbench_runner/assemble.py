@@ -174,12 +174,12 @@ def _products_per_call(launches: Sequence[LaunchRecord]) -> int | None:
 
 
 def _executable(launches: Sequence[LaunchRecord]) -> Executable | None:
-    """The most of each; a launch that was not told one says nothing of it."""
+    """What all launches that were told agree on: a program that is not always the same has no size."""
     told = [fact(launch, "executable", evidence.Executable) for launch in launches]
     known = [each.model_dump(exclude_none=True) for each in told if isinstance(each, evidence.Executable)]
-    names = sorted(set().union(*known))
-    most = {name: max(each[name] for each in known if name in each) for name in names}
-    return Executable.model_validate(most) if most else None
+    values = {name: {each[name] for each in known if name in each} for name in set().union(*known)}
+    agreed = {name: value for name, (value, *others) in values.items() if not others}
+    return Executable.model_validate(agreed) if agreed else None
 
 
 def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:

@@ -73,7 +73,7 @@ class Work:
     units: int
     """Units of work in one call."""
     check: Callable[[Any], None] = _ignore
-    """Told what a call returned; raises InvalidWorkloadError where that is no state with an out."""
+    """Told what a call of one step returned; raises InvalidWorkloadError where that is no state with an out."""
     events: Events | None = None
     """Where the device has some that can be timed."""
     evict: Callable[[], None] | None = None
@@ -243,10 +243,10 @@ def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[list[Time
     for batch in batches:
         began = clock.seconds()
         found = work.call(state, batch)
-        work.synchronise(found)
-        timed.append(Timed(units=work.units, seconds=clock.seconds() - began))
         work.check(found)
         state, out = found
+        work.synchronise((state, out))
+        timed.append(Timed(units=work.units, seconds=clock.seconds() - began))
     return timed, (state, out)
 
 

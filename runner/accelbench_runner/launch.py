@@ -216,7 +216,7 @@ class Launch:
         """What was compiled; and what one call does, against what the workload declares, where it declares any."""
         declared = self._workload.operations(self._parameters)
         with self._reporter.aside("operations"):
-            self._reporter.facts(executable=adapter.executable_facts(work))
+            self._reporter.facts(executable=adapter.executable_facts())
             counted = adapter.operations(work) if declared else None
         if declared is None:
             return

@@ -95,7 +95,7 @@ GOOD_CHANGES: dict[str, dict[str, Any]] = {
     "what was compiled": {
         "spec.expectations": [
             {"metric": metric, "variant": variant, "atMost": "1"}
-            for metric in ("kernelsPerCall", "programSize", "aliasedBytes")
+            for metric in ("kernelsPerCall", "programSize", "aliasedBytes", "temporaryBytes")
             for variant in ("jax/jit", "pytorch/eager")
         ]
     },

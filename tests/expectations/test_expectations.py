@@ -22,6 +22,7 @@ from accelbench.expectations import evaluate
 from judge.launches import BASELINE, VARIANT, a_case
 
 CLEAN = Certificate(checks=(Check(name="parity", outcome="passed", reading="0.2"),))
+EXECUTABLE = Executable(kernels_per_call=7, program_size=1234, aliased_bytes=0, temporary_bytes=4096)
 OUT_OF_MEMORY = Failure(reason="OutOfMemory", message="too large", round=3, phase="steady")
 
 
@@ -73,7 +74,7 @@ def a_result(
                 units_per_call=4 if measured else None,
                 peak_memory_bytes=(300 if name == VARIANT else 400) if measured else None,
                 products_per_call=100 if measured else None,
-                executable=Executable(kernels_per_call=7, program_size=1234, aliased_bytes=0) if measured else None,
+                executable=EXECUTABLE if measured else None,
                 parity="0.25" if measured else None,
             )
             for name in (BASELINE, VARIANT)
@@ -251,7 +252,7 @@ def test_steps_that_are_not_known_are_undecided() -> None:
     [
         *("seconds", "compileSeconds", "warmCompileSeconds", "compileRatio", "firstCallRatio", "parity"),
         *("launchSpread", "peakMemoryRatio", "productsPerCall"),
-        *("kernelsPerCall", "programSize", "aliasedBytes"),
+        *("kernelsPerCall", "programSize", "aliasedBytes", "temporaryBytes"),
     ],
 )
 def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
@@ -266,6 +267,7 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
         ("kernelsPerCall", "7", "7"),
         ("programSize", "1234", "1,234"),
         ("aliasedBytes", "0", "0"),
+        ("temporaryBytes", "4096", "4,096"),
     ],
 )
 def test_what_else_a_variant_costs(metric: str, bound: str, said: str) -> None:
@@ -289,7 +291,7 @@ def test_a_ratio_to_a_baseline_that_compiles_nothing_is_undecided() -> None:
 def test_products_that_are_missing_are_what_is_counted() -> None:
     missed = Certificate(checks=(Check(name="work-present", outcome="failed", reading="1 of 100", variant=VARIANT),))
     assert outcome_of(a_result(certificate=missed), "productsPerCall", at_least="100")[0] == "met"
-    assert outcome_of(a_result(certificate=missed), "kernelsPerCall", at_least="7")[0] == "met"
+    assert outcome_of(a_result(certificate=missed), "kernelsPerCall", at_least="7")[0] == "not-met"
 
 
 @pytest.mark.parametrize("metric", ["compileRatio", "peakMemoryRatio"])

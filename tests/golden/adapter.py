@@ -134,7 +134,7 @@ class SimulatedAdapter:
     def operations(self, work: Work) -> Counted | None:
         return Counted(Operations(products=self._truth.products), "the simulated program")
 
-    def executable_facts(self, work: Work) -> dict[str, int | None] | None:
+    def executable_facts(self) -> dict[str, int | None] | None:
         return None
 
     def last(self, out: Any) -> Any:

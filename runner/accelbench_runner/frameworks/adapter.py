@@ -133,8 +133,8 @@ class Adapter(Protocol):
         """What one call does, after all optimisation; may make a call. None where it cannot be told."""
         ...
 
-    def executable_facts(self, work: Work) -> dict[str, int | None] | None:
-        """`kernels_per_call`, `program_size`, `aliased_bytes`, see Executable; None where nothing of it can be told."""
+    def executable_facts(self) -> dict[str, int | None] | None:
+        """What was compiled ahead, by the names of `Executable`; None where that tells nothing."""
         ...
 
     def last(self, out: Any) -> Any:

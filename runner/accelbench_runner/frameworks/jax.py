@@ -178,32 +178,22 @@ class Jax:
     def operations(self, work: Work) -> Counted | None:
         """Of a compiled call in its optimised HLO; of one that is dispatched, in its trace, which nobody optimises."""
         if self.executable is not None:
-            found = count_hlo(self.executable.as_text() or "")
+            found = count_hlo(self.executable.as_text())
             return Counted(found, "the optimised HLO") if found else None
-        traced = self._dispatched(work)
-        found = count_jaxpr(traced) if traced else None
-        return Counted(found, "the operations dispatched") if found else None
-
-    def _dispatched(self, work: Work) -> Any:
-        """The jaxpr of a call that runs op-by-op; None of any other, and of one that cannot be traced."""
         if self._settings.mode != "op-by-op" or self._placed:
             return None
-        try:
-            return jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr
-        except Exception:  # noqa: BLE001 - it may look at values, print them or write them to files, and has run
-            return None
+        found = count_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
+        return Counted(found, "the operations dispatched") if found else None
 
-    def executable_facts(self, work: Work) -> dict[str, int | None] | None:
-        """By XLA's account; of a call that is dispatched, how many operations are, each a program of its own."""
+    def executable_facts(self) -> dict[str, int | None] | None:
+        """By XLA's account, each as far as the backend gives one."""
         if self.executable is None:
-            traced = self._dispatched(work)
-            return {"kernels_per_call": len(traced.eqns)} if traced else None
-        memory, lowered = self.executable.memory_analysis(), self._lowered
-        self._lowered = None  # as large as the program, and what is held counts as the variant's memory
+            return None
         return {
-            "kernels_per_call": count_kernels(self.executable.as_text() or ""),
-            "program_size": count_stablehlo(lowered.compiler_ir().operation),
-            "aliased_bytes": memory.alias_size_in_bytes if memory else None,
+            "kernels_per_call": _told(lambda: count_kernels(self.executable.as_text())),
+            "program_size": _told(lambda: count_stablehlo(self._lowered.compiler_ir().operation)),
+            "aliased_bytes": _told(lambda: self.executable.memory_analysis().alias_size_in_bytes),
+            "temporary_bytes": _told(lambda: self.executable.memory_analysis().temp_size_in_bytes),
         }
 
     def last(self, out: Any) -> Any:
@@ -324,3 +314,11 @@ class Jax:
     def out_of_memory(self, error: BaseException) -> bool:
         """XLA says RESOURCE_EXHAUSTED, on every platform."""
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+
+
+def _told(ask: Callable[[], int | None]) -> int | None:
+    """A backend may have no such account, or raise; no launch fails for what is said beside its times."""
+    try:
+        return ask()
+    except Exception:  # noqa: BLE001
+        return None

@@ -246,7 +246,7 @@ class PyTorch:
         )
         return Counted(found, "the operations dispatched")
 
-    def executable_facts(self, work: Work) -> dict[str, int | None] | None:  # noqa: ARG002
+    def executable_facts(self) -> dict[str, int | None] | None:
         """Inductor counts the kernels that it has written, and not how often a call runs each."""
         return None
 

@@ -18,10 +18,14 @@ OPCODE = re.compile(r" = .*?(?<=\s)([a-z][a-z0-9\-]*)\(")
 CALLED = re.compile(r"(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)")
 CALLED_LIST = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+BODY = re.compile(r"body=%?([\w.\-]+)")
+SMALL_CALL = 'xla_cpu_small_call="true"'
 TARGET = re.compile(r'custom_call_target="([^"]+)"')
+FRAME = {"builtin.module", "func.func", "func.call", "func.return", "stablehlo.return"}
+"""What MLIR wraps operations in."""
 NO_KERNELS = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
-    *("partition-id", "replica-id", "add-dependency", "domain"),
+    *("partition-id", "replica-id", "add-dependency", "domain", "async-update"),
 }
 """Instructions that name what is there already."""
 
@@ -89,11 +93,17 @@ class _Module:
         return self._kernels[computation]
 
     def _kernels_of_one(self, instruction: _Instruction) -> int:
-        """What a fusion, a reduction or a sort calls runs inside it; the end of what was started is not another."""
+        """What a fusion, a reduction or a sort calls runs inside it; the end of what was started is not another.
+
+        A loop of known length does without its condition; a CPU makes one function of a small call.
+        """
+        line = instruction.line
         match instruction.opcode:
             case "while":
-                return sum(map(self.kernels, instruction.called)) * _trips(instruction.line)
-            case "call":
+                return sum(map(self.kernels, BODY.findall(line))) * _trips(line)
+            case "call" if SMALL_CALL not in line:
+                return sum(map(self.kernels, instruction.called))
+            case "call-start" | "async-start":
                 return sum(map(self.kernels, instruction.called))
             case "conditional":
                 return max(map(self.kernels, instruction.called), default=0)
@@ -125,9 +135,9 @@ def _counted(text: str, count: Callable[[_Module, str], Number]) -> Number | Non
 
 
 def count_stablehlo(operation: Any) -> int:
-    """Operations of StableHLO in an MLIR module, each function and each body once: the size of what XLA is given."""
+    """Operations of an MLIR module, in each function and each body once: the size of what XLA is given."""
     inside = (each for region in operation.regions for block in region for each in block.operations)
-    itself: bool = operation.name.startswith("stablehlo.") and operation.name != "stablehlo.return"
+    itself = operation.name not in FRAME
     return itself + sum(count_stablehlo(each.operation) for each in inside)
 
 

@@ -5,7 +5,7 @@ from api.bad.table import above, axis, bad, below, body, expectation, observatio
 METRICS = (
     *("speedup", "seconds", "compileSeconds", "warmCompileSeconds", "compileRatio"),
     *("firstCallRatio", "paysBackSteps", "parity", "launchSpread", "peakMemoryRatio", "productsPerCall"),
-    *("kernelsPerCall", "programSize", "aliasedBytes"),
+    *("kernelsPerCall", "programSize", "aliasedBytes", "temporaryBytes"),
 )
 
 
