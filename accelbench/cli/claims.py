@@ -10,8 +10,9 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from accelbench.api.result import Result
     from accelbench.api.run import BenchmarkRun
     from accelbench.claims.ledger import Claim, Hardware
     from accelbench.claims.settle import MeasuredRun, Settled
@@ -60,6 +61,7 @@ def run(
 ) -> None:
     """Run the claims that this hardware can settle; what was run already is left, so that a stopped run goes on."""
     from accelbench.cli.interrupt import Signals
+    from accelbench.plan.cases import count_cases
 
     afresh: set[Path] = set()  # rows share runs
     with Signals() as signals:
@@ -68,10 +70,11 @@ def run(
                 typer.echo(f"row {claim.row}: untestable here, it needs {' or '.join(claim.hardware)}", err=True)
                 continue
             runs = list(_runs(claim, here, results))
+            stored = [{} if again else _stored(asked, directory) for asked, directory in runs]
             todo = [
-                (asked, directory)
-                for asked, directory in runs
-                if directory.path not in afresh and (again or not _was_run(asked, directory))
+                (asked, directory, done)
+                for (asked, directory), done in zip(runs, stored, strict=True)
+                if directory.path not in afresh and len(done) < count_cases(asked)
             ]
             if not todo and afresh.isdisjoint(directory.path for _, directory in runs):
                 typer.echo(
@@ -79,8 +82,8 @@ def run(
                 )
                 continue
             typer.echo(f"row {claim.row}: {claim.words}", err=True)
-            for asked, directory in todo:
-                _measure(asked, directory, signals)
+            for asked, directory, done in todo:
+                _measure(asked, directory, signals, done)
                 afresh.add(directory.path)
             settled = _settle(claim, here, results)
             typer.echo(f"row {claim.row}: {settled.verdict}")
@@ -88,8 +91,10 @@ def run(
                 typer.echo(f"  {sentence}")
 
 
-def _measure(asked: "BenchmarkRun", directory: "RunDirectory", signals: "Signals") -> None:
-    """Ends the process where it cannot go on, or was told to stop."""
+def _measure(
+    asked: "BenchmarkRun", directory: "RunDirectory", signals: "Signals", done: "Mapping[str, Result]"
+) -> None:
+    """All cases that are not done; ends the process where it cannot go on, or was told to stop."""
     from rich.console import Console
 
     from accelbench.cli.device import platform_of
@@ -99,7 +104,7 @@ def _measure(asked: "BenchmarkRun", directory: "RunDirectory", signals: "Signals
 
     try:
         with display(Console(stderr=True)) as shown:
-            outcome = measure(asked, platform_of(asked), directory, signals=signals, display=shown)
+            outcome = measure(asked, platform_of(asked), directory, signals=signals, display=shown, done=done)
     except InvalidSpecError as error:
         _end(error.explained(), Exit.INVALID_SPEC)
     except OSError as error:
@@ -153,18 +158,18 @@ def _runs(claim: "Claim", here: "Hardware", results: Path) -> "Iterator[tuple[Be
         yield asked, RunDirectory(results / here / name)
 
 
-def _was_run(asked: "BenchmarkRun", directory: "RunDirectory") -> bool:
-    """To its end, with the same manifest."""
+def _stored(asked: "BenchmarkRun", directory: "RunDirectory") -> "dict[str, Result]":
+    """What was measured to its end with the same manifest, by the case's name."""
     from accelbench.cli.files import UnreadableResultError
 
     if not directory.begun:
-        return False
+        return {}
     try:
         record, results = directory.load()
     except UnreadableResultError as error:
         typer.echo(f"{error}; it is run again", err=True)
-        return False
-    return record.run == asked and len(results) == len(record.cases) and all(result.complete for result in results)
+        return {}
+    return {result.case.name: result for result in results if result.complete} if record.run == asked else {}
 
 
 def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":

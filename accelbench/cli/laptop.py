@@ -1,9 +1,10 @@
 """A BenchmarkRun on this machine: its cases one after the other, each measured by a runner as in a pod."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import accelbench
 from accelbench.api.case import Case, Platform
@@ -60,10 +61,12 @@ def measure(
     signals: Signals,
     display: Display,
     script: Path | None = None,
+    done: Mapping[str, Result] = MappingProxyType({}),
 ) -> RunOutcome:
     """Run every case, write what it gave as soon as it has ended, and stop at the first signal.
 
-    `script` is the workload's file, where the run has one: a copy of it is kept beside the results, and measured.
+    What is `done`, by its case's name, an earlier run has left in the directory; it stays and is not run. `script` is
+    the workload's file, where the run has one: a copy of it is kept beside the results, and measured.
     """
     cases = plan_cases(run, platform)
     record = RunRecord(
@@ -71,13 +74,17 @@ def measure(
     )
     directory.create()
     for case in cases:
-        directory.forget(case.name)
+        if case.name not in done:
+            directory.forget(case.name)
     directory.write_record(record)
     environment = {VARIABLE: str(directory.keep_script(script).resolve())} if script else {}
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:
             break
+        if case.name in done:
+            outcomes.append(_known(run, case, done[case.name]))
+            continue
         display.case_begins(case, number, len(cases))
         log = directory.log(case.name)
         ended = run_case(
@@ -124,8 +131,14 @@ def _outcome(run: BenchmarkRun, case: Case, ended: Ended, log: Path, *, interrup
         kept = "only a checkpoint" if ended.result else "no result"
         trouble.append(f"{case.name}: the runner {how} and left {kept}; its log is {log}")
         trouble += [f"  {line}" for line in ended.tail]
-    expectations = evaluate(run.spec.expectations, ended.result) if ended.result is not None else ()
-    return CaseOutcome(case=case, result=ended.result, expectations=expectations, trouble=tuple(trouble))
+    if ended.result is None:
+        return CaseOutcome(case=case, result=None, trouble=tuple(trouble))
+    return _known(run, case, ended.result, tuple(trouble))
+
+
+def _known(run: BenchmarkRun, case: Case, result: Result, trouble: tuple[str, ...] = ()) -> CaseOutcome:
+    expectations = evaluate(run.spec.expectations, result)
+    return CaseOutcome(case=case, result=result, expectations=expectations, trouble=trouble)
 
 
 def _stamp(moment: datetime) -> str:

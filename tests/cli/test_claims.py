@@ -39,6 +39,21 @@ def test_a_run_that_gave_no_result_is_run_again(tmp_path: Path) -> None:
     assert "row 33: confirmed" in accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good").stdout
 
 
+def test_a_stopped_run_goes_on_with_the_cases_that_it_had_not_reached(tmp_path: Path) -> None:
+    directory = tmp_path / "results/claims/cpu/02-jit-against-eager"
+    accelbench("claims", "run", "--rows", "2", cwd=tmp_path, play="good")
+    first, second = sorted(directory.glob("*.result.json"))
+    before = first.read_bytes()
+    second.unlink()
+    done = accelbench("claims", "run", "--rows", "2", cwd=tmp_path, play="good")
+    assert "case 2 of 2" in done.stderr
+    assert "case 1 of 2" not in done.stderr
+    assert first.read_bytes() == before
+    assert first.with_name(first.name.replace(".result.json", ".log")).exists()
+    assert second.exists()
+    assert "case 1 of 2" in accelbench("claims", "run", "--rows", "2", "--again", cwd=tmp_path, play="good").stderr
+
+
 def test_what_other_hardware_can_settle_alone_is_said_and_left(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "33", "--hardware", "tpu", cwd=tmp_path, play="crash")
     assert done.returncode == Exit.SUCCESS

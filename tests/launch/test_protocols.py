@@ -1,10 +1,12 @@
 """Steps measured call by call, and in one ordered pass, in real launches."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from accelbench.usable import InvalidWorkloadError, check_step
 from accelbench_runner import blocks
 from launch.launching import case, launch
 from launch.simulation import Simulated
@@ -70,3 +72,14 @@ def test_an_episode_gives_each_call_its_batch_and_the_state_before() -> None:
     assert seen == [(0, "a"), (1, "b"), (2, "c")]
     assert state == 3
     assert [(block.units, round(block.seconds, 9)) for block in timed] == [(2, 0.5), (2, 0.1), (2, 0.2)]
+
+
+def test_an_episode_tells_of_a_call_that_returned_no_state_with_an_out() -> None:
+    machine = Simulated([0.5], now=0.0)
+
+    def step(state: int, _batch: str) -> int:
+        return state
+
+    work = blocks.Work(lambda: 0, step, None, lambda _: None, units=1, check=partial(check_step, step))  # type: ignore[arg-type]
+    with pytest.raises(InvalidWorkloadError, match=r"returned a int; a step has to return a tuple of two"):
+        blocks.episode(work, ["a"], machine)

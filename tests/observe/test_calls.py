@@ -1,13 +1,14 @@
 """One pass of calls: what is caught, what is counted, what is said of what they returned."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from accelbench.observations import MAXIMUM_CHARACTERS, Scalar
-from accelbench.usable import InvalidWorkloadError
+from accelbench.usable import InvalidWorkloadError, check_step
 from accelbench.workload import Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.frameworks.adapter import Adapter, Compilations
@@ -55,7 +56,14 @@ def observe(batches: Sequence[Any], make: Any = lambda _outs: {}, declared: Sequ
 def test_a_step_that_returns_no_pair_is_no_observation() -> None:
     framework: Any = Counting()
     program = Program(state=0, step=lambda _state, _batch: np.zeros((2, 8)), placed=True)
-    work = Work(fresh=lambda: 0, call=program.step, batches={}, synchronise=lambda _: None, units=1)
+    work = Work(
+        fresh=lambda: 0,
+        call=program.step,
+        batches={},
+        synchronise=lambda _: None,
+        units=1,
+        check=partial(check_step, program.step),
+    )
     with pytest.raises(InvalidWorkloadError, match=r"test_calls\.py, line .* an array of shape \(2, 8\)"):
         make_calls(framework, program, work)
 
