@@ -1,5 +1,6 @@
 """Asking the judge: a short-lived child between rounds, because it needs numpy and scipy and this process must not."""
 
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,11 @@ class Judge:
             return None
         if ending.by_us == "limit":
             raise JudgeError(f"the judge had not finished after {limit_seconds:.0f} s")
+        if ending.status == -signal.SIGKILL:
+            raise JudgeError(
+                "the judge was killed, as for want of memory: the reference in float64 is held together with how far "
+                "it moves; ask for a smaller case, or for more memory"
+            )
         if ending.status != 0:
             lines = answer.stderr_tail.decode(errors="replace").strip().splitlines()
             raise JudgeError(

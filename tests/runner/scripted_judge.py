@@ -1,6 +1,8 @@
 """A judge that compares what it is given as its first argument says. Standard library only."""
 
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -15,6 +17,8 @@ if behaviour == "raises" or (behaviour == "raises-in-round-2" and latest == 2):
 if behaviour == "garbage":
     sys.stdout.write("not json")
     sys.exit(0)
+if behaviour == "is-killed":
+    os.kill(os.getpid(), signal.SIGKILL)
 if behaviour == "waits-in-round-2" and latest == 2:
     time.sleep(1000)
 
