@@ -14,7 +14,7 @@ from accelbench_runner.launches import launch_environment
 from accelbench_runner.limits import ROUNDS as LIMITS_ROUNDS
 from accelbench_runner.protocol import Block, Facts, Failed, LaunchRequest, Message, PhaseEnded, parse_message
 from accelbench_runner.synchronised import LONG_ROUNDS
-from launch import odd_workloads
+from launch import odd_products, odd_workloads
 
 PROGRAM = """
 import sys
@@ -118,7 +118,8 @@ def install_odd_workloads(directory: Path) -> dict[str, str]:
     about = directory / "odd_workloads-1.dist-info"
     about.mkdir(exist_ok=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-workloads\nVersion: 1\n")
-    points = [f"{kind.name} = {odd_workloads.__name__}:{kind.__name__}" for kind in odd_workloads.ALL]
+    kinds = [*odd_workloads.ALL, odd_products.Declaring]
+    points = [f"{kind.name} = {kind.__module__}:{kind.__name__}" for kind in kinds]
     (about / "entry_points.txt").write_text("\n".join(["[accelbench.workloads]", *points]))
     tests = str(Path(__file__).parents[1])
     path = [str(directory), tests, *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -107,7 +107,8 @@ ON_A_GPU = """HloModule jit_f
 %called (p.1: f32[64,64]) -> f32[64,64] {
   %p.1 = f32[64,64]{1,0} parameter(0)
   %first = f32[64,64]{1,0} fusion(%p.1), kind=kLoop, calls=%other
-  ROOT %same = f32[64,64]{1,0} bitcast(%first)
+  %second = f32[64,64]{1,0} fusion(%first), kind=kLoop, calls=%other
+  ROOT %same = f32[64,64]{1,0} bitcast(%second)
 }
 
 %other (p: f32[64,64]) -> f32[64,64] {
@@ -135,12 +136,13 @@ def test_libraries_fusions_loops_and_branches_are_counted() -> None:
 
 
 def test_what_runs_by_itself_is_a_kernel_and_a_fusion_is_one() -> None:
-    """Seven times a fusion and two library calls, without the condition; the longer branch; a copy; a call's fusion;
-    a sum that is begun and ended. Tuples, constants and the like run nothing.
+    """Seven times a fusion and two library calls, without the condition; the longer branch; a copy; two fusions of
+    a call, which a CPU makes one function of where it is small; a sum that is begun and ended. Tuples, constants and
+    the like run nothing.
     """
-    assert count_kernels(ON_A_GPU) == 7 * 3 + 1 + 1 + 1 + 1
+    assert count_kernels(ON_A_GPU) == 7 * 3 + 1 + 1 + 2 + 1
     assert count_kernels(ON_A_GPU.replace('"false"', '"true"')) == 7 * 3 + 1 + 1 + 1 + 1
-    assert count_kernels(ON_A_GPU.replace("copy(", "bitcast(")) == 7 * 3 + 1 + 1 + 1
+    assert count_kernels(ON_A_GPU.replace("copy(", "bitcast(")) == 7 * 3 + 1 + 2 + 1
     assert count_kernels(ON_A_GPU.replace("known_trip_count", "forgotten")) is None
     assert count_kernels("not HLO at all") is None
 
