@@ -30,8 +30,7 @@ def run(
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps its complete rounds; a second one kills it.
     """
-    from rich.console import Console
-
+    from accelbench.cli.console import console
     from accelbench.cli.device import missing_frameworks, platform_of
     from accelbench.cli.files import RunDirectory
     from accelbench.cli.interrupt import Signals
@@ -57,7 +56,7 @@ def run(
             path = out if out is not None else Path("results", f"{name}-{now():%Y%m%dT%H%M%SZ}")
             directory = RunDirectory(path / name if out is not None and len(runs) > 1 else path)
             try:
-                with display(Console(stderr=True)) as shown:
+                with display(console(stderr=True)) as shown:
                     outcome = measure(
                         each, platform, directory, signals=signals, display=shown, script=script_of(each, file)
                     )
@@ -70,7 +69,7 @@ def run(
             if output is Output.JSON:
                 typer.echo(json_report(outcome.measured, outcome.record))
             else:
-                Console().print(terminal.reports(outcome.measured))
+                console().print(terminal.reports(outcome.measured))
             if signals.received is None:
                 _write_page(directory)
             typer.echo(f"results: {directory.path}", err=True)

@@ -16,7 +16,7 @@ def _look(case: Case, launch: Launch) -> Finding:
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)
     share = max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
-    reading = f"others took {share:.0%} of the processors"
+    reading = f"other processes used {100 * share:.0f} % of the CPU"
     if share > ALLOWED_SHARE:
         return failed(reading)
     if case.accelerator.platform != "cuda":

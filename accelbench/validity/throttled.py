@@ -49,7 +49,7 @@ def _look(case: Case, launch: Launch) -> Finding:
     readings = [f"held back for {throttling.seconds:.3g} s in {throttling.periods} periods, {timed:.3g} s timed"]
     beyond = throttling.seconds > ALLOWED_SHARE * timed
     if (stolen := steal_share(launch)) > ALLOWED_STEAL:
-        readings.append(f"the hypervisor took {stolen:.0%}")
+        readings.append(f"hypervisor steal: {100 * stolen:.0f} % (limit {100 * ALLOWED_STEAL:.0f} %)")
         beyond = True
     clocks = clock_shares(launch)
     for why, share in (clocks or {}).items():

@@ -23,10 +23,11 @@ from accelbench.delivery import (
     LaunchStarted,
     PhaseReached,
     RoundFinished,
+    TimeNow,
 )
 from accelbench.document import decimal_string
 from accelbench.plan.schedule import round_order
-from accelbench.validity.evidence import launch_seconds
+from accelbench.shown import rejections
 from accelbench_runner.assemble import Course, assemble
 from accelbench_runner.children import Interruption
 from accelbench_runner.deliver import LogWriter, OutputForwarder, TerminationMessage
@@ -142,8 +143,10 @@ class Supervisor:
         if not (judged and complete):
             return False
         reasons = next((each.reasons for each in self._quarantined() if each.round == number), ())
-        self.log.event(RoundFinished(round=number, quarantined=reasons, comparisons=self._comparisons()))
-        self._deliver("checkpoint", complete=False, stopped=None)
+        result = self._deliver("checkpoint", complete=False, stopped=None)
+        self.log.event(
+            RoundFinished(round=number, quarantined=reasons, times=_times(result), comparisons=self._comparisons())
+        )
         self._round_seconds.append(self.clock() - began)
         return True
 
@@ -209,12 +212,10 @@ class Supervisor:
             )
             record = record.model_copy(update={"warm": warm})
         forward.finish()
-        seconds = None if record.failure else launch_seconds(record)
         self.log.event(
             LaunchFinished(
                 variant=variant,
                 round=number,
-                seconds=None if seconds is None else decimal_string(seconds),
                 failure=record.failure.reason if record.failure else None,
                 wall_seconds=decimal_string(record.wall_seconds + (record.warm.wall_seconds if record.warm else 0.0)),
             )
@@ -317,6 +318,18 @@ class Supervisor:
             )
             for comparison in (self._assessment.comparisons if self._assessment else ())
         )
+
+
+def _times(result: Result) -> tuple[TimeNow, ...]:
+    return tuple(
+        TimeNow(
+            variant=variant.name,
+            seconds=variant.seconds.geometric_mean_seconds if variant.seconds else None,
+            invalid=rejections(result, variant),
+        )
+        for variant in result.variants
+        if variant.failure is None
+    )
 
 
 def _timed_out(record: LaunchRecord) -> bool:

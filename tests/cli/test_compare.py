@@ -30,10 +30,10 @@ def text(result: Result) -> str:
 def test_two_results_end_with_a_verdict_for_each_variant(tmp_path: Path) -> None:
     done = compare(written(tmp_path / "a.result.json"), written(tmp_path / "b.result.json", factor=0.5))
     assert done.exit_code == Exit.SUCCESS, done.output
-    assert "b.result.json is 2.000 times as fast as in" in text(done)
+    assert "jax/jit in B is 2.00 times as fast as in A" in text(done)
     assert "pytorch/eager equivalent 1.000x" in text(done)
     assert "rests on 5 and 5 launches" in text(done)
-    assert "note: each side is one run" in text(done)
+    assert "note: intervals on seconds exclude run-to-run drift" in text(done)
 
 
 def test_a_script_gets_it_as_json(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_told(
     done = compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly")
     assert "rests on 6 and 12 results" in text(done)
     assert "jax/jit takes 1.2 times as long since 2026-11-07T09:00:00Z (result 7 of 12" in text(done)
-    assert "each side is one run" not in text(done)
+    assert "run-to-run drift" not in text(done)
     steps = json.loads(compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly", "-o", "json").stdout)["steps"]
     assert [(each["variant"], each["number"], each["of"]) for each in steps] == [("jax/jit", 7, 12)]
 

@@ -32,7 +32,7 @@ def test_what_disturbed_one_side_of_a_round_changes_no_verdict() -> None:
     assert (found.rounds, comparison.rounds, comparison.verdict) == (3, 3, "faster")
     assert comparison.speedup == "2"
     assert [(each.round, each.reasons) for each in found.quarantined] == [
-        (2, ("shared-device of pytorch/eager: others took 40% of the processors",))
+        (2, ("shared-device of pytorch/eager: other processes used 40 % of the CPU",))
     ]
 
 
@@ -49,7 +49,7 @@ def test_where_every_round_was_disturbed_nothing_is_valid_and_the_next_may_be_be
     (comparison,) = found.comparisons
     assert (found.rounds, found.stop, comparison.verdict, comparison.speedup) == (0, None, None, None)
     assert set(comparison.invalid) == {"shared-device", "throttled"}
-    assert "others took 40% of the processors" in comparison.sentence
+    assert "other processes used 40 % of the CPU" in comparison.sentence
 
 
 def test_a_wrong_result_is_found_in_a_disturbed_round_too() -> None:

@@ -68,7 +68,11 @@ PRECISION = GOOD_FACTS["precision"]
         ("recompiled", {"recompilations": 1, "recompilationCauses": 7}, "1 in the steady phase"),
         ("clock", {"clock": {"resolution_seconds": 0.001}}, "clock resolves 1e+06 ns"),
         ("clock", {"clock": {"resolution_seconds": 0.0}}, "clock resolves 0 ns"),
-        ("shared-device", {"neighbours": {"busy_seconds": 0.3, "offered_seconds": 2.0}}, "others took 15% of the proc"),
+        (
+            "shared-device",
+            {"neighbours": {"busy_seconds": 0.3, "offered_seconds": 2.0}},
+            "other processes used 15 % of",
+        ),
         ("throttled", {"throttling": {"periods": 3, "seconds": 0.2}}, "held back for 0.2 s in 3 periods, 0.2 s timed"),
     ],
 )
@@ -144,7 +148,7 @@ def test_denormals_flushed_on_one_side_are_a_warning() -> None:
 @pytest.mark.parametrize(
     ("parity", "check", "reading"),
     [
-        (GOOD_PARITY.model_copy(update={"worst_ratio": 1.01}), "parity", "1 of the tolerance; x[0]: error"),
+        (GOOD_PARITY.model_copy(update={"worst_ratio": 1.01}), "parity", "x[0]: error 0.2, 1.01 times the tolerance"),
         (None, "parity", "were not compared"),
         (None, "non-finite", "were not looked at"),
         (
