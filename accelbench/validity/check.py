@@ -88,7 +88,8 @@ def _worst(findings: list[tuple[int, Finding]]) -> Finding:
     if severity == 0:
         return worst[-1][1]
     number, finding = worst[0]
-    more = f" (and in {len(worst) - 1} more rounds)" if len(worst) > 1 else ""
+    others = len(worst) - 1
+    more = f" (and in {others} more round{'s'[: others > 1]})" if others else ""
     return Finding(finding.outcome, f"round {number}: {finding.reading}{more}")
 
 

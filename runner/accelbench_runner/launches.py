@@ -285,8 +285,8 @@ def explain(  # noqa: PLR0911 - one return a reason
     if ending.status < 0:
         number_sent = -ending.status
         return failure("Killed", f"{signal.Signals(number_sent).name} ended it{last_words}")
-    exited = f"the process exited with status {ending.status} before returning a result; does it call os._exit()?"
-    return failure("InvalidOutput", f"{exited}{last_words}")
+    exited = f"the process exited with status {ending.status} before returning a result"
+    return failure("InvalidOutput", f"{exited}{last_words or '; does it call os._exit()?'}")
 
 
 def _with_trace(said: Failed) -> str:

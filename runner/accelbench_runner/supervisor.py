@@ -145,7 +145,7 @@ class Supervisor:
         reasons = next((each.reasons for each in self._quarantined() if each.round == number), ())
         result = self._deliver("checkpoint", complete=False, stopped=None)
         self.log.event(
-            RoundFinished(round=number, quarantined=reasons, times=_times(result), comparisons=self._comparisons())
+            RoundFinished(round=number, quarantined=reasons, times=times_now(result), comparisons=self._comparisons())
         )
         self._round_seconds.append(self.clock() - began)
         return True
@@ -320,7 +320,8 @@ class Supervisor:
         )
 
 
-def _times(result: Result) -> tuple[TimeNow, ...]:
+def times_now(result: Result) -> tuple[TimeNow, ...]:
+    """Each variant's time so far, or why it has none; of those that have not failed."""
     return tuple(
         TimeNow(
             variant=variant.name,

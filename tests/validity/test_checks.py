@@ -99,7 +99,7 @@ def test_one_bad_round_spoils_its_variant_and_says_which() -> None:
     check = only("recompiled", a_launch(number=1), with_facts(2, recompilations=1), with_facts(3, recompilations=1))
     assert check.outcome == "failed"
     assert check.reading.startswith("round 2: 1 in the steady phase")
-    assert check.reading.endswith("(and in 1 more)")
+    assert check.reading.endswith("(and in 1 more round)")
 
 
 @pytest.mark.parametrize("failed_first", [True, False])
