@@ -4,7 +4,7 @@ Pure. Nothing is computed here that the result does not state; numbers are only 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -271,11 +271,16 @@ def checks_summary(result: Result) -> str:
     }
     for outcome, found in open_checks.items():
         if found:
-            whose = dict.fromkeys(
-                f"{check.name} of {check.variant}" if check.variant else check.name for check in found
-            )
-            parts.append(f"{len(found)} {OUTCOMES[outcome]} ({', '.join(whose)})")
+            parts.append(f"{len(found)} {OUTCOMES[outcome]} ({', '.join(_whose(found))})")
     return ", ".join(parts)
+
+
+def _whose(checks: Sequence[Check]) -> Iterator[str]:
+    """Each check once, with its variant where it is about one alone."""
+    for name in dict.fromkeys(check.name for check in checks):
+        variants = [check.variant for check in checks if check.name == name and check.variant]
+        about = f" of {variants[0]}" if len(variants) == 1 else f" of {len(variants)} variants" if variants else ""
+        yield f"{name}{about}"
 
 
 def worst_outcome(result: Result) -> CheckOutcome:
