@@ -77,7 +77,8 @@ class Lines:
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, RoundFinished):
             if event.quarantined:
-                self._print(f"round {event.round} was discarded and is measured again: {event.quarantined[0]}")
+                self._print(f"round {event.round} was discarded for every variant: {event.quarantined[0]}")
+                return
             for line in standings(event):
                 self._print(f"after round {event.round}: {line}")
 

@@ -129,3 +129,23 @@ def test_without_what_finds_steps_the_verdicts_stand_and_it_says_what_to_install
     assert done.exit_code == Exit.SUCCESS, done.output
     assert "looking for steps needs ruptures: pip install 'accelbench[series]'" in text(done)
     assert "equivalent" in text(done)
+
+
+def test_a_result_compared_with_itself_is_said_to_be_the_same_and_paths_are_named_once(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.result.json")
+    done = compare(path, path)
+    assert "A and B are the same results: there is nothing to tell apart." in text(done)
+    assert "inconclusive" not in text(done).partition("variant")[0]
+    other = compare(path, written(tmp_path / "b.result.json", factor=0.5))
+    assert text(other).startswith("A: /")
+    assert other.stdout.count("a.result.json") == 1
+
+
+def test_sixty_columns_split_no_word_of_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sides = written(Path("a.json")), written(Path("b.json"), factor=0.5)
+    narrow, wide = (
+        CliRunner().invoke(app, ["compare", *map(str, sides)], env={"COLUMNS": columns}).stdout
+        for columns in ("60", "300")
+    )
+    assert set(wide.split()) - {"variant"} <= set(narrow.split())

@@ -107,8 +107,8 @@ def test_no_time_is_shown_before_a_round_is_judged_nor_of_what_was_rejected() ->
 def test_a_discarded_round_says_so_and_shows_no_time_of_its_own() -> None:
     out = io.StringIO()
     with display(Console(file=out, width=80)) as shown:
-        shown.event(RoundFinished(round=1, quarantined=("shared-device of jax/jit: 40 %",)))
-    assert out.getvalue() == "round 1 was discarded and is measured again: shared-device of jax/jit: 40 %\n"
+        shown.event(RoundFinished(round=2, quarantined=("shared-device of jax/jit: 40 %",), times=TIMES))
+    assert out.getvalue() == "round 2 was discarded for every variant: shared-device of jax/jit: 40 %\n"
 
 
 def test_the_picture_stands_still_while_blocks_are_timed() -> None:

@@ -42,7 +42,8 @@ def test_no_colour_is_honoured_even_where_colour_is_forced(
     forced = accelbench("report", "out", cwd=directory, FORCE_COLOR="1")
     assert "\x1b[" in forced.stdout
     plain = accelbench("report", "out", cwd=directory, FORCE_COLOR="1", NO_COLOR="1")
-    assert re.findall(r"\x1b\[(?:3|4|9|10)\d", plain.stdout) == []
+    assert "\x1b" not in plain.stdout  # bold and dim neither: terminals draw them in other colours
+    assert plain.stdout == done.stdout
 
 
 def test_the_directory_holds_results_launches_log_record_and_report(

@@ -1,5 +1,7 @@
-from accelbench.api.result import Certificate, Check, PhaseTime
+from accelbench.api.result import Certificate, Check, LaunchSummary, PhaseTime
 from accelbench.report import view
+from accelbench.shown import shown
+from accelbench.stats.summary import geometric_mean
 from report import sample
 
 
@@ -120,3 +122,43 @@ def test_a_check_that_failed_for_many_variants_is_told_once() -> None:
         "parity (pytorch/eager): pytorch/eager is off; threshold 0; failed for jax/jit as well",
         "throttled (pytorch/eager): pytorch/eager is off; threshold 0; failed for jax/jit as well",
     )
+
+
+def test_the_first_sentence_is_about_the_variant_that_is_surely_the_fastest() -> None:
+    result = sample.result(
+        comparisons=(
+            sample.comparison("jax/op-by-op", "inconclusive", "5", "0.1", "30"),
+            sample.comparison("jax/jit", "faster", "2.041", "2.012", "2.071"),
+        )
+    )
+    assert view.sentences(result)[0] == "jax/jit is faster: 2.041x (2.012 to 2.071)."
+    assert result.headline.startswith("jax/jit faster 2.04x")
+
+
+def test_where_one_side_has_fewer_rounds_the_times_of_those_are_said() -> None:
+    """The baseline was quicker in a round that the variant lacks: over all rounds the times give another ratio."""
+    times = {"pytorch/eager": (0.002, 0.002, 0.001), "jax/jit": (0.001, 0.001)}
+    variants = tuple(
+        sample.variant(use, f"{geometric_mean(its):.12f}").model_copy(
+            update={
+                "launches": tuple(
+                    LaunchSummary(round=number, seconds=str(value), blocks=9, steps_per_block=9)
+                    for number, value in enumerate(its, start=1)
+                )
+            }
+        )
+        for use, its in times.items()
+    )
+    comparison = sample.comparison("jax/jit", "faster", "2", "1.9", "2.1").model_copy(update={"rounds": 2})
+    result = sample.result(case=sample.case(tuple(times)), variants=variants, comparisons=(comparison,), rounds=3)
+    assert [row.seconds for row in view.variant_rows(result)] == ["1.59 ms", "1.00 ms"]
+    assert view.time_is(result)[1:] == (
+        "jax/jit is compared over the 2 rounds that both have: pytorch/eager took 2.00 ms and jax/jit 1.00 ms",
+    )
+
+
+def test_a_rejected_baseline_says_so_where_its_time_would_be() -> None:
+    off = Check(name="parity", outcome="failed", reading="off", variant="pytorch/eager")
+    result = shown(sample.result(comparisons=(), certificate=Certificate(checks=(*sample.CHECKS, off))))
+    row = view.variant_rows(result)[0]
+    assert (row.seconds, row.verdict) == ("", "baseline, invalid: parity")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.result import Certificate, Check, Comparison, Executable, Failure
+from accelbench.api.result import Certificate, Check, Comparison, Executable, Failure, VariantResult
 from accelbench.validity.evidence import MISMATCH
 from accelbench_runner.assemble import Course, assemble, quantile
 from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
@@ -193,3 +193,29 @@ def test_a_comparison_whose_side_failed_after_it_was_judged_has_no_verdict() -> 
     result = assemble(case_of("a", "b", "c"), [launch("b", 2, failure=failure)], assessment, COURSE)
     assert [comparison.verdict for comparison in result.comparisons] == [None, "faster"]
     assert result.comparisons[0].sentence == "b failed in round 2 (Killed): nothing to compare."
+
+
+def test_a_variants_time_is_the_geometric_mean_of_its_launches() -> None:
+    launches = [launch("a", number, seconds) for number, seconds in enumerate((10.0, 20.0, 80.0), start=1)]
+    seconds = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].seconds
+    assert seconds is not None
+    assert (seconds.geometric_mean_seconds, seconds.median_seconds) == ("2.5198421", "2")
+
+
+@pytest.mark.parametrize("name", ["parity", "non-finite", "work-present", "recompiled"])
+def test_what_was_timed_of_a_rejected_variant_is_not_in_the_result(name: str) -> None:
+    off = Check(name=name, outcome="failed", reading="off", variant="a")
+    checks = (*(check for check in JUDGED.certificate.checks if check.name != name), off)
+    passed = Check(name=name, outcome="passed", reading="0", variant="b")
+    judged = JUDGED.model_copy(update={"certificate": Certificate(checks=(*checks, passed))})
+    facts = {"flopsPerUnit": 4e9, "operations": None, "peakMemoryBytes": 7}
+    phases = (PhaseRecord(phase="compile", seconds=1), PhaseRecord(phase="first-step", seconds=1))
+    launches = [launch(variant, 1, 1.0, facts=facts, phases=phases) for variant in ("a", "b")]
+    rejected, sound = assemble(case_of("a", "b"), launches, judged, COURSE).variants
+    assert rejected == VariantResult(name="a", use="jax/jit", peak_memory_bytes=7)
+    assert sound.seconds is not None
+    assert sound.flops_per_second == "40000000000"
+
+
+def test_before_anything_is_judged_there_is_no_time() -> None:
+    assert assemble(case_of("a", "b"), [launch("a", 1, 1.0)], None, COURSE).variants[0].seconds is None
