@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -37,6 +37,8 @@ RATIO = re.compile(r"^([0-9.,]+)x$")
 WRONG = ParityReading(units=1, finite=True, worst_ratio=9e5, worst_array="x", detail="x[0] is off by 0.1 after 1 step")
 COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
 
+PHASES = (Phase.explicit, Phase.generate)
+"""To shrink an example takes minutes, as each asks the judge."""
 seconds = st.floats(1e-4, 1e-1)
 rounds = st.lists(st.tuples(seconds, seconds, seconds), min_size=2, max_size=7)
 
@@ -156,7 +158,7 @@ def exact_of(result: Result) -> tuple[dict[str, float], dict[str, float]]:
 
 
 @given(times=rounds)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, phases=PHASES)
 def test_every_text_shows_the_same_times_and_they_divide_to_the_speedup(times: list[tuple[float, ...]]) -> None:
     result = measured(times)
     exact, speedups = exact_of(result)
@@ -176,7 +178,7 @@ def test_the_page_shows_them_too(times: Sequence[Sequence[float]]) -> None:
 
 
 @given(times=rounds)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, phases=PHASES)
 def test_metrics_rates_and_curves_are_of_the_same_time(times: list[tuple[float, ...]]) -> None:
     result = measured(times)
     exact, _ = exact_of(result)
@@ -197,7 +199,7 @@ def test_metrics_rates_and_curves_are_of_the_same_time(times: list[tuple[float, 
 
 
 @given(before=rounds, after=rounds)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, phases=PHASES)
 def test_a_comparison_of_two_runs_shows_the_times_of_their_reports(
     before: list[tuple[float, ...]], after: list[tuple[float, ...]]
 ) -> None:
@@ -267,7 +269,7 @@ def test_an_older_result_that_holds_times_of_a_wrong_variant_shows_none() -> Non
 
 
 @given(times=rounds)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, phases=PHASES)
 def test_an_older_result_without_the_estimator_shows_the_same(times: list[tuple[float, ...]]) -> None:
     result = measured(times)
     old = result.model_copy(
