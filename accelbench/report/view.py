@@ -345,6 +345,8 @@ def time_is(result: Result) -> tuple[str, ...]:
     """What the times are, and which of them are not those that a speedup is the ratio of; empty without any."""
     if not any(variant.seconds for variant in result.variants):
         return ()
+    if all(step_seconds(variant) is None for variant in result.variants):
+        return (f"time per {result.unit}: not known, because this older result does not hold every launch",)
     lines = [f"time per {result.unit}: {TIME.get(result.protocol or 'steady', TIME['steady'])}"]
     for each in result.comparisons:
         times = compared_seconds(result, each)
