@@ -52,7 +52,7 @@ class Judge:
     """Kept between rounds."""
     interruption: Interruption
     log: LogWriter
-    unseen_seed: int = 0
+    unseen_seed: int
 
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float

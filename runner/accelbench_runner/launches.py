@@ -147,7 +147,8 @@ class Launcher:
     environment: Mapping[str, str]
     threads: int
     interruption: Interruption
-    unseen_seed: int = 0
+    unseen_seed: int
+    """Of the inputs that programs are given once they have been timed."""
 
     def launch(
         self,
