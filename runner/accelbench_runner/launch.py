@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,16 @@ from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.machine import Machine
-from accelbench_runner.protocol import Block, Done, Failed, LaunchRequest, PhaseEnded, PhaseStarted
+from accelbench_runner.protocol import (
+    UNDER_WAY,
+    Block,
+    Done,
+    Failed,
+    LaunchRequest,
+    Measured,
+    PhaseEnded,
+    PhaseStarted,
+)
 from accelbench_runner.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -47,7 +57,8 @@ def main() -> int:
 def carry_out(request: LaunchRequest, machine: Machine) -> int:
     """One launch on a machine, told over the request's descriptor; returns the exit status."""
     clock = machine.clock
-    reporter = Reporter(request.descriptor, clock)
+    mark = Path(request.directory) / UNDER_WAY
+    reporter = Reporter(request.descriptor, clock, mark=mark, skip=request.skip)
     launch = None
     try:
         launch = Launch(request, reporter, machine)
@@ -80,8 +91,8 @@ class Launch:
         self._measure: Measure = self._workload.measure(self._parameters)
         self._libraries = self._workload.libraries.get(self._kind.framework, ())
         self._causes: list[str] = []
-        with reporter.aside("watch"):
-            self._watch = Watch(case.accelerator.platform, machine.clock, machine.processors)
+        self._watch = Watch(case.accelerator.platform, machine.clock, machine.processors)
+        reporter.probe("watch", self._watch.arrive)
 
     def run(self) -> None:
         """Everything, in order; raises what the variant raises."""
@@ -89,8 +100,8 @@ class Launch:
         adapter = self.adapter = self._import()
         with self._reporter.phase("device-init"):
             adapter.initialise()
-        with self._reporter.aside("watch"):
-            settings = self._watch.awake(adapter.gpu())
+        gpu = adapter.gpu()
+        settings = self._reporter.probe("watch", lambda: self._watch.awake(gpu))
         self._reporter.facts(
             protocol=protocol,
             versions=_versions(adapter, self._libraries),
@@ -105,15 +116,6 @@ class Launch:
             self._observe(adapter)
         else:
             self._measure_steps(adapter)
-        self._reporter.facts(
-            precision=adapter.precision(),
-            threads={
-                "requested": self._request.threads,
-                "affinity": len(os.sched_getaffinity(0)),
-                "framework": adapter.threads(),
-            },
-            aside=self._reporter.asides,
-        )
 
     def _observe(self, adapter: Adapter) -> None:
         """`observe`: what every call did; nothing is timed, and no speedup will be said of it."""
@@ -121,6 +123,19 @@ class Launch:
         with self._reporter.phase("steady"):
             found = observe.look(adapter, program, work, self._workload.observes)
         self._reporter.facts(**found)
+        self._measured(adapter)
+
+    def _measured(self, adapter: Adapter) -> None:
+        """The last of what a verdict needs; what comes after it may fail, and the measurement stands."""
+        self._reporter.facts(
+            precision=adapter.precision(),
+            threads={
+                "requested": self._request.threads,
+                "affinity": len(os.sched_getaffinity(0)),
+                "framework": adapter.threads(),
+            },
+        )
+        self._reporter.say(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
         """The other protocols: parity's outputs, then times; then what the device can do at most."""
@@ -130,17 +145,18 @@ class Launch:
         protocol = self._measure.protocol
         if protocol == "episode":
             self._measure_episode(adapter, program, work)
+            self._measured(adapter)
         else:
             self._compute_outputs(adapter, program, work)
             self._count_operations(adapter, work)
             cpu.restart_peak()
             with blocks.garbage_kept() if protocol == "steady" else nullcontext():
-                self._measure_blocks(adapter, work)
+                calls, seconds_per_call = self._measure_blocks(adapter, work)
+            self._measured(adapter)
+            self._look_behind(adapter, work, calls, seconds_per_call)
         if self._request.round <= limits.ROUNDS:
-            platform = self._request.case.accelerator.platform
-            with self._reporter.aside("limits"):
-                found = limits.measure_undisturbed(adapter, platform, self._clock, self._machine.processors)
-            self._reporter.facts(limits=found)
+            asked = adapter, self._request.case.accelerator.platform, self._clock, self._machine.processors
+            self._reporter.facts(limits=self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked)))
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -254,8 +270,11 @@ class Launch:
         work.check(result)
         return result
 
-    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> None:
-        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own."""
+    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> tuple[int, float]:
+        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own.
+
+        Returns the calls of a block, and seconds per call.
+        """
         with self._reporter.phase("warm-up"):
             if self._measure.protocol == "latency":
                 seconds_per_call = blocks.warm_up(work, self._clock, longest=0.0)
@@ -275,14 +294,12 @@ class Launch:
             self._reporter.facts(replanned=measured.replanned)
             return measured.blocks
 
-        timed = self._time(adapter, measure)
+        return self._time(adapter, measure)[0].units // work.units, seconds_per_call
+
+    def _look_behind(self, adapter: Adapter, work: blocks.Work, calls: int, seconds_per_call: float) -> None:
         with self._reporter.aside("synchronisation"):
-            found = self._aftermath(adapter).look(
-                work,
-                calls=timed[0].units // work.units,
-                seconds_per_call=seconds_per_call,
-                long=self._request.round <= synchronised.LONG_ROUNDS,
-            )
+            long = self._request.round <= synchronised.LONG_ROUNDS
+            found = self._aftermath(adapter).look(work, calls=calls, seconds_per_call=seconds_per_call, long=long)
         self._reporter.facts(synchronisation=found)
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
@@ -309,7 +326,8 @@ class Launch:
             self._write_outputs(adapter, program, state, out, work.units * len(batches))
 
     def _aftermath(self, adapter: Adapter) -> synchronised.Aftermath:
-        return synchronised.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere)
+        probe = partial(self._reporter.probe, "synchronisation")
+        return synchronised.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere, probe)
 
     def _time(self, adapter: Adapter, measure: Callable[[Inspect], Sequence[blocks.Timed]]) -> Sequence[blocks.Timed]:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""
@@ -320,15 +338,16 @@ class Launch:
 
         def inspect(result: Any) -> None:
             devices.append(adapter.device(result))
-            self._watch.look()
+            if self._watch.gpu:
+                self._reporter.glance("watch", self._watch.look)
 
-        self._watch.begin()
+        self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
             timed = measure(inspect)
             for part, seconds in adapter.compilations().seconds.items():
                 if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
                     parts[part] = more
-        watched = self._watch.end()
+        watched = self._reporter.probe("watch", self._watch.end) or {}
         on_device = adapter.peak_memory_bytes()
         peak = max(0, cpu.peak_bytes() - self._held_bytes) if on_device is None else on_device
         ratios = adapter.host_over_device()[compared:]

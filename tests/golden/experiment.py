@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant, Platform
-from accelbench.api.result import CheckOutcome, Failure, Result
+from accelbench.api.result import CheckOutcome, Result
 from accelbench.delivery import read_log
 from accelbench_runner.children import Ending, Interruption
 from accelbench_runner.deliver import LogWriter, TerminationMessage
+from accelbench_runner.endings import End, MemoryTold, explain
 from accelbench_runner.judge import judge
-from accelbench_runner.launches import Launcher, LaunchListener, MemoryTold, explain
+from accelbench_runner.launches import Launcher
+from accelbench_runner.listening import LaunchListener
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
 from accelbench_runner.supervisor import Supervisor
@@ -47,7 +49,7 @@ def case(*others: str, platform: Platform = "cpu", **measurement: int) -> Case:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SimulatedLauncher(Launcher):
     """Carries launches out here; time is what they truly took."""
 
@@ -55,40 +57,26 @@ class SimulatedLauncher(Launcher):
     around: Around
     passed: list[float]
 
-    def _run(
-        self,
-        listener: LaunchListener,
-        variant: str,
-        number: int,
-        directory: Path,
-        limit_seconds: float,
-        *,
-        probe: bool = False,
-    ) -> tuple[Ending, Failure | None]:
+    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[Ending, End]:
         with tempfile.TemporaryFile() as messages:
-            request = LaunchRequest(
-                case=self.case,
-                variant=variant,
-                round=number,
-                directory=str(directory),
-                descriptor=messages.fileno(),
-                threads=self.threads,
-                probe=probe,
-            )
+            variant, number = request.variant, request.round
             try:
                 with self.around(variant, number):
-                    took = launch(request, self.truth(variant, number))
+                    took = launch(
+                        request.model_copy(update={"descriptor": messages.fileno()}), self.truth(variant, number)
+                    )
                 ending = Ending(status=0, by_us=None, wall_seconds=took)
             except EndedError as ended:
+                hung = listener.allowance.own.seconds
                 ending = {
                     "crashes": Ending(status=-signal.SIGSEGV, by_us=None, wall_seconds=CRASHES_AFTER_SECONDS),
-                    "hangs": Ending(status=-signal.SIGABRT, by_us="limit", wall_seconds=limit_seconds),
+                    "hangs": Ending(status=-signal.SIGABRT, by_us="limit", wall_seconds=hung),
                 }[str(ended)]
             messages.seek(0)
             listener.received("messages", messages.read())
             listener.closed("messages")
         self.passed.append(ending.wall_seconds)
-        return ending, explain(listener, ending, number=number, limit_seconds=limit_seconds, memory=NOTHING_TOLD)
+        return ending, explain(listener, ending, request, NOTHING_TOLD)
 
 
 @dataclass(frozen=True)

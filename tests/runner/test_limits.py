@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from accelbench_runner.supervisor import HANG_SECONDS, launch_limit
+from accelbench_runner.allowance import HANG_SECONDS, launch_limit
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
