@@ -27,17 +27,20 @@ class Limit(NamedTuple):
     whose: str
 
 
-def launch_limit(remaining: float, *, time_limit: float, left: int, rounds_min: int, before: Sequence[float]) -> Limit:
-    """What a launch may take itself; `left` launches of the round are still to come, this one included.
+def launch_limit(
+    remaining: float, *, time_limit: float, of: int, left: int, rounds_min: int, before: Sequence[float]
+) -> Limit:
+    """What a launch may take itself; `left` launches of the `of` in its round are still to come, this one included.
 
     `before`: seconds of the same variant's launches in earlier rounds. A first launch gets its share of what remains,
     or what a launch could take at most if the least number of rounds is to be had; so one that hangs leaves time for
-    the others.
+    the others. It never gets less than an even share of the whole, even where less remains: what others took, and our
+    probes, makes it no late one; then the case's limit ends it.
     """
     if before:
         seconds = max(HANG_SECONDS, HANG_FACTOR * max(before))
         return Limit(seconds, f"its limit, as its longest launch before took {max(before):.3g} s")
-    share = min(remaining, max(remaining / left, time_limit / rounds_min))
+    share = max(time_limit / of, min(remaining, max(remaining / left, time_limit / rounds_min)))
     return Limit(share, f"its share of the case's time limit of {time_limit:g} s")
 
 

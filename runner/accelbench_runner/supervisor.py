@@ -70,8 +70,6 @@ class Supervisor:
     _digest: str | None = None
     _left_out: dict[Probe, str] = field(default_factory=dict)
     """Probes of our own that hung or crashed, and why; further launches do without."""
-    _lost: float = 0.0
-    """Seconds that our own probes took from the variants' time."""
     _judge_seconds: float = 0.0
     _round_seconds: list[float] = field(default_factory=list)
 
@@ -210,8 +208,9 @@ class Supervisor:
         forward = OutputForwarder(self.log, f"{variant} round {number}")
         remaining = self._deadline - self.clock()
         limit = launch_limit(
-            remaining + self._lost,
+            remaining,
             time_limit=measurement.time_limit_seconds,
+            of=len(directories),
             left=len(directories) - position,
             rounds_min=measurement.rounds_min,
             before=[each.wall_seconds - each.probe_seconds for each in self._launches if each.variant == variant],
@@ -231,7 +230,6 @@ class Supervisor:
             forward=forward,
             phase_reached=phase_reached,
         )
-        self._lost += record.wall_seconds if record.unfinished == "probe" else record.probe_seconds
         if self._wants_probe(record):
             cold = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
             warm = self.launcher.probe(
@@ -243,7 +241,6 @@ class Supervisor:
                 forward=forward,
                 phase_reached=phase_reached,
             )
-            self._lost += warm.wall_seconds if warm else 0.0
             record = record.model_copy(update={"warm": warm})
         forward.finish()
         sound = record.failure is None and record.unfinished is None
