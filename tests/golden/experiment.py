@@ -1,7 +1,10 @@
 """A case on simulated machines: the real supervisor, launches and judge, in this process and in simulated time."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant, Platform
 from accelbench.api.result import CheckOutcome, Result
-from accelbench.delivery import read_log
+from accelbench.delivery import Headline, read_log
 from accelbench_runner.children import Ending, Interruption
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.endings import End, MemoryTold, explain
@@ -21,8 +24,9 @@ from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
 from accelbench_runner.supervisor import Supervisor
 from golden.adapter import EndedError
-from golden.launch import launch
+from golden.launch import command, launch
 from golden.truth import Truth
+from runner.supervision import SUPERVISE
 
 BASELINE, VARIANT = "pytorch/eager", "jax/jit"
 CRASHES_AFTER_SECONDS = 5.0
@@ -123,6 +127,35 @@ def measure(asked: Case, truth: TruthOf, directory: Path, *, around: Around = _n
             host={},
             clock=lambda: sum(passed),
         ).run()
+
+
+def in_processes(asked: Case, truths: Mapping[str, Truth], directory: Path, *, probe_seconds: float = 60.0) -> Result:
+    """The case's result where supervisor, launches and judge are processes; truths by variant."""
+    (directory / "case.json").write_text(asked.to_json())
+    judge = [sys.executable, "-m", "accelbench_runner.judge"]
+    path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with (directory / "log").open("wb") as log:
+        subprocess.run(
+            [
+                *SUPERVISE,
+                str(directory / "case.json"),
+                json.dumps(command(truths)),
+                json.dumps(judge),
+                str(probe_seconds),
+            ],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(path),
+                "ACCELBENCH_WORK_DIRECTORY": str(directory),
+                "ACCELBENCH_TERMINATION_LOG": str(directory / "termination-log"),
+            },
+            stdout=log,
+            check=True,
+        )
+    headline = Headline.model_validate_json((directory / "termination-log").read_text())
+    result = read_log((directory / "log").read_text().split("\n")).latest("result", headline.digest)
+    assert result is not None, (directory / "log").read_text()[-3000:]
+    return result
 
 
 def records(directory: Path) -> list[LaunchRecord]:
