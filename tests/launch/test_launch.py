@@ -91,7 +91,7 @@ def test_every_fact_is_reported(told: tuple[Told, Path]) -> None:
 
 
 def test_what_a_launch_does_beside_its_phases_is_named(told: tuple[Told, Path]) -> None:
-    assert set(told[0].asides) == {"watch", "parity", "operations", "synchronisation", "limits"}
+    assert set(told[0].asides) == {"watch", "parity", "operations", "synchronisation", "dependence", "limits"}
     assert all(seconds >= 0 for seconds in told[0].asides.values())
 
 
