@@ -44,7 +44,7 @@ def manifest(tmp_path: Path) -> Path:
 def test_a_signal_ends_every_child_within_two_seconds_and_keeps_what_was_measured(
     tmp_path: Path, manifest: Path, number: signal.Signals, code: Exit
 ) -> None:
-    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient") as process:
+    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient", drawn=True) as process:
         child = int(wait_for(tmp_path / "out" / "all.log", "child "))
         process.send_signal(number)
         wait_until(lambda: not is_running(child), what="the runner's child to end", seconds=2, every_seconds=0.02)
