@@ -9,6 +9,7 @@ headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is writt
 import argparse
 import os
 import resource
+import secrets
 import shutil
 import sys
 import tempfile
@@ -105,15 +106,17 @@ def _supervisor(
     environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
     judge_directory = directory / "judge"
     judge_directory.mkdir()
+    unseen_seed = secrets.randbits(63)
     return Supervisor(
         case=case,
-        launcher=launcher(environment=environment, threads=threads, interruption=interruption),
+        launcher=launcher(environment=environment, threads=threads, interruption=interruption, unseen_seed=unseen_seed),
         judge=Judge(
             command=judge_command,
             environment=environment,
             directory=judge_directory,
             interruption=interruption,
             log=log,
+            unseen_seed=unseen_seed,
         ),
         log=log,
         termination=termination,

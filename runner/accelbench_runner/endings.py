@@ -111,7 +111,7 @@ def _failure(  # noqa: PLR0911 - one return a reason
 
     said = listener.last_word
     if isinstance(said, Done):
-        if request.probe or listener.blocks or listener.facts.get("protocol") == "observe":
+        if request.purpose != "measure" or listener.blocks or listener.facts.get("protocol") == "observe":
             return None
         return failure("InvalidOutput", "it said that it was done and had timed no block")
     if memory.kills:

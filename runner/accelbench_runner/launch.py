@@ -1,8 +1,8 @@
 """One launch: a fresh process that runs one variant of one case, and tells the supervisor what it took.
 
 `python -m accelbench_runner.launch` reads a `LaunchRequest` from standard input. In order: import the framework, wake
-the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure. A
-warm probe ends after the first call.
+the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure. At
+the end the program is given inputs that it has not seen. A warm probe ends after the first call; a check times nothing.
 """
 
 import os
@@ -16,12 +16,12 @@ from dataclasses import asdict, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accelbench import catalogue, inputs, script, usable
 from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
-from accelbench_runner import blocks, limits, observe, synchronised
+from accelbench_runner import blocks, dependence, limits, observe, synchronised
 from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from accelbench.api.result import FailureReason
 
 OUTPUTS = "outputs.npz"
+LEAST_PARITY_UNITS = 2
+"""The second works on what the first returned: a step that ignores its state is right once."""
 Inspect = Callable[[Any], None]
 """Is shown what a block's last call returned, once the clock has stopped."""
 MAXIMUM_MESSAGE_CHARACTERS = 2000
@@ -68,6 +70,14 @@ def carry_out(request: LaunchRequest, machine: Machine) -> int:
         return 1
     reporter.say(Done())
     return 0
+
+
+class Pace(NamedTuple):
+    """How calls were timed; of what was not timed in blocks, one at a time."""
+
+    calls: int = 1
+    """In a block."""
+    seconds_per_call: float = 0.0
 
 
 class Launch:
@@ -108,7 +118,7 @@ class Launch:
             gpuSettings=settings,
             emulated=adapter.emulated(),
         )
-        if self._request.probe:
+        if self._request.purpose == "probe":
             self._first_call(adapter, self._set_up(adapter)[1])
             self._reporter.facts(compileCache=adapter.compile_cache())
             return
@@ -129,6 +139,7 @@ class Launch:
         """The last of what a verdict needs; what comes after it may fail, and the measurement stands."""
         self._reporter.facts(
             precision=adapter.precision(),
+            gradients={"wanted": self._measure.differentiates, "found": adapter.gradients()},
             threads={
                 "requested": self._request.threads,
                 "affinity": len(os.sched_getaffinity(0)),
@@ -143,6 +154,7 @@ class Launch:
         cpu.restart_peak()
         program, work = self._set_up(adapter)
         protocol = self._measure.protocol
+        pace = Pace()
         if protocol == "episode":
             self._measure_episode(adapter, program, work)
             self._measured(adapter)
@@ -150,13 +162,36 @@ class Launch:
             self._compute_outputs(adapter, program, work)
             self._count_operations(adapter, work)
             cpu.restart_peak()
-            with blocks.garbage_kept() if protocol == "steady" else nullcontext():
-                calls, seconds_per_call = self._measure_blocks(adapter, work)
+            if self._request.purpose == "measure":
+                with blocks.garbage_kept() if protocol == "steady" else nullcontext():
+                    pace = self._measure_blocks(adapter, work)
             self._measured(adapter)
-            self._look_behind(adapter, work, calls, seconds_per_call)
-        if self._request.round <= limits.ROUNDS:
+            if self._request.purpose == "measure":
+                self._look_behind(adapter, work, pace)
+        if self._request.round <= dependence.ROUNDS:
+            step, work = program.step, dependence.forget_inputs(work)
+            del program  # two sets of inputs need not fit beside each other
+            self._try_unseen_inputs(adapter, step, work, pace)
+        if self._request.purpose == "measure" and self._request.round <= limits.ROUNDS:
             asked = adapter, self._request.case.accelerator.platform, self._clock, self._machine.processors
             self._reporter.facts(limits=self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked)))
+
+    def _try_unseen_inputs(self, adapter: Adapter, step: Callable[..., Any], work: blocks.Work, pace: Pace) -> None:
+        request = self._request
+        subject = dependence.Subject(
+            workload=self._workload,
+            parameters=self._parameters,
+            kind=self._kind,
+            seed=request.case.measurement.seed,
+            step=step,
+            work=work,
+            calls=pace.calls,
+            seconds_per_call=pace.seconds_per_call,
+        )
+        with self._reporter.aside("dependence"):
+            directory = Path(request.directory)
+            found = dependence.examine(adapter, subject, request.unseen_seed, directory, self._clock)
+        self._reporter.facts(dependence=found)
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -166,6 +201,7 @@ class Launch:
             platform=case.accelerator.platform,
             precision=case.measurement.precision,
             threads=self._request.threads,
+            differentiates=self._measure.differentiates,
         )
         framework = self._kind.framework
         with self._reporter.phase("import"):
@@ -216,7 +252,7 @@ class Launch:
         )
         with self._reporter.aside("parity"):
             units = work.units
-            while units < self._measure.parity_units:
+            while units < max(LEAST_PARITY_UNITS, self._measure.parity_units):
                 state, out = work.call(state, work.batches)
                 units += work.units
             self._write_outputs(adapter, program, state, out, units)
@@ -234,7 +270,9 @@ class Launch:
         with self._reporter.aside("operations"):
             self._reporter.facts(executable=adapter.executable_facts())
             counted = adapter.operations(work) if declared else None
+            arithmetic = None if declared else adapter.arithmetic(work)
         if declared is None:
+            self._reporter.facts(arithmetic=arithmetic._asdict() if arithmetic else None)
             return
         self._reporter.facts(
             operations={
@@ -270,11 +308,8 @@ class Launch:
         work.check(result)
         return result
 
-    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> tuple[int, float]:
-        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own.
-
-        Returns the calls of a block, and seconds per call.
-        """
+    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> Pace:
+        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own."""
         with self._reporter.phase("warm-up"):
             if self._measure.protocol == "latency":
                 seconds_per_call = blocks.warm_up(work, self._clock, longest=0.0)
@@ -294,12 +329,16 @@ class Launch:
             self._reporter.facts(replanned=measured.replanned)
             return measured.blocks
 
-        return self._time(adapter, measure)[0].units // work.units, seconds_per_call
+        return Pace(self._time(adapter, measure)[0].units // work.units, seconds_per_call)
 
-    def _look_behind(self, adapter: Adapter, work: blocks.Work, calls: int, seconds_per_call: float) -> None:
+    def _look_behind(self, adapter: Adapter, work: blocks.Work, pace: Pace) -> None:
         with self._reporter.aside("synchronisation"):
-            long = self._request.round <= synchronised.LONG_ROUNDS
-            found = self._aftermath(adapter).look(work, calls=calls, seconds_per_call=seconds_per_call, long=long)
+            found = self._aftermath(adapter).look(
+                work,
+                calls=pace.calls,
+                seconds_per_call=pace.seconds_per_call,
+                long=self._request.round <= synchronised.LONG_ROUNDS,
+            )
         self._reporter.facts(synchronisation=found)
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:

@@ -25,7 +25,8 @@ class Launcher:
     environment: Mapping[str, str]
     threads: int
     interruption: Interruption
-
+    unseen_seed: int
+    """Of the inputs that programs are given once they have been timed."""
     probe_seconds: float = PROBE_SECONDS
 
     def launch(
@@ -78,7 +79,7 @@ class Launcher:
 
         None where we ended it, at a signal or at the end of the case's time.
         """
-        request = self._request(variant, number, directory, PROBES).model_copy(update={"probe": True})
+        request = self._request(variant, number, directory, PROBES).model_copy(update={"purpose": "probe"})
         listener = self._listener(limit, case_seconds, forward, phase_reached)
         ending, end = self._run(listener, request)
         if end.unfinished:
@@ -99,6 +100,7 @@ class Launcher:
             descriptor=-1,
             threads=self.threads,
             skip=skip,
+            unseen_seed=self.unseen_seed,
         )
 
     def _listener(

@@ -15,6 +15,10 @@ from accelbench.api.result import FailureReason, Phase
 from accelbench.document import Document
 from accelbench.validity.evidence import Aside, Probe
 
+Purpose = Literal["measure", "probe", "check"]
+"""What a launch is for. A `probe` ends after the first step: a warm start, on the compile caches that a launch has
+left. A `check` does all that a measurement does, but time blocks."""
+
 MAXIMUM_MESSAGE_BYTES = 1024 * 1024
 UNDER_WAY = "under-way"
 """A file in the launch's directory: the probe that is under way between blocks, where no message may wake anyone."""
@@ -34,10 +38,11 @@ class LaunchRequest(Document):
     """The file descriptor that messages go to."""
     threads: int
     """For both frameworks; equal to the processors that the process may run on."""
+    purpose: Purpose = "measure"
     skip: tuple[Probe, ...] = ()
     """Probes of accelbench's own that are left out: they hung or crashed in an earlier launch of the case."""
-    probe: bool = False
-    """Only up to the end of the first step: a warm probe, on the compile caches that a launch has left."""
+    unseen_seed: int = 0
+    """Of inputs that the program is given once it has been timed; nobody tells it before."""
 
 
 class PhaseStarted(Document):

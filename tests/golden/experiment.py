@@ -53,6 +53,9 @@ def case(*others: str, platform: Platform = "cpu", **measurement: int) -> Case:
     )
 
 
+UNSEEN_SEED = 7
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimulatedLauncher(Launcher):
     """Carries launches out here; time is what they truly took."""
@@ -94,7 +97,13 @@ class JudgeHere:
     ) -> Assessment:
         assert limit_seconds > 0
         told = {key: str(directory) for key, directory in outputs.items()}
-        request = JudgeRequest(case=case, launches=tuple(launches), outputs=told, directory=str(self.directory))
+        request = JudgeRequest(
+            case=case,
+            launches=tuple(launches),
+            outputs=told,
+            directory=str(self.directory),
+            unseen_seed=UNSEEN_SEED,
+        )
         return Assessment.model_validate_json(judge(JudgeRequest.model_validate_json(request.to_json())).to_json())
 
 
@@ -115,6 +124,7 @@ def measure(asked: Case, truth: TruthOf, directory: Path, *, around: Around = _n
                 environment={},
                 threads=len(os.sched_getaffinity(0)),
                 interruption=interruption,
+                unseen_seed=UNSEEN_SEED,
                 truth=truth,
                 around=around,
                 passed=passed,
