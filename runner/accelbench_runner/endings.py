@@ -64,7 +64,7 @@ def explain(listener: LaunchListener, ending: Ending, request: LaunchRequest, me
         if ending.by_us == "interrupted":
             return End(unfinished="interrupted")
         if ending.by_us != "dismissed" and (probe := under_way(listener, Path(request.directory))):
-            return _probe_ended_it(probe, listener, ending, request.round)
+            return _probe_ended_it(probe, listener, ending, request)
         if ending.by_us == "limit" and listener.allowance.used_up == "case" and not memory.kills:
             return End(unfinished="time-limit")
     return End(failure=_failure(listener, ending, request, memory))
@@ -81,7 +81,7 @@ def under_way(listener: LaunchListener, directory: Path) -> Probe | None:
     return next((probe for probe in PROBES if probe == marked), None)
 
 
-def _probe_ended_it(probe: Probe, listener: LaunchListener, ending: Ending, number: int) -> End:
+def _probe_ended_it(probe: Probe, listener: LaunchListener, ending: Ending, request: LaunchRequest) -> End:
     """The measurement stands where it was complete; else it was no measurement, and no failure either."""
     used_up = listener.allowance.used_up
     unfinished: Unfinished = "probe"
@@ -95,8 +95,8 @@ def _probe_ended_it(probe: Probe, listener: LaunchListener, ending: Ending, numb
         what = f"crashed ({signal.Signals(-ending.status).name})"
     else:
         what = f"ended the process with status {ending.status}"
-    why = {probe: f"{own(probe)} {what} in round {number}"}
-    stands = listener.measured and listener.blocks
+    why = {probe: f"{own(probe)} {what} in round {request.round}"}
+    stands = listener.measured and (listener.blocks or request.purpose != "measure")
     return End(unfinished=None if stands else unfinished, unchecked=why, ended_by=probe)
 
 

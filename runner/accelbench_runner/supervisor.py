@@ -194,9 +194,9 @@ class Supervisor:
                 return record
             if known:
                 raise ProbeError(f"{self._left_out[record.ended_by]}, where it was to be left out")
-            self._discarded.append(record)
             if self.clock() >= self._deadline:
                 return record.model_copy(update={"unfinished": "time-limit"})
+            self._discarded.append(record)
             shutil.rmtree(directories[variant])
 
     def _launch_once(self, variant: str, number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
