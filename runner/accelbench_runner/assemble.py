@@ -62,7 +62,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     notes += tuple(_discarded(course.discarded))
     if course.stopped == "time-limit":
         limit = case.measurement.time_limit_seconds
-        reached = {launch.variant for launch in launches}
+        reached = {launch.variant for launch in (*launches, *course.discarded) if not launch.unfinished}
         notes += tuple(
             f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
             for variant in case.variants
