@@ -23,8 +23,8 @@ class Exit(IntEnum):
     INVALID_SPEC = 3, "a manifest or a result file is not valid, or cannot run on this machine"
     USAGE = 2, "the command line is wrong, or a file cannot be read or written"
     INTERNAL = 1, "accelbench itself failed"
-    INTERRUPTED = 130, "interrupted by Ctrl-C; complete rounds are kept"
-    TERMINATED = 143, "ended by SIGTERM; complete rounds are kept"
+    INTERRUPTED = 130, "interrupted by Ctrl-C; what was measured is kept"
+    TERMINATED = 143, "ended by SIGTERM; what was measured is kept"
 
     @classmethod
     def worst(cls, codes: "list[Exit]") -> "Exit":

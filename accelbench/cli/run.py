@@ -28,7 +28,7 @@ def run(
     """Measure a manifest on this machine and say what is faster.
 
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
-    ends the measurement and keeps its complete rounds; a second one kills it.
+    ends the measurement and keeps what was measured; a second one kills it.
     """
     from rich.console import Console
 
@@ -74,7 +74,7 @@ def run(
             _write_page(directory)
             typer.echo(f"results: {directory.path}", err=True)
             if signals.received is not None:
-                typer.echo("interrupted: complete rounds are kept", err=True)
+                typer.echo("interrupted: what was measured is kept", err=True)
                 break
     raise typer.Exit(Exit.worst(codes))
 

@@ -269,7 +269,7 @@ def failures(result: Result) -> tuple[str, ...]:
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:
-    limit = figures.duration(result.case.measurement.time_limit_seconds)
+    limit = f"{result.case.measurement.time_limit_seconds} s"
     rounds = result.rounds + len(result.quarantined)
     taken = float(result.overhead.get("total", 0))
     about = f" (about {figures.duration(taken / rounds)})" if rounds and taken else ""

@@ -60,6 +60,14 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         disturbed = len(assessment.quarantined)
         notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
     notes += tuple(_discarded(course.discarded))
+    if course.stopped == "time-limit":
+        limit = case.measurement.time_limit_seconds
+        reached = {launch.variant for launch in (*launches, *course.discarded) if not launch.unfinished}
+        notes += tuple(
+            f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
+            for variant in case.variants
+            if variant.name not in reached
+        )
     if any(launch.facts.get("cold") is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()

@@ -10,7 +10,7 @@ from accelbench.api.result import Phase
 from accelbench.validity.evidence import PROBES, Probe
 from accelbench_runner.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.children import Ending, Interruption, UnkillableError, run_child
-from accelbench_runner.endings import End, MemoryTold, explain, under_way
+from accelbench_runner.endings import Crowd, End, MemoryTold, explain, under_way
 from accelbench_runner.listening import Forward, LaunchListener, own
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.records import LaunchRecord, WarmProbe
@@ -114,7 +114,7 @@ class Launcher:
         directory = Path(request.directory)
         request_file = directory / "request.json"
         request_file.write_text(request.model_copy(update={"descriptor": writing}).to_json())
-        before = MemoryTold.read()
+        memory, crowd = MemoryTold.read(), Crowd.read()
         try:
             ending = run_child(
                 self.command,
@@ -128,7 +128,8 @@ class Launcher:
             if probe := under_way(listener, directory):
                 raise UnkillableError(f"{own(probe)} hangs: {error}") from error
             raise
-        return ending, explain(listener, ending, request, MemoryTold.read().since(before))
+        told, crowded = MemoryTold.read().since(memory), Crowd.read().share_since(crowd)
+        return ending, explain(listener, ending, request, told, crowded)
 
 
 def launch_environment(directory: Path) -> dict[str, str]:

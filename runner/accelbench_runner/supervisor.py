@@ -152,11 +152,15 @@ class Supervisor:
         return None
 
     def _of_a_part(self, launches: Sequence[LaunchRecord], cut: StopReason) -> list[LaunchRecord]:
-        """What counts of a round that was cut short: failures, and whoever has a pair with the baseline."""
+        """What counts of a round that was cut short: failures, and whoever has a pair with the baseline.
+
+        All that ended, where there can be no pairs any more.
+        """
         ended = [launch for launch in launches if not launch.unfinished]
         sound = {launch.variant for launch in ended if not launch.failure}
         paired = len(sound) > 1 and self.case.baseline in sound
-        return [launch for launch in ended if launch.failure or paired or cut == "nothing-to-compare"]
+        alone = cut == "nothing-to-compare" or self.case.baseline in self._failed
+        return [launch for launch in ended if launch.failure or paired or alone]
 
     def _launch_all(self, number: int, directories: Mapping[str, Path]) -> tuple[list[LaunchRecord], StopReason | None]:
         """The round's launches, in order, and why they are not all there."""
@@ -194,9 +198,9 @@ class Supervisor:
                 return record
             if known:
                 raise ProbeError(f"{self._left_out[record.ended_by]}, where it was to be left out")
-            self._discarded.append(record)
             if self.clock() >= self._deadline:
                 return record.model_copy(update={"unfinished": "time-limit"})
+            self._discarded.append(record)
             shutil.rmtree(directories[variant])
 
     def _launch_once(self, variant: str, number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
