@@ -114,8 +114,10 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
         if result is not None:
             if any(variant.failure for variant in result.variants):
                 codes.append(Exit.VARIANT_FAILED)
-            if any(comparison.verdict is None for comparison in result.comparisons):
+            if any(comparison.verdict is None and not comparison.noisy for comparison in result.comparisons):
                 codes.append(Exit.INVALID_MEASUREMENT)
+            if result.noisy:
+                codes.append(Exit.NOISY)
             if result.refuted_observations:
                 codes.append(Exit.INVALID_MEASUREMENT)
         if any(expectation.outcome != "met" for expectation in outcome.expectations):

@@ -59,6 +59,8 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if assessment and assessment.quarantined:
         disturbed = len(assessment.quarantined)
         notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
+    if assessment and assessment.noisy:
+        notes += (f"{len(assessment.noisy)} of {assessment.rounds} rounds were disturbed, and count",)
     if course.discarded:
         rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
         notes += (f"round {rounds} was not completed: {len(course.discarded)} launches count for nothing",)
@@ -76,6 +78,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             finished=course.finished,
             rounds=assessment.rounds if assessment else 0,
             quarantined=quarantined,
+            noisy=assessment.noisy if assessment else (),
             variants=tuple(
                 _variant_result(
                     case,
