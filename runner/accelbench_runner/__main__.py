@@ -10,17 +10,18 @@ import argparse
 import os
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
-from accelbench.delivery import Headline
-from accelbench_runner import processors
+from accelbench.delivery import Headline, MachineSeen
+from accelbench_runner import looking, processors
 from accelbench_runner.case_file import InvalidCaseError, read_case
 from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
 from accelbench_runner.deliver import LogWriter, TerminationMessage
@@ -44,6 +45,7 @@ def main(
     *,
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
+    see: looking.See = looking.see,
 ) -> int:
     """Run one case; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
@@ -61,7 +63,8 @@ def main(
         return EXIT_INVALID_CASE
     try:
         with _work_directory() as directory:
-            supervisor = _supervisor(case, directory, log, termination, interruption, launch_command, judge_command)
+            commands = (launch_command, judge_command)
+            supervisor = _supervisor(case, directory, log, termination, interruption, commands, see)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -90,8 +93,8 @@ def _supervisor(
     log: LogWriter,
     termination: TerminationMessage,
     interruption: Interruption,
-    launch_command: Sequence[str],
-    judge_command: Sequence[str],
+    commands: tuple[Sequence[str], Sequence[str]],
+    see: looking.See,
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
@@ -99,6 +102,10 @@ def _supervisor(
     threads = len(processors.settle())
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
     environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
+    host = _fingerprint(case, threads)
+    if _timed(case):
+        _look_around(case, host, log, see)
+    launch_command, judge_command = commands
     judge_directory = directory / "judge"
     judge_directory.mkdir()
     return Supervisor(
@@ -117,7 +124,7 @@ def _supervisor(
         termination=termination,
         interruption=interruption,
         directory=directory,
-        host=_fingerprint(case, threads),
+        host=host,
     )
 
 
@@ -130,6 +137,27 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
         **fingerprint.of_source(type(workload)),
         **fingerprint.of_case(case, parameters),
     }
+
+
+def _timed(case: Case) -> bool:
+    workload = catalogue.find(case.workload)
+    try:
+        return workload.measure(catalogue.parse_parameters(workload, case.parameters)).protocol != "observe"
+    except Exception:  # noqa: BLE001 - a workload author's code: its launches say what is wrong with it
+        return True
+
+
+def _look_around(case: Case, host: Mapping[str, str], log: LogWriter, see: looking.See) -> None:
+    """Says what will disturb the case, before its time begins."""
+    try:
+        seen = see(host)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        log.notice(f"what the machine is doing cannot be seen: {error}")
+        return
+    if lines := looking.warnings(seen, accepts_noise=case.measurement.accept_noise):
+        for line in lines:
+            log.notice(f"warning: {line}")
+        log.event(MachineSeen(warnings=lines))
 
 
 def _termination_log() -> Path | None:
