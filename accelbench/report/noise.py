@@ -18,12 +18,17 @@ def what_to_do(reasons: Iterable[str], *others: str) -> str:
 
 
 def disturbed(result: Result) -> tuple[str, ...]:
-    """The disturbed rounds in a line; where rounds were discarded and no verdict is left, a second one with advice."""
+    """The disturbed rounds in a line; where rounds were discarded and no verdict is left, a second one with advice.
+
+    Why is said here of rounds that do not count; of those that do, the checks that they failed say it.
+    """
     lines = []
     if result.noisy:
-        lines.append(f"{_rounds(result.noisy)} disturbed and counted, as noise was accepted. {_first(result.noisy)}")
+        lines.append(f"{_rounds(result.noisy)} disturbed and counted, as noise was accepted.")
     if result.quarantined:
-        lines.append(f"{_rounds(result.quarantined)} discarded for every variant. {_first(result.quarantined)}")
+        counts = any(check.name in ADVICE for check in result.certificate.checks if check.outcome == "failed")
+        why = "" if counts else f" {_first(result.quarantined)}"
+        lines.append(f"{_rounds(result.quarantined)} discarded for every variant.{why}")
         if result.stopped == "time-limit" or not result.valid:
             reasons = [reason for each in result.quarantined for reason in each.reasons]
             lines.append(what_to_do(reasons, *([MORE_TIME] if result.stopped == "time-limit" else [])))
@@ -37,4 +42,4 @@ def _rounds(found: Sequence[Disturbed]) -> str:
 
 def _first(found: Sequence[Disturbed]) -> str:
     in_round = f"In round {found[0].round}: " if len(found) > 1 else ""
-    return f"{in_round}{'; '.join(found[0].reasons)}."
+    return f"{in_round}{found[0].reasons[0]}."

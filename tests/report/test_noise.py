@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from accelbench.api.result import Quarantined, Result
+from accelbench.api.result import Certificate, Check, Quarantined, Result
 from accelbench.report import html, markdown, overview, terminal, view
 from accelbench.report.html import MeasuredCase
 from report import sample
@@ -39,9 +39,16 @@ def test_where_no_verdict_is_left_it_is_said_what_to_do_against_what_was_found()
 
 
 def test_rounds_that_count_all_the_same_are_said_to() -> None:
-    assert view.quarantined(sample.noisy()) == (
-        f"Rounds 2 and 5 were disturbed and counted, as noise was accepted. In round 2: {BUSY}.",
+    assert view.quarantined(sample.noisy()) == ("Rounds 2 and 5 were disturbed and counted, as noise was accepted.",)
+
+
+def test_why_all_rounds_were_discarded_is_said_by_the_check_alone() -> None:
+    check = Check(name="shared-device", outcome="failed", reading=sample.CROWDED, variant="jax/jit")
+    nothing_clean = quarantined(
+        BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),), certificate=Certificate(checks=(check,))
     )
+    assert view.quarantined(nothing_clean)[0] == "Round 2 was discarded for every variant."
+    assert printed(nothing_clean).count("pid 1234") == 1
 
 
 def printed(result: Result) -> str:

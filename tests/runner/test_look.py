@@ -130,3 +130,9 @@ def test_it_is_said_before_the_first_launch_to_people_and_to_the_command_line(ru
 
 def test_a_quiet_machine_is_no_event(run: Run) -> None:
     assert not [event for event in run(case_of("fine", "fine_2", rounds=2)).events if isinstance(event, MachineSeen)]
+
+
+def test_a_machine_that_cannot_be_seen_is_measured_on_all_the_same(run: Run) -> None:
+    ended = run(case_of("fine", "fine_2", rounds=2), environment={"BLIND": "1"})
+    assert ended.result.rounds == 2
+    assert any(line.startswith("accelbench: what the machine is doing cannot be seen") for line in ended.lines)
