@@ -39,6 +39,7 @@ from accelbench.plan.schedule import round_order
 from accelbench.validity.evidence import Neighbours, Unreadable, fact, launch_seconds
 from accelbench.validity.throttled import quota_share, steal_share
 from accelbench_runner import processors
+from accelbench_runner.allowance import Limit
 from accelbench_runner.children import Interruption, adopt_orphans
 from accelbench_runner.launches import Launcher
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
@@ -49,6 +50,7 @@ LAUNCH = (sys.executable, "-m", "accelbench_runner.launch")
 LIMIT_SECONDS = 120.0
 SETTLED_SECONDS = 0.3
 """For a load to come to speed."""
+UNSEEN_SEED = 1
 LATER_ROUND = 3
 """Launches of the first rounds also look at what the device can do, which takes a second each."""
 CONFIDENCE = 0.95
@@ -172,6 +174,7 @@ class Bench:
             environment=self.environment,
             threads=self.threads,
             interruption=Interruption(),
+            unseen_seed=UNSEEN_SEED,
         )
         records = {}
         for position, variant in enumerate(round_order(sides, seed=0, case=pair, number=number)):
@@ -181,7 +184,9 @@ class Bench:
                     number=LATER_ROUND,
                     position=position,
                     directory=Path(directory),
-                    limit_seconds=LIMIT_SECONDS,
+                    limit=Limit(LIMIT_SECONDS, "the benchmark's limit"),
+                    case_seconds=LIMIT_SECONDS,
+                    skip={},
                     forward=lambda _channel, _data: None,
                     phase_reached=lambda _phase: None,
                 )
@@ -193,6 +198,8 @@ def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
     for variant, record in records.items():
         if record.failure:
             return {"trouble": f"{variant}: {record.failure.reason}: {record.failure.message}"[:200]}
+        if record.unfinished:
+            return {"trouble": f"{variant}: not finished after {LIMIT_SECONDS:g} s"}
     baseline, variant = PAIRS[pair][2]
     seconds = {name: launch_seconds(record) or math.nan for name, record in records.items()}
     found = [fact(record, "neighbours", Neighbours) for record in records.values()]

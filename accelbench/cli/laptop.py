@@ -114,7 +114,7 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
         if result is not None:
             if any(variant.failure for variant in result.variants):
                 codes.append(Exit.VARIANT_FAILED)
-            if any(comparison.verdict is None and not comparison.noisy for comparison in result.comparisons):
+            if _untold(result):
                 codes.append(Exit.INVALID_MEASUREMENT)
             if result.noisy:
                 codes.append(Exit.NOISY)
@@ -123,6 +123,13 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
         if any(expectation.outcome != "met" for expectation in outcome.expectations):
             codes.append(Exit.EXPECTATION_NOT_MET)
     return Exit.worst(codes)
+
+
+def _untold(result: Result) -> bool:
+    """A comparison has neither verdict nor accepted noise, or was never made: there was no time for the variant."""
+    compared = {each.variant for each in result.comparisons if each.verdict is not None or each.noisy}
+    wanted = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
+    return not result.observations and compared != wanted
 
 
 def _outcome(run: BenchmarkRun, case: Case, ended: Ended, log: Path, *, interrupted: bool) -> CaseOutcome:

@@ -49,7 +49,12 @@ def percent(share: float) -> str:
 
 
 def failed(reading: str | Unreadable) -> Finding:
-    """Beyond the threshold, or not shown to be within where a verdict cannot do without."""
+    """Beyond the threshold, or not shown to be within where a verdict cannot do without.
+
+    Where a probe of accelbench's own gave no answer, it is untested: no variant fails for that.
+    """
+    if isinstance(reading, Unreadable) and reading.ours:
+        return untested(reading)
     return Finding("failed", reading.why if isinstance(reading, Unreadable) else reading)
 
 
@@ -81,7 +86,7 @@ class LaunchCheck:
         for variant in evidence.variants:
             launches = evidence.of(variant) + (evidence.quarantined_of(variant) if self.always else ())
             findings = [(launch.round, self.look(evidence.case, launch)) for launch in launches]
-            yield _check(self, _worst(findings, disturbance=self.disturbance), variant)
+            yield _check(self, worst(findings, disturbance=self.disturbance), variant)
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def _severity(finding: Finding) -> int:
     return _SEVERITY[finding.outcome] + finding.widened
 
 
-def _worst(findings: list[tuple[int, Finding]], *, disturbance: bool) -> Finding:
+def worst(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
     """The last of the worst: of launches that all passed the newest speaks, else the first that did not."""
     severity = max(_severity(finding) for _, finding in findings)
     worst = [(number, finding) for number, finding in findings if _severity(finding) == severity]

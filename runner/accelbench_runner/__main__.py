@@ -9,26 +9,29 @@ headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is writt
 import argparse
 import os
 import resource
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
 from accelbench.delivery import Headline, MachineSeen
 from accelbench_runner import looking, processors
+from accelbench_runner.allowance import PROBE_SECONDS
 from accelbench_runner.case_file import InvalidCaseError, read_case
 from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.judging import Judge, JudgeError
 from accelbench_runner.launches import Launcher
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import Supervisor
+from accelbench_runner.supervisor import ProbeError, Supervisor
 
 EXIT_DELIVERED = 0
 EXIT_INVALID_CASE = 2
@@ -46,6 +49,7 @@ def main(
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
     see: looking.See = looking.see,
+    probe_seconds: float = PROBE_SECONDS,
 ) -> int:
     """Run one case; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
@@ -63,8 +67,8 @@ def main(
         return EXIT_INVALID_CASE
     try:
         with _work_directory() as directory:
-            commands = (launch_command, judge_command)
-            supervisor = _supervisor(case, directory, log, termination, interruption, commands, see)
+            launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
+            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, see)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -76,7 +80,7 @@ def main(
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
     try:
         result = supervisor.run()
-    except (JudgeError, UnkillableError) as error:
+    except (JudgeError, ProbeError, UnkillableError) as error:
         supervisor.give_up(f"internal error: {error}")
         return EXIT_INTERNAL
     except Exception as error:  # noqa: BLE001 - whatever it is, what was measured is delivered
@@ -93,7 +97,8 @@ def _supervisor(
     log: LogWriter,
     termination: TerminationMessage,
     interruption: Interruption,
-    commands: tuple[Sequence[str], Sequence[str]],
+    launcher: Callable[..., Launcher],
+    judge_command: Sequence[str],
     see: looking.See,
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
@@ -102,30 +107,36 @@ def _supervisor(
     threads = len(processors.settle())
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
     environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
-    host = _fingerprint(case, threads)
-    if _timed(case):
+    host, compares = _fingerprint(case, threads), _compares(case)
+    if compares:
         _look_around(case, host, log, see)
-    launch_command, judge_command = commands
     judge_directory = directory / "judge"
     judge_directory.mkdir()
+    unseen_seed = secrets.randbits(63)
     return Supervisor(
         case=case,
-        launcher=Launcher(
-            case=case, command=launch_command, environment=environment, threads=threads, interruption=interruption
-        ),
+        launcher=launcher(environment=environment, threads=threads, interruption=interruption, unseen_seed=unseen_seed),
         judge=Judge(
             command=judge_command,
             environment=environment,
             directory=judge_directory,
             interruption=interruption,
             log=log,
+            unseen_seed=unseen_seed,
         ),
         log=log,
         termination=termination,
         interruption=interruption,
         directory=directory,
         host=host,
+        compares=compares,
     )
+
+
+def _compares(case: Case) -> bool:
+    """Whether times of its variants are compared; else each is observed for itself."""
+    workload = catalogue.find(case.workload)
+    return workload.measure(catalogue.parse_parameters(workload, case.parameters)).protocol != "observe"
 
 
 def _fingerprint(case: Case, threads: int) -> dict[str, str]:
@@ -137,14 +148,6 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
         **fingerprint.of_source(type(workload)),
         **fingerprint.of_case(case, parameters),
     }
-
-
-def _timed(case: Case) -> bool:
-    workload = catalogue.find(case.workload)
-    try:
-        return workload.measure(catalogue.parse_parameters(workload, case.parameters)).protocol != "observe"
-    except Exception:  # noqa: BLE001 - a workload author's code: its launches say what is wrong with it
-        return True
 
 
 def _look_around(case: Case, host: Mapping[str, str], log: LogWriter, see: looking.See) -> None:

@@ -22,14 +22,17 @@ from accelbench.stats.interval import Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
-from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
+from accelbench.validity.evidence import Dependence, Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
 from accelbench.validity.quarantine import Sifted, disturbance_checks, failed_by_noise, sift
 from accelbench.verdict import Clean, noisy_sentence, unclean, verdict_sentence
+from accelbench_runner.dependence import UNSEEN
 from accelbench_runner.payback import payback
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading, UnseenReading
 from accelbench_runner.spread import spreads
 
 MAXIMUM_SENTENCE = 500
+WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped")
+"""Checks that a program which does not do its work would fail: a verdict says so where they could not be made."""
 MAXIMUM_REASONS = 2
 """Of a disturbed round: one is enough for it."""
 
@@ -85,7 +88,27 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             readings[key] = compare(outputs, reference(request.case, units, Path(request.directory)), units)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
             readings[key] = mismatch(units, f"the reference cannot be computed: {script.said(error)}")
+        if launch and (unseen := read_unseen(request, launch, Path(directory))):
+            readings[key] = readings[key].model_copy(update={"unseen": unseen})
     return readings
+
+
+def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
+    """The reading of what the launch made of inputs that it had not seen; None where it was given none."""
+    from accelbench_runner.parity import compare, mismatch, read_outputs, within
+    from accelbench_runner.reference import reference
+
+    found = fact(launch, "dependence", Dependence)
+    if isinstance(found, Unreadable) or found.units is None:
+        return None
+    units, directory = found.units, Path(request.directory)
+    try:
+        right = reference(request.case, units, directory, unseen_seed=request.unseen_seed)
+        before = reference(request.case, units, directory)
+        reading = compare(read_outputs(outputs, UNSEEN), right, units)
+        return UnseenReading(reading=reading, changes=not within(before.values, right))
+    except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
+        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.said(error)}"), changes=True)
 
 
 @dataclass(frozen=True)
@@ -145,7 +168,10 @@ class Measured:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """By variant and complete round, seconds per unit by what decides."""
+        """By variant and round that nothing disturbed, seconds per unit by what decides.
+
+        Of a round that was cut short, too: whoever was measured in it beside the baseline makes a pair.
+        """
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
@@ -153,7 +179,8 @@ class Measured:
             variant.name: {
                 launch.round: value
                 for launch in self.launches
-                if launch.variant == variant.name and launch.round in self.rounds and launch.failure is None
+                if launch.variant == variant.name and launch.failure is None
+                if launch.round not in self.sifted.reasons
                 if (value := launch_seconds(launch, quantity)) is not None
             }
             for variant in self.case.variants
@@ -248,7 +275,7 @@ class Measured:
         bounds = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}
         if self.sifted.noisy:
             words = noisy_sentence(interval, variant=variant, baseline=baseline, sure=self._sure())
-            return comparison(words, noisy=True, speedup=speedup, **bounds)
+            return comparison(" ".join([words, *self._remarks(variant)]), noisy=True, speedup=speedup, **bounds)
         margin = float(self.case.measurement.equivalence_margin)
         enough = len(pairs) >= rule.rounds_min
         clean = Clean(self.certificate, variant, baseline)
@@ -258,11 +285,7 @@ class Measured:
         ]
         if not enough:
             sentences.append(f"Only {len(pairs)} of at least {rule.rounds_min} rounds.")
-        sentences += [
-            gap.sentence(name)
-            for name in (variant, baseline)
-            if (gap := find_gap(tuple(self.seconds[name].values()), rule.target))
-        ]
+        sentences += self._remarks(variant)
         pays_back = payback(self._counted(baseline), self._counted(variant), rule.nominal_alpha)
         if pays_back:
             sentences.append(pays_back.sentence)
@@ -273,6 +296,24 @@ class Measured:
             speedup=speedup,
             **bounds,
         )
+
+    def _remarks(self, variant: str) -> Iterator[str]:
+        """What a reader must know beside an interval: a gap between launches, checks that were not made."""
+        for name in (variant, self.case.baseline):
+            if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
+                yield gap.sentence(name)
+        if unchecked := self._unchecked(variant):
+            yield f"Not checked: {unchecked}."
+
+    def _unchecked(self, variant: str) -> str:
+        """What a reader of the verdict must know was not checked, of which side and why."""
+        sides = {variant, self.case.baseline, None}
+        found = {
+            f"{check.name}{f' of {check.variant}' if check.variant else ''} ({check.reading})"
+            for check in self.certificate.checks
+            if check.name in WEIGHTY and check.outcome == "untested" and check.variant in sides
+        }
+        return "; ".join(sorted(found))
 
     def _counted(self, variant: str) -> Mapping[int, LaunchRecord]:
         return {

@@ -4,6 +4,7 @@
 import math
 import os
 import random
+import signal
 
 from accelbench_runner.devices.cpu import Taken, Usage
 from accelbench_runner.devices.processes import Reading, Used
@@ -55,7 +56,20 @@ class SimulatedMachine:
         seconds = self._truth.others * self._processors * self.now
         return {(NEIGHBOUR.pid, 0.0): NEIGHBOUR._replace(seconds=seconds)} if seconds else {}
 
+    def asked(self, probe: str) -> None:
+        """By accelbench, on its own account."""
+        if probe != self._truth.probe:
+            return
+        match self._truth.probe_does:
+            case "raises":
+                raise ValueError("no answer")
+            case "hangs":
+                signal.pause()
+            case "crashes":
+                os.kill(os.getpid(), signal.SIGSEGV)
+
     def taken(self) -> Taken:
+        self.asked("watch")
         return Taken(
             periods=round(self._held_back / 0.01),
             seconds=self._held_back,
