@@ -86,7 +86,7 @@ def misbehave(how: str) -> None:
             time.sleep(SLOW_SECONDS)
 
 
-if request["probe"]:
+if request["purpose"] == "probe":
     if kind.startswith("warm-"):
         say(type="phase-started", phase="device-init")
         misbehave(kind.removeprefix("warm-"))
