@@ -116,6 +116,8 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
                 codes.append(Exit.VARIANT_FAILED)
             if _untold(result):
                 codes.append(Exit.INVALID_MEASUREMENT)
+            if result.noisy:
+                codes.append(Exit.NOISY)
             if result.refuted_observations:
                 codes.append(Exit.INVALID_MEASUREMENT)
         if any(expectation.outcome != "met" for expectation in outcome.expectations):
@@ -124,8 +126,8 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
 
 
 def _untold(result: Result) -> bool:
-    """A comparison has no verdict, or was never made: there was no time for the variant."""
-    compared = {comparison.variant for comparison in result.comparisons if comparison.verdict is not None}
+    """A comparison has neither verdict nor accepted noise, or was never made: there was no time for the variant."""
+    compared = {each.variant for each in result.comparisons if each.verdict is not None or each.noisy}
     wanted = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
     return not result.observations and compared != wanted
 

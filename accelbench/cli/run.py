@@ -11,6 +11,8 @@ from accelbench.cli.options import Output
 if TYPE_CHECKING:
     from accelbench.cli.files import RunDirectory
 
+ACCEPT_NOISE = "measurement.acceptNoise=true"
+
 
 def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A BenchmarkRun manifest; - is standard input.")],
@@ -23,6 +25,13 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Where results go. Default: results/NAME-TIME.")
     ] = None,
+    accept_noise: Annotated[
+        bool,
+        typer.Option(
+            "--accept-noise",
+            help="Keep rounds that other load disturbs; the result then says noisy and has no verdict.",
+        ),
+    ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")] = Output.TABLE,
 ) -> None:
     """Measure a manifest on this machine and say what is faster.
@@ -42,7 +51,7 @@ def run(
     from accelbench.report import terminal
 
     try:
-        runs = read(file, assignments or [])
+        runs = read(file, [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else [])])
         platforms = [platform_of(each) for each in runs]
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)

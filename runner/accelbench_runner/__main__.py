@@ -11,18 +11,19 @@ import os
 import resource
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
-from accelbench.delivery import Headline
-from accelbench_runner import processors
+from accelbench.delivery import Headline, MachineSeen
+from accelbench_runner import looking, processors
 from accelbench_runner.allowance import PROBE_SECONDS
 from accelbench_runner.case_file import InvalidCaseError, read_case
 from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
@@ -47,6 +48,7 @@ def main(
     *,
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
+    see: looking.See = looking.see,
     probe_seconds: float = PROBE_SECONDS,
 ) -> int:
     """Run one case; returns the exit status."""
@@ -66,7 +68,7 @@ def main(
     try:
         with _work_directory() as directory:
             launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
-            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command)
+            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, see)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -97,6 +99,7 @@ def _supervisor(
     interruption: Interruption,
     launcher: Callable[..., Launcher],
     judge_command: Sequence[str],
+    see: looking.See,
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
@@ -104,6 +107,9 @@ def _supervisor(
     threads = len(processors.settle())
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
     environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
+    host, compares = _fingerprint(case, threads), _compares(case)
+    if compares:
+        _look_around(case, host, log, see)
     judge_directory = directory / "judge"
     judge_directory.mkdir()
     unseen_seed = secrets.randbits(63)
@@ -122,8 +128,8 @@ def _supervisor(
         termination=termination,
         interruption=interruption,
         directory=directory,
-        host=_fingerprint(case, threads),
-        compares=_compares(case),
+        host=host,
+        compares=compares,
     )
 
 
@@ -142,6 +148,19 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
         **fingerprint.of_source(type(workload)),
         **fingerprint.of_case(case, parameters),
     }
+
+
+def _look_around(case: Case, host: Mapping[str, str], log: LogWriter, see: looking.See) -> None:
+    """Says what will disturb the case, before its time begins."""
+    try:
+        seen = see(host)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        log.notice(f"what the machine is doing cannot be seen: {error}")
+        return
+    if lines := looking.warnings(seen, accepts_noise=case.measurement.accept_noise):
+        for line in lines:
+            log.notice(f"warning: {line}")
+        log.event(MachineSeen(warnings=lines))
 
 
 def _termination_log() -> Path | None:

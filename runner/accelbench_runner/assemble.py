@@ -59,6 +59,8 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if assessment and assessment.quarantined:
         disturbed = len(assessment.quarantined)
         notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
+    if assessment and assessment.noisy:
+        notes += (f"{len(assessment.noisy)} of {assessment.rounds} rounds were disturbed, and count",)
     notes += tuple(_discarded(course.discarded))
     if course.stopped == "time-limit":
         limit = case.measurement.time_limit_seconds
@@ -82,6 +84,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             finished=course.finished,
             rounds=assessment.rounds if assessment else 0,
             quarantined=quarantined,
+            noisy=assessment.noisy if assessment else (),
             variants=tuple(
                 _variant_result(
                     case,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from accelbench.api.case import Case
-from accelbench.api.result import Failure, Phase, Quarantined, Result, StopReason
+from accelbench.api.result import Disturbed, Failure, Phase, Result, StopReason
 from accelbench.delivery import (
     ComparisonNow,
     DocumentKind,
@@ -143,10 +143,16 @@ class Supervisor:
             self._keep(counted if judged else [launch for launch in launches if launch.failure], launches)
             for directory in directories.values():
                 shutil.rmtree(directory, ignore_errors=True)
-        if cut or not judged:
+        assessed = self._assessment
+        if cut or not judged or not assessed:
             return cut or "interrupted"
-        reasons = next((each.reasons for each in self._quarantined() if each.round == number), ())
-        self.log.event(RoundFinished(round=number, quarantined=reasons, comparisons=self._comparisons()))
+        event = RoundFinished(
+            round=number,
+            quarantined=_reasons(number, assessed.quarantined),
+            noisy=_reasons(number, assessed.noisy),
+            comparisons=self._comparisons(),
+        )
+        self.log.event(event)
         self._deliver("checkpoint", complete=False, stopped=None)
         self._round_seconds.append(self.clock() - began)
         return None
@@ -347,14 +353,12 @@ class Supervisor:
             )
         )
 
-    def _quarantined(self) -> tuple[Quarantined, ...]:
-        return self._assessment.quarantined if self._assessment else ()
-
     def _comparisons(self) -> tuple[ComparisonNow, ...]:
         return tuple(
             ComparisonNow(
                 variant=comparison.variant,
                 verdict=comparison.verdict,
+                noisy=comparison.noisy,
                 invalid=comparison.invalid,
                 speedup=comparison.speedup,
                 lower=comparison.lower,
@@ -362,6 +366,10 @@ class Supervisor:
             )
             for comparison in (self._assessment.comparisons if self._assessment else ())
         )
+
+
+def _reasons(number: int, rounds: Sequence[Disturbed]) -> tuple[str, ...]:
+    return next((each.reasons for each in rounds if each.round == number), ())
 
 
 def _now() -> str:
