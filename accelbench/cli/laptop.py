@@ -18,7 +18,7 @@ from accelbench.cli.live import Display
 from accelbench.expectations import ExpectationOutcome, evaluate
 from accelbench.plan.cases import plan_cases
 from accelbench.report import markdown
-from accelbench.script import VARIABLE
+from accelbench.script import ORIGIN, VARIABLE
 
 EXIT_OF_SIGNAL = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED}
 
@@ -77,7 +77,9 @@ def measure(
         if case.name not in done:
             directory.forget(case.name)
     directory.write_record(record)
-    environment = {VARIABLE: str(directory.keep_script(script).resolve())} if script else {}
+    environment = (
+        {VARIABLE: str(directory.keep_script(script).resolve()), ORIGIN: str(script.absolute())} if script else {}
+    )
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:

@@ -1,7 +1,7 @@
 """From launches and an assessment to the result document: pure, and never more than a result may hold."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import get_args
@@ -33,6 +33,8 @@ from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, War
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """What compiling is made of: parts that the adapters name. Launches may name anything."""
+PRINTS_BYTES = 16 * 1024
+"""Printed by one launch while its steps repeat; a warning or two is less."""
 LARGEST_RATIO = 1e15
 """An error that no tolerance allows is a number all the same."""
 
@@ -62,6 +64,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if course.discarded:
         rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
         notes += (f"round {rounds} was not completed: {len(course.discarded)} launches count for nothing",)
+    notes += tuple(_printing(launches))
     if any(launch.facts.get("cold") is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
@@ -96,6 +99,17 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             notes=notes,
         )
     )
+
+
+def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """A note on each variant whose steps print."""
+    for variant in dict.fromkeys(launch.variant for launch in launches):
+        printed = [launch.facts.get("printedBytes", 0) for launch in launches if launch.variant == variant]
+        if max(printed) > PRINTS_BYTES:
+            yield (
+                f"{variant} printed {max(printed) / 1e6:.3g} MB in one launch while its steps ran again and again: "
+                f"printing takes time, which is measured as the step's"
+            )
 
 
 def _counted(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:

@@ -13,6 +13,7 @@ from accelbench import cgroup
 from accelbench.api.case import Case
 from accelbench.api.result import Failure, FailureReason, Phase
 from accelbench_runner.children import Channel, Ending, Interruption, run_child
+from accelbench_runner.crash import where
 from accelbench_runner.protocol import (
     MAXIMUM_MESSAGE_BYTES,
     Block,
@@ -31,8 +32,10 @@ MAXIMUM_LAUNCH_BYTES = 4 * MAXIMUM_MESSAGE_BYTES
 EXIT_PATIENCE_SECONDS = 10.0
 """After its last word a launch may take this long to end: frameworks tear down threads and devices."""
 MAXIMUM_FAILURE_CHARACTERS = 1000
-TAIL_BYTES = 8 * 1024
+TAIL_BYTES = 64 * 1024
+"""faulthandler writes up to 100 calls a thread, and all extension modules behind them."""
 MIB = 1024 * 1024
+REPEATED: frozenset[Phase] = frozenset({"warm-up", "steady"})
 MORE_MEMORY = "raise the limit or make the case smaller"
 
 Forward = Callable[[Channel, bytes], None]
@@ -56,12 +59,16 @@ class LaunchListener:
         """What was wrong with what it said; the rest was not listened to."""
         self.tail = b""
         """The end of its standard error: where a crash says what happened."""
+        self.printed_bytes = 0
+        """Since its steps run again and again."""
 
     def received(self, channel: Channel, data: bytes) -> None:
         """Messages are parsed as they come; output is forwarded."""
         if channel != "messages":
             if channel == "stderr":
                 self.tail = (self.tail + data)[-TAIL_BYTES:]
+            if self.phase in REPEATED:
+                self.printed_bytes += len(data)
             self._forward(channel, data)
             return
         if self.last_word or self.garbage:
@@ -168,7 +175,7 @@ class Launcher:
             wall_seconds=ending.wall_seconds,
             phases=tuple(listener.phases),
             blocks=tuple(listener.blocks),
-            facts=listener.facts,
+            facts={**listener.facts, "printedBytes": listener.printed_bytes},
             failure=failure,
         )
 
@@ -276,31 +283,27 @@ def explain(  # noqa: PLR0911 - one return a reason
         late = f"it had not finished after {limit_seconds:.0f} s"
         if thrashing := memory.thrashing():
             return failure("OutOfMemory", f"{late}: {thrashing}: {MORE_MEMORY}")
-        return failure("TimedOut", f"{late}{_hung_at(listener.tail)}")
+        return failure("TimedOut", f"{late}{where(listener.tail, '; it hung')}")
     if listener.garbage:
         return failure("InvalidOutput", listener.garbage)
     if ending.by_us == "dismissed":
         return failure("InvalidOutput", "it closed its pipe without an answer and did not end")
     last_words = f": {line}" if (line := _last_line(listener.tail)) else ""
     if ending.status < 0:
-        number_sent = -ending.status
-        return failure("Killed", f"{signal.Signals(number_sent).name} ended it{last_words}")
-    return failure("InvalidOutput", f"it ended with status {ending.status} and no answer{last_words}")
+        return failure("Killed", f"{signal.Signals(-ending.status).name} ended it{where(listener.tail) or last_words}")
+    how = f" with status {ending.status}" if ending.status else ""
+    hint = last_words or "; does it call os._exit()?"
+    return failure("InvalidOutput", f"the process exited{how} before returning a result{hint}")
 
 
 def _with_trace(said: Failed) -> str:
-    """The message, and the end of the trace, which is where the user's line is."""
+    """The message, and the end of the trace in whole lines, which is where the user's line is."""
     half = MAXIMUM_FAILURE_CHARACTERS // 2
     if not said.trace or said.reason == "Unsupported":
         return said.message
-    return f"{said.message[:half]}\n{said.trace[-half + 1 :]}"
-
-
-def _hung_at(tail: bytes) -> str:
-    """The frames that faulthandler wrote last, innermost first: where the main thread hung."""
-    _, found, stack = tail.decode(errors="replace").rpartition("(most recent call first):\n")
-    frames = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
-    return "; it hung at " + ", called from ".join(frames[:3]) if found and frames else ""
+    trace = said.trace.rstrip()
+    shown = trace if len(trace) < half else trace[-half + 1 :].partition("\n")[2]
+    return f"{said.message[:half]}\n{shown}"
 
 
 def _last_line(tail: bytes) -> str:
