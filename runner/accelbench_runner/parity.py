@@ -1,5 +1,6 @@
 """Parity: a launch's outputs against the float64 reference, number by number."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     """A launch's exported arrays against the reference: the worst error over its tolerance, and where."""
     if problem := _shape_problem(outputs, reference.values):
         return mismatch(units, problem)
-    worst = ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array="", detail="nothing to compare")
+    worst = ParityReading(
+        units=units, finite=True, worst_ratio=0.0, worst_array="", detail="nothing to compare", compared=False
+    )
     for name, value in reference.values.items():
         reading = _compare_array(name, np.asarray(outputs[name]), value, reference, units)
-        if (not reading.finite, reading.worst_ratio) >= (not worst.finite, worst.worst_ratio):
+        severity = (not reading.finite, reading.worst_ratio, reading.compared)
+        if severity >= (not worst.finite, worst.worst_ratio, worst.compared):
             worst = reading
     if worst.worst_ratio <= 1 and reference.sees_nothing():
         return mismatch(
@@ -29,9 +33,14 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     return worst
 
 
-def read_outputs(directory: Path) -> NamedArrays:
-    """The arrays of a launch's `outputs.npz`; raises OSError, ValueError, zipfile.BadZipFile and the like."""
-    with (directory / "outputs.npz").open("rb") as file, np.load(file, allow_pickle=False) as archive:
+def within(outputs: NamedArrays, reference: Reference) -> bool:
+    """Whether outputs are those of the reference as far as its tolerance tells."""
+    return compare(outputs, replace(reference, non_finite=True), 0).worst_ratio <= 1
+
+
+def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
+    """The arrays of a launch's outputs; raises OSError, ValueError, zipfile.BadZipFile and the like."""
+    with (directory / name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 
@@ -70,7 +79,7 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
         )
     if value.size and not finite.any():
         detail = f"{name}: nothing finite to compare; NaN and infinity stand where the reference has them"
-        return ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array=name, detail=detail)
+        return ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array=name, detail=detail, compared=False)
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0)
         tolerance = np.where(finite, reference.tolerance(name), 0.0)

@@ -15,7 +15,7 @@ from accelbench_runner.children import Ending, Interruption
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.judge import judge
 from accelbench_runner.launches import Launcher, LaunchListener, MemoryTold, explain
-from accelbench_runner.protocol import LaunchRequest
+from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
 from accelbench_runner.supervisor import Supervisor
 from golden.adapter import EndedError
@@ -47,6 +47,9 @@ def case(*others: str, platform: Platform = "cpu", **measurement: int) -> Case:
     )
 
 
+UNSEEN_SEED = 7
+
+
 @dataclass(frozen=True)
 class SimulatedLauncher(Launcher):
     """Carries launches out here; time is what they truly took."""
@@ -63,7 +66,7 @@ class SimulatedLauncher(Launcher):
         directory: Path,
         limit_seconds: float,
         *,
-        probe: bool = False,
+        purpose: Purpose = "measure",
     ) -> tuple[Ending, Failure | None]:
         with tempfile.TemporaryFile() as messages:
             request = LaunchRequest(
@@ -73,7 +76,8 @@ class SimulatedLauncher(Launcher):
                 directory=str(directory),
                 descriptor=messages.fileno(),
                 threads=self.threads,
-                probe=probe,
+                purpose=purpose,
+                unseen_seed=self.unseen_seed,
             )
             try:
                 with self.around(variant, number):
@@ -102,7 +106,9 @@ class JudgeHere:
     ) -> Assessment:
         assert limit_seconds > 0
         told = {key: str(directory) for key, directory in outputs.items()}
-        request = JudgeRequest(case=case, launches=tuple(launches), outputs=told, directory=str(self.directory))
+        request = JudgeRequest(
+            case=case, launches=tuple(launches), outputs=told, directory=str(self.directory), unseen_seed=UNSEEN_SEED
+        )
         return Assessment.model_validate_json(judge(JudgeRequest.model_validate_json(request.to_json())).to_json())
 
 
@@ -123,6 +129,7 @@ def measure(asked: Case, truth: TruthOf, directory: Path, *, around: Around = _n
                 environment={},
                 threads=len(os.sched_getaffinity(0)),
                 interruption=interruption,
+                unseen_seed=UNSEEN_SEED,
                 truth=truth,
                 around=around,
                 passed=passed,

@@ -32,6 +32,10 @@ class Truth:
     """`counted` or `forbidden`: in the middle of the steady phase, and how the framework tells."""
     not_a_number: bool = False
     wrong_weight: bool = False
+    captures: bool = False
+    """It computes with the inputs that it was built from, whatever it is given."""
+    remembers: bool = False
+    """It runs nothing for inputs that it has seen before."""
     raises: str = ""
     ends: str = ""
     """`crashes` or `hangs`, in the middle of the steady phase."""
@@ -45,6 +49,7 @@ class Truth:
     matmul: str = "ieee"
     flush_denormal: bool = True
     emulated: str = ""
+    gradients: str = "functional"
     finds_old_cache: bool = False
     """Its compile cache is not in the launch's own directory."""
 
