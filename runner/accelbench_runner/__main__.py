@@ -1,5 +1,7 @@
 """`python -m accelbench_runner CASE`: measures one case and delivers one result.
 
+With `--check` each variant runs twice, nothing is timed, and the result is a certificate of what they compute.
+
 Exit status: 0 a result was delivered, failed variants included; 2 the case document cannot be run; 3 an error of
 accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial result. The log goes to standard output, the
 headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is written outside the work directory
@@ -14,21 +16,24 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
 from accelbench.delivery import Headline
 from accelbench_runner import processors
+from accelbench_runner.allowance import PROBE_SECONDS
 from accelbench_runner.case_file import InvalidCaseError, read_case
 from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.judging import Judge, JudgeError
 from accelbench_runner.launches import Launcher
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import Supervisor
+from accelbench_runner.supervisor import ProbeError, Supervisor
 
 EXIT_DELIVERED = 0
 EXIT_INVALID_CASE = 2
@@ -45,24 +50,29 @@ def main(
     *,
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
+    probe_seconds: float = PROBE_SECONDS,
 ) -> int:
     """Run one case; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
-    path: Path = parser.parse_args(arguments).case
+    parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
+    given = parser.parse_args(arguments)
     interruption = Interruption()
     interruption.listen()
     log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:
-        case = read_case(path)
+        case = read_case(given.case)
     except InvalidCaseError as error:
         log.notice(f"error: {error}")
         termination.write(Headline(case="", attempt=0, state="failed", message=str(error)))
         return EXIT_INVALID_CASE
     try:
         with _work_directory() as directory:
-            supervisor = _supervisor(case, directory, log, termination, interruption, launch_command, judge_command)
+            launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
+            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command)
+            if given.check:
+                supervisor = _checking(supervisor)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -74,7 +84,7 @@ def main(
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
     try:
         result = supervisor.run()
-    except (JudgeError, UnkillableError) as error:
+    except (JudgeError, ProbeError, UnkillableError) as error:
         supervisor.give_up(f"internal error: {error}")
         return EXIT_INTERNAL
     except Exception as error:  # noqa: BLE001 - whatever it is, what was measured is delivered
@@ -91,7 +101,7 @@ def _supervisor(
     log: LogWriter,
     termination: TerminationMessage,
     interruption: Interruption,
-    launch_command: Sequence[str],
+    launcher: Callable[..., Launcher],
     judge_command: Sequence[str],
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
@@ -105,14 +115,7 @@ def _supervisor(
     unseen_seed = secrets.randbits(63)
     return Supervisor(
         case=case,
-        launcher=Launcher(
-            case=case,
-            command=launch_command,
-            environment=environment,
-            threads=threads,
-            interruption=interruption,
-            unseen_seed=unseen_seed,
-        ),
+        launcher=launcher(environment=environment, threads=threads, interruption=interruption, unseen_seed=unseen_seed),
         judge=Judge(
             command=judge_command,
             environment=environment,
@@ -126,7 +129,24 @@ def _supervisor(
         interruption=interruption,
         directory=directory,
         host=_fingerprint(case, threads),
+        compares=_compares(case),
     )
+
+
+def _checking(supervisor: Supervisor) -> Supervisor:
+    """The same case with nothing timed: then no variant's failure makes another's result worthless."""
+    return replace(
+        supervisor,
+        launcher=replace(supervisor.launcher, purpose="check"),
+        judge=replace(supervisor.judge, timed=False),
+        compares=False,
+    )
+
+
+def _compares(case: Case) -> bool:
+    """Whether times of its variants are compared; else each is observed for itself."""
+    workload = catalogue.find(case.workload)
+    return workload.measure(catalogue.parse_parameters(workload, case.parameters)).protocol != "observe"
 
 
 def _fingerprint(case: Case, threads: int) -> dict[str, str]:

@@ -52,7 +52,7 @@ class Course:
     host: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     discarded: tuple[LaunchRecord, ...] = ()
-    """Launches of rounds that were not completed: they cost time and count for nothing."""
+    """They cost time and count for nothing: of a round that was cut short, or made again without a probe of ours."""
 
 
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, course: Course) -> Result:
@@ -61,9 +61,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if assessment and assessment.quarantined:
         disturbed = len(assessment.quarantined)
         notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
-    if course.discarded:
-        rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
-        notes += (f"round {rounds} was not completed: {len(course.discarded)} launches count for nothing",)
+    notes += tuple(_discarded(course.discarded))
     notes += tuple(_printing(launches))
     if any(launch.facts.get("cold") is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
@@ -112,6 +110,18 @@ def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
             )
 
 
+def _discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """What became of launches that count for nothing: those in which a probe of ours hung, and those of rounds cut."""
+    for launch in launches:
+        if launch.ended_by and launch.unfinished == "probe":
+            yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
+    cut = [launch for launch in launches if launch.unfinished != "probe"]
+    for number in sorted({launch.round for launch in cut}):
+        lost = [launch for launch in cut if launch.round == number]
+        how = "interrupted" if any(launch.unfinished == "interrupted" for launch in lost) else "not completed"
+        yield f"round {number} was {how}: {len(lost)} {'launch was' if len(lost) == 1 else 'launches were'} discarded"
+
+
 def _counted(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
     """Those of rounds that nothing disturbed, and all that failed; all of them where there is no such round."""
     clean = [launch for launch in launches if launch.failure or launch.round not in quarantined]
@@ -144,7 +154,8 @@ def _variant_result(
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch_seconds(launch) is not None]
     if not measured:
-        return VariantResult(name=variant.name, use=variant.use, failure=failure)
+        sound = [launch for launch in launches if launch.failure is None]
+        return VariantResult(name=variant.name, use=variant.use, failure=failure, executable=_executable(sound))
     medians = [seconds for launch in measured if (seconds := launch_seconds(launch)) is not None]
     ratios = [launch.parity.worst_ratio for launch in measured if launch.parity]
     flops = _positive(measured[0].facts.get("flopsPerUnit"))

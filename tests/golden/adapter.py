@@ -12,6 +12,7 @@ import numpy as np
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.frameworks.adapter import Arithmetic, Compilations, Counted, RecompiledError, Settings, step_loop
+from accelbench_runner.synchronised import PRODUCT
 from golden.machine import SimulatedMachine
 from golden.truth import Truth
 
@@ -209,9 +210,11 @@ class SimulatedAdapter:
         return 1024**2
 
     def product(self, size: int) -> Callable[[], None]:
+        self._machine.asked("late work" if size == PRODUCT else "product")
         return self._finished(2 * size**3 / self._truth.flops_per_second)
 
     def triad(self, elements: int) -> Callable[[], None]:
+        self._machine.asked("triad")
         return self._finished(3 * 4 * elements / self._truth.bytes_per_second)
 
     def _finished(self, seconds: float) -> Callable[[], None]:

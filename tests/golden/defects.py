@@ -133,6 +133,16 @@ DEFECTS = (
         everywhere={"platform": "tpu", "device": "TPU v9"},
         platform="tpu",
     ),
+    Defect("unsynchronised", "our own look for late work raises", {"probe": "late work"}, outcome="untested"),
+    Defect(
+        "throttled",
+        "our own look at the machine raises",
+        {"probe": "watch"},
+        outcome="untested",
+        hides=frozenset({"shared-device"}),
+    ),
+    Defect("impossible-speed", "our own triad raises", everywhere={"probe": "triad"}, outcome="untested"),
+    Defect("impossible-speed", "our own product raises", everywhere={"probe": "product"}, outcome="untested"),
     Defect("same-inputs", "its machine rounds cosines otherwise", disguise=another_libm),
     Defect("same-protocol", "its workload is another version", disguise=another_version),
     Defect(

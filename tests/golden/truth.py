@@ -1,6 +1,7 @@
 """What is true of a simulated launch, by construction: nothing here comes from the product's code."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Truth:
     raises: str = ""
     ends: str = ""
     """`crashes` or `hangs`, in the middle of the steady phase."""
+
+    # What accelbench asks on its own account.
+    probe: Literal["", "watch", "late work", "product", "triad"] = ""
+    """The one that does not answer."""
+    probe_does: Literal["raises", "hangs", "crashes"] = "raises"
+    """Instead; the last two only to a launch with a process of its own."""
 
     # Its framework.
     platform: str = "cpu"
