@@ -77,9 +77,7 @@ def measure(
         if case.name not in done:
             directory.forget(case.name)
     directory.write_record(record)
-    environment = (
-        {VARIABLE: str(directory.keep_script(script).resolve()), ORIGIN: str(script.absolute())} if script else {}
-    )
+    environment = script_environment(script, directory)
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:
@@ -104,6 +102,13 @@ def measure(
     outcome = RunOutcome(record=record, cases=tuple(outcomes), exit=code)
     directory.write_report(markdown.report(run.metadata.name, outcome.measured))
     return outcome
+
+
+def script_environment(script: Path | None, directory: RunDirectory) -> dict[str, str]:
+    """What a runner is told of the script: the copy that is kept with the results, and what it is a copy of."""
+    if script is None:
+        return {}
+    return {VARIABLE: str(directory.keep_script(script).resolve()), ORIGIN: str(script.absolute())}
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
