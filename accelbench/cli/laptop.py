@@ -18,7 +18,7 @@ from accelbench.cli.live import Display
 from accelbench.expectations import ExpectationOutcome, evaluate
 from accelbench.plan.cases import plan_cases
 from accelbench.report import markdown
-from accelbench.script import VARIABLE
+from accelbench.script import ORIGIN, VARIABLE
 
 EXIT_OF_SIGNAL = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED}
 
@@ -77,7 +77,7 @@ def measure(
         if case.name not in done:
             directory.forget(case.name)
     directory.write_record(record)
-    environment = {VARIABLE: str(directory.keep_script(script).resolve())} if script else {}
+    environment = script_environment(script, directory)
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:
@@ -102,6 +102,13 @@ def measure(
     outcome = RunOutcome(record=record, cases=tuple(outcomes), exit=code)
     directory.write_report(markdown.report(run.metadata.name, outcome.measured))
     return outcome
+
+
+def script_environment(script: Path | None, directory: RunDirectory) -> dict[str, str]:
+    """What a runner is told of the script: the copy that is kept with the results, and what it is a copy of."""
+    if script is None:
+        return {}
+    return {VARIABLE: str(directory.keep_script(script).resolve()), ORIGIN: str(script.absolute())}
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:

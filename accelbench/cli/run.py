@@ -9,6 +9,9 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from accelbench.api.run import BenchmarkRun
     from accelbench.cli.files import RunDirectory
 
 ACCEPT_NOISE = "measurement.acceptNoise=true"
@@ -23,7 +26,8 @@ def run(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where results go. Default: results/NAME-TIME.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="A new directory for the results. Default: results/NAME-TIME."),
     ] = None,
     accept_noise: Annotated[
         bool,
@@ -42,10 +46,10 @@ def run(
     from rich.console import Console
 
     from accelbench.cli.device import missing_frameworks, platform_of
-    from accelbench.cli.files import RunDirectory
+    from accelbench.cli.files import OccupiedError
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.json_report import json_report
-    from accelbench.cli.laptop import measure, now
+    from accelbench.cli.laptop import measure
     from accelbench.cli.live import display
     from accelbench.cli.manifests import InvalidSpecError, read, script_of
     from accelbench.report import terminal
@@ -57,14 +61,18 @@ def run(
         typer.echo(error.explained(), err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error
 
+    try:
+        directories = _directories(runs, out)
+    except (OccupiedError, OSError) as error:
+        what = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        typer.echo(f"error: {what}", err=True)
+        raise typer.Exit(Exit.USAGE) from error
+
     codes: list[Exit] = []
     with Signals() as signals:
-        for each, platform in zip(runs, platforms, strict=True):
-            name = each.metadata.name
+        for each, platform, directory in zip(runs, platforms, directories, strict=True):
             for variant, what in missing_frameworks(each).items():
                 typer.echo(f"warning: {variant} will fail: {what}", err=True)
-            path = out if out is not None else Path("results", f"{name}-{now():%Y%m%dT%H%M%SZ}")
-            directory = RunDirectory(path / name if out is not None and len(runs) > 1 else path)
             try:
                 with display(Console(stderr=True)) as shown:
                     outcome = measure(
@@ -86,6 +94,19 @@ def run(
                 typer.echo("interrupted: what was measured is kept", err=True)
                 break
     raise typer.Exit(Exit.worst(codes))
+
+
+def _directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
+    """A new one for each run; of several they lie in `out`. Raises OccupiedError and OSError."""
+    from accelbench.cli.files import RunDirectory, reserve_beside
+    from accelbench.cli.laptop import now
+
+    names = [run.metadata.name for run in runs]
+    if out is None:
+        return [reserve_beside(Path("results", f"{name}-{now():%Y%m%dT%H%M%SZ}")) for name in names]
+    directory = RunDirectory(out)
+    directory.reserve()
+    return [directory] if len(runs) == 1 else [reserve_beside(out / name) for name in names]
 
 
 def _write_page(directory: "RunDirectory") -> None:

@@ -1,5 +1,7 @@
 """`python -m accelbench_runner CASE`: measures one case and delivers one result.
 
+With `--check` each variant runs twice, nothing is timed, and the result is a certificate of what they compute.
+
 Exit status: 0 a result was delivered, failed variants included; 2 the case document cannot be run; 3 an error of
 accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial result. The log goes to standard output, the
 headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is written outside the work directory
@@ -17,6 +19,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,13 +57,14 @@ def main(
     """Run one case; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
-    path: Path = parser.parse_args(arguments).case
+    parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
+    given = parser.parse_args(arguments)
     interruption = Interruption()
     interruption.listen()
     log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:
-        case = read_case(path)
+        case = read_case(given.case)
     except InvalidCaseError as error:
         log.notice(f"error: {error}")
         termination.write(Headline(case="", attempt=0, state="failed", message=str(error)))
@@ -69,6 +73,8 @@ def main(
         with _work_directory() as directory:
             launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
             supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, see)
+            if given.check:
+                supervisor = _checking(supervisor)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -130,6 +136,16 @@ def _supervisor(
         directory=directory,
         host=host,
         compares=compares,
+    )
+
+
+def _checking(supervisor: Supervisor) -> Supervisor:
+    """The same case with nothing timed: then no variant's failure makes another's result worthless."""
+    return replace(
+        supervisor,
+        launcher=replace(supervisor.launcher, purpose="check"),
+        judge=replace(supervisor.judge, timed=False),
+        compares=False,
     )
 
 

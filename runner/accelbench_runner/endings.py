@@ -15,6 +15,7 @@ from accelbench.delivery import Unfinished
 from accelbench.validity import shared_device
 from accelbench.validity.evidence import PROBES, Probe
 from accelbench_runner.children import Ending
+from accelbench_runner.crash import where
 from accelbench_runner.devices import cpu
 from accelbench_runner.listening import LaunchListener, own
 from accelbench_runner.protocol import UNDER_WAY, Done, Failed, LaunchRequest
@@ -157,37 +158,33 @@ def _failure(  # noqa: PLR0911 - one return a reason
         return failure("InvalidOutput", "it closed its pipe without an answer and did not end")
     last_words = f": {line}" if (line := _last_line(listener.tail)) else ""
     if ending.status < 0:
-        number_sent = -ending.status
-        return failure("Killed", f"{signal.Signals(number_sent).name} ended it{last_words}")
-    return failure("InvalidOutput", f"it ended with status {ending.status} and no answer{last_words}")
+        return failure("Killed", f"{signal.Signals(-ending.status).name} ended it{where(listener.tail) or last_words}")
+    how = f" with status {ending.status}" if ending.status else ""
+    hint = last_words or "; does it call os._exit()?"
+    return failure("InvalidOutput", f"the process exited{how} before returning a result{hint}")
 
 
 def _late(listener: LaunchListener, memory: MemoryTold, crowded: float) -> tuple[FailureReason, str]:
     """Where it was when its time was up, and whose limit that was."""
     seconds, whose = listener.allowance.own
-    where = listener.aside or listener.phase
-    still = f"it was still in {where}" if where else "it had not begun"
+    stage = listener.aside or listener.phase
+    still = f"it was still in {stage}" if stage else "it had not begun"
     late = f"{still} after {seconds:.3g} s, {whose}"
     if thrashing := memory.thrashing():
         return "OutOfMemory", f"{late}: {thrashing}: {MORE_MEMORY}"
-    if crowded > shared_device.ALLOWED_SHARE:
+    if crowded > shared_device.NEIGHBOURS.biases:
         late += f", while others took {crowded:.0%} of the processors"
-    return "TimedOut", f"{late}{_where(listener.tail)}"
+    return "TimedOut", f"{late}{where(listener.tail, '; it was')}"
 
 
 def _with_trace(said: Failed) -> str:
-    """The message, and the end of the trace, which is where the user's line is."""
+    """The message, and the end of the trace in whole lines, which is where the user's line is."""
     half = MAXIMUM_FAILURE_CHARACTERS // 2
     if not said.trace or said.reason == "Unsupported":
         return said.message
-    return f"{said.message[:half]}\n{said.trace[-half + 1 :]}"
-
-
-def _where(tail: bytes) -> str:
-    """The frames that faulthandler wrote last, innermost first: where the main thread was."""
-    _, found, stack = tail.decode(errors="replace").rpartition("(most recent call first):\n")
-    frames = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
-    return "; it was at " + ", called from ".join(frames[:3]) if found and frames else ""
+    trace = said.trace.rstrip()
+    shown = trace if len(trace) < half else trace[-half + 1 :].partition("\n")[2]
+    return f"{said.message[:half]}\n{shown}"
 
 
 def _last_line(tail: bytes) -> str:

@@ -7,7 +7,7 @@ numpy and scipy.special, so that the supervisor need not.
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,8 @@ from accelbench_runner.spread import spreads
 MAXIMUM_SENTENCE = 500
 WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped")
 """Checks that a program which does not do its work would fail: a verdict says so where they could not be made."""
+CHECKED_ROUNDS = 2
+"""A variant that is checked runs twice, to see whether its launches agree."""
 MAXIMUM_REASONS = 2
 """Of a disturbed round: one is enough for it."""
 
@@ -44,6 +46,8 @@ def judge(request: JudgeRequest) -> Assessment:
         launch.model_copy(update={"parity": parity.get(f"{launch.round}/{launch.variant}", launch.parity)})
         for launch in request.launches
     )
+    if not request.timed:
+        return check(request.case, launches, parity)
     sifted = sift(request.case, [launch for launch in launches if launch.failure is None])
     evidence = Evidence(case=request.case, launches=sifted.counted, quarantined=sifted.quarantined)
     measured = Measured(request.case, launches, certify(evidence), sifted)
@@ -61,6 +65,19 @@ def judge(request: JudgeRequest) -> Assessment:
         ),
         spread=spreads(sifted.counted),
         stop=measured.stop(),
+    )
+
+
+def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
+    """Whether launches that nobody timed compute what they should; nobody disturbs that."""
+    sound = tuple(launch for launch in launches if launch.failure is None)
+    rounds = len({launch.round for launch in launches})
+    return Assessment(
+        parity=parity,
+        certificate=certify(Evidence(case=case, launches=sound), timed=False),
+        comparisons=(),
+        rounds=rounds,
+        stop="target-met" if rounds >= CHECKED_ROUNDS else None,
     )
 
 
@@ -90,7 +107,28 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             readings[key] = mismatch(units, f"the reference cannot be computed: {script.said(error)}")
         if launch and (unseen := read_unseen(request, launch, Path(directory))):
             readings[key] = readings[key].model_copy(update={"unseen": unseen})
-    return readings
+    return _agreeing(request, readings)
+
+
+def _agreeing(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
+    """The readings; where all variants differ from the reference, and not from each other, they say so."""
+    from accelbench_runner.parity import agree, read_outputs
+    from accelbench_runner.reference import reference
+
+    units, *others = {reading.units for reading in readings.values()} or {0}
+    if len(readings) < 2 or others or any(reading.worst_ratio <= 1 for reading in readings.values()):  # noqa: PLR2004
+        return readings
+    try:
+        right = reference(request.case, units, Path(request.directory))
+        if not agree([read_outputs(Path(request.outputs[key])) for key in readings], right):
+            return readings
+    except Exception:  # noqa: BLE001 - the readings have said what is wrong
+        return readings
+    who = "both variants agree" if len(readings) == 2 else "all variants agree"  # noqa: PLR2004
+    said = f"{who} with each other and differ from the reference"
+    return {
+        key: reading.model_copy(update={"detail": f"{reading.detail}; {said}"}) for key, reading in readings.items()
+    }
 
 
 def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:

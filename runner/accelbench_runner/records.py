@@ -98,6 +98,8 @@ class JudgeRequest(Document):
     """The case's own; references are kept there between rounds."""
     unseen_seed: int = 0
     """Of the inputs that launches were given once they had been timed."""
+    timed: bool = True
+    """False: launches compute, and only that is judged."""
 
 
 class Assessment(Document):

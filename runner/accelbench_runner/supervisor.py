@@ -59,7 +59,7 @@ class Supervisor:
     directory: Path
     host: Mapping[str, str]
     compares: bool = True
-    """False: every variant is observed for itself."""
+    """False: every variant is observed or checked for itself."""
     clock: Callable[[], float] = time.monotonic
 
     _launches: list[LaunchRecord] = field(default_factory=list)
@@ -272,7 +272,9 @@ class Supervisor:
 
         One that failed is not made again for the same variant.
         """
-        if record.failure or record.unfinished or "compileCache" not in record.facts:
+        if self.launcher.purpose == "check" or "compileCache" not in record.facts:
+            return False
+        if record.failure or record.unfinished:
             return False
         if any(each.warm and each.warm.failure for each in self._launches if each.variant == record.variant):
             return False

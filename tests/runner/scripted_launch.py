@@ -166,6 +166,11 @@ match kind:
         leave_a_grandchild()
         measure()
         done()
+    case "prints":
+        measure()
+        sys.stdout.write("x" * 2_000_000)
+        sys.stdout.flush()
+        done()
     case "floods":
         line = "x" * 999 + "\n"
         for _ in range(25_000):

@@ -47,7 +47,7 @@ def message(end: End) -> str:
 def test_the_first_launch_of_a_variant_has_a_share_of_the_cases_limit(tmp_path: Path) -> None:
     said = message(late(tmp_path, SHARE))
     assert said.startswith("it was still in steady after 20 s, its share of the case's time limit of 60 s")
-    assert said.endswith('it was at File "theirs.py", line 7 in step, called from File "ours.py", line 1 in call')
+    assert said.endswith("it was at theirs.py, line 7 in step, called from ours.py, line 1 in call")
 
 
 def test_a_later_launch_is_held_against_those_before_it(tmp_path: Path) -> None:
