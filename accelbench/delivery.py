@@ -31,6 +31,9 @@ PAYLOAD_CHARACTERS = 7800
 MAXIMUM_REPORTED_LINES = 20
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
+Unfinished = Literal["interrupted", "time-limit", "probe"]
+"""Why a launch ended before it had measured, and no variant is to blame: we ended it, or a probe of accelbench's own
+did; then it is made again without that probe."""
 
 
 class LaunchStarted(Document):
@@ -57,6 +60,7 @@ class LaunchFinished(Document):
     variant: str
     round: int
     failure: FailureReason | None = None
+    unfinished: Unfinished | None = None
     wall_seconds: DecimalString
 
 
@@ -65,6 +69,7 @@ class ComparisonNow(Document):
 
     variant: str
     verdict: Verdict | None = None
+    noisy: bool = False
     invalid: tuple[str, ...] = ()
     speedup: DecimalString | None = None
     lower: DecimalString | None = None
@@ -88,10 +93,19 @@ class RoundFinished(Document):
     """What disturbed it; then it counts for no variant."""
     times: tuple[TimeNow, ...] = ()
     """Of the variants that have not failed."""
+    noisy: tuple[str, ...] = ()
+    """What disturbed it; it counts all the same, as the case accepts noise."""
     comparisons: tuple[ComparisonNow, ...] = ()
 
 
-Event = LaunchStarted | PhaseReached | LaunchFinished | RoundFinished
+class MachineSeen(Document):
+    """A look at the machine before the first launch: what may disturb the case, a sentence each."""
+
+    type: Literal["machine-seen"] = "machine-seen"
+    warnings: tuple[str, ...] = ()
+
+
+Event = LaunchStarted | PhaseReached | LaunchFinished | RoundFinished | MachineSeen
 _event: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
 

@@ -7,7 +7,7 @@ reasons.
 
 import math
 
-from accelbench.api.result import Comparison, Quantiles, Result, VariantResult
+from accelbench.api.result import Certificate, Comparison, Quantiles, Result, VariantResult
 from accelbench.document import DecimalString, decimal_string
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean
 from accelbench.verdict import unclean
@@ -28,7 +28,15 @@ def with_times(result: Result) -> Result:
 
 def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
     """The checks for which nothing that was timed of `variant` stands: parity too, as long as it is not known."""
-    return () if result.protocol == "observe" else unclean(result.certificate, variant.name)
+    if result.protocol == "observe":
+        return ()
+    certificate = result.certificate
+    if result.noisy:
+        from accelbench.validity.quarantine import failed_by_noise  # here, as it loads every check
+
+        kept = (check for check in certificate.checks if check.name not in failed_by_noise())
+        certificate = Certificate(checks=tuple(kept))
+    return unclean(certificate, variant.name)
 
 
 def step_seconds(variant: VariantResult) -> float | None:

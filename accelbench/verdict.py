@@ -95,5 +95,11 @@ def no_verdict_yet(interval: Interval, *, variant: str, baseline: str, rounds: i
     return f"No verdict yet: {so_far} after {rounds} of at least {least} rounds; more rounds would tell."
 
 
+def noisy_sentence(interval: Interval, *, variant: str, baseline: str, sure: str) -> str:
+    """What is said in the place of a verdict where disturbed rounds count."""
+    finding = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_bounds(interval, sure)}"
+    return f"Noisy: measured beside other load; an interval, not a certified verdict: {variant} was {finding}."
+
+
 def _bounds(interval: Interval, sure: str) -> str:
     return f"({figures.prose(interval.lower)} to {figures.prose(interval.upper)}, {sure})"

@@ -24,6 +24,7 @@ VERDICT_STYLES = {
     "slower": "bold magenta",
     "equivalent": "bold cyan",
     "inconclusive": "yellow",
+    "noisy": "yellow",
     "baseline": "dim",
 }
 BAD = "bold red"

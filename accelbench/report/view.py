@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from accelbench.api.case import Case
-from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result, VariantResult
-from accelbench.report import figures
+from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result, StopReason, VariantResult
+from accelbench.report import figures, noise
 from accelbench.shown import compared_seconds, holds_every_launch, rejections, step_seconds
 from accelbench.stats.summary import TIME, geometric_mean
 
@@ -89,13 +89,15 @@ def sentences(result: Result) -> tuple[str, ...]:
         return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
     if len(comparisons) <= SENTENCES:
         return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))
-    ranked = [comparison for comparison in comparisons if comparison.verdict]
+    ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
         return _nothing_stands(comparisons)
-    counts = Counter(comparison.verdict or "without a verdict" for comparison in comparisons)
+    counts = Counter(
+        comparison.verdict or ("noisy" if comparison.noisy else "without a verdict") for comparison in comparisons
+    )
     said = ", ".join(
         f"{counts[verdict]} {verdict}"
-        for verdict in ("faster", "slower", "equivalent", "inconclusive", "without a verdict")
+        for verdict in ("faster", "slower", "equivalent", "inconclusive", "noisy", "without a verdict")
         if counts[verdict]
     )
     against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {said}."
@@ -202,7 +204,7 @@ def _verdict(result: Result, variant: VariantResult, comparison: Comparison | No
         return ""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
-    return comparison.verdict or ""
+    return comparison.verdict or ("noisy" if comparison.noisy else "")
 
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
@@ -239,11 +241,8 @@ def phase_seconds(seconds: float) -> str:
 
 
 def quarantined(result: Result) -> tuple[str, ...]:
-    """A sentence for each round that was disturbed."""
-    return tuple(
-        f"round {disturbed.round} was discarded for every variant: {'; '.join(disturbed.reasons)}"
-        for disturbed in result.quarantined
-    )
+    """Which rounds were disturbed, and what to do."""
+    return noise.disturbed(result)
 
 
 def failed_checks(result: Result) -> tuple[Check, ...]:
@@ -317,18 +316,26 @@ def failures(result: Result) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def basis(result: Result) -> str:
-    """What the numbers rest on: rounds, why there were no more, confidence, and the wall time."""
-    stopped = {
+def _why_stopped(result: Result, stopped: StopReason) -> str:
+    limit = f"{result.case.measurement.time_limit_seconds} s"
+    rounds = result.rounds + len(result.quarantined)
+    taken = float(result.overhead.get("total", 0))
+    about = f" (about {figures.duration(taken / rounds)})" if rounds and taken else ""
+    return {
         "target-met": "" if result.observations else "target met",
         "rounds-max": "the maximum",
-        "time-limit": "time limit reached",
+        "time-limit": f"time limit of {limit} reached",
+        "no-time-for-round": f"another round{about} would not fit the limit of {limit}",
         "interrupted": "interrupted",
         "nothing-to-compare": "nothing left to compare",
-    }
+    }[stopped]
+
+
+def basis(result: Result) -> str:
+    """What the numbers rest on: rounds, why there were no more, confidence, and the wall time."""
     rounds = "1 round" if result.rounds == 1 else f"{result.rounds} rounds" if result.rounds else "no valid round"
-    why = stopped.get(result.stopped or "", "")
-    words = [f"{rounds} ({why})" if why else rounds]
+    why = _why_stopped(result, result.stopped) if result.stopped else ""
+    words = [f"{rounds}: {why}" if "(" in why else f"{rounds} ({why})" if why else rounds]
     if result.quarantined:
         words.append(f"{len(result.quarantined)} discarded")
     if result.observations:

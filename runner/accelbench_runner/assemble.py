@@ -1,7 +1,7 @@
 """From launches and an assessment to the result document: pure, and never more than a result may hold."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import get_args
@@ -34,6 +34,8 @@ from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, War
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """What compiling is made of: parts that the adapters name. Launches may name anything."""
+PRINTS_BYTES = 16 * 1024
+"""Printed by one launch while its steps repeat; a warning or two is less."""
 LARGEST_RATIO = 1e15
 """An error that no tolerance allows is a number all the same."""
 
@@ -51,7 +53,7 @@ class Course:
     host: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     discarded: tuple[LaunchRecord, ...] = ()
-    """Launches of rounds that were not completed: they cost time and count for nothing."""
+    """They cost time and count for nothing: of a round that was cut short, or made again without a probe of ours."""
 
 
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, course: Course) -> Result:
@@ -63,11 +65,18 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if assessment and assessment.quarantined:
         disturbed = len(assessment.quarantined)
         notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were discarded",)
-    if course.discarded:
-        rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
-        count = len(course.discarded)
-        launches_were = "1 launch was" if count == 1 else f"{count} launches were"
-        notes += (f"round {rounds} was not completed: {launches_were} discarded",)
+    if assessment and assessment.noisy:
+        notes += (f"{len(assessment.noisy)} of {assessment.rounds} rounds were disturbed, and count",)
+    notes += tuple(_discarded(course.discarded))
+    if course.stopped == "time-limit":
+        limit = case.measurement.time_limit_seconds
+        reached = {launch.variant for launch in (*launches, *course.discarded) if not launch.unfinished}
+        notes += tuple(
+            f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
+            for variant in case.variants
+            if variant.name not in reached
+        )
+    notes += tuple(_printing(launches))
     if any(launch.facts.get("cold") is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
@@ -82,6 +91,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             finished=course.finished,
             rounds=assessment.rounds if assessment else 0,
             quarantined=quarantined,
+            noisy=assessment.noisy if assessment else (),
             variants=tuple(
                 _variant_result(
                     case,
@@ -103,6 +113,29 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         )
     )
     return fit(result)
+
+
+def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """A note on each variant whose steps print."""
+    for variant in dict.fromkeys(launch.variant for launch in launches):
+        printed = [launch.facts.get("printedBytes", 0) for launch in launches if launch.variant == variant]
+        if max(printed) > PRINTS_BYTES:
+            yield (
+                f"{variant} printed {max(printed) / 1e6:.3g} MB in one launch while its steps ran again and again: "
+                f"printing takes time, which is measured as the step's"
+            )
+
+
+def _discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """What became of launches that count for nothing: those in which a probe of ours hung, and those of rounds cut."""
+    for launch in launches:
+        if launch.ended_by and launch.unfinished == "probe":
+            yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
+    cut = [launch for launch in launches if launch.unfinished != "probe"]
+    for number in sorted({launch.round for launch in cut}):
+        lost = [launch for launch in cut if launch.round == number]
+        how = "interrupted" if any(launch.unfinished == "interrupted" for launch in lost) else "not completed"
+        yield f"round {number} was {how}: {len(lost)} {'launch was' if len(lost) == 1 else 'launches were'} discarded"
 
 
 def _counted(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
@@ -137,7 +170,8 @@ def _variant_result(
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch_seconds(launch) is not None]
     if not measured:
-        return VariantResult(name=variant.name, use=variant.use, failure=failure)
+        sound = [launch for launch in launches if launch.failure is None]
+        return VariantResult(name=variant.name, use=variant.use, failure=failure, executable=_executable(sound))
     summaries = tuple(map(_launch_summary, measured))
     times = [float(launch.seconds) for launch in summaries]
     seconds = geometric_mean(times)
