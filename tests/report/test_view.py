@@ -1,6 +1,6 @@
 import pytest
 
-from accelbench.api.result import Certificate, Check, LaunchSummary, PhaseTime, StopReason
+from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, PhaseTime, StopReason
 from accelbench.report import view
 from accelbench.shown import shown
 from accelbench.stats.summary import geometric_mean
@@ -193,3 +193,16 @@ def test_an_older_result_without_all_its_launches_shows_no_other_number_for_its_
     assert view.time_is(result) == (
         "time per product: not known, because this older result does not hold every launch",
     )
+
+
+def test_where_noise_is_accepted_its_checks_take_no_time_away_and_others_do() -> None:
+    loud = Check(name="shared-device", outcome="failed", reading="52 %", variant="jax/jit")
+    wrong = Check(name="parity", outcome="failed", reading="off", variant="jax/op-by-op")
+    noisy = sample.result(
+        comparisons=(),
+        noisy=(Disturbed(round=1, reasons=("shared-device",)),),
+        certificate=Certificate(checks=(*sample.CHECKS, loud, wrong)),
+    )
+    assert [bool(row.seconds) for row in view.variant_rows(shown(noisy))] == [True, True, False]
+    quiet = noisy.model_copy(update={"noisy": ()})
+    assert [bool(row.seconds) for row in view.variant_rows(shown(quiet))] == [True, False, False]
