@@ -49,12 +49,11 @@ wheel: tools
 
 .PHONY: test
 test: prepare lint drift ## Every check and test that needs no kubelet, against the built wheel
-	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not quiet"
-	$(BIN)/pytest -m quiet
+	$(BIN)/pytest -n 3 --dist loadscope -m "not node"
 
 .PHONY: coverage
 coverage: wheel prepare ## Which lines and branches those tests reach, in all processes that they start
-	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not quiet" --cov --cov-report=term:skip-covered
+	$(BIN)/pytest -n 3 --dist loadscope -m "not node" --cov --cov-report=term:skip-covered
 
 .PHONY: e2e
 e2e: wheel prepare images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)

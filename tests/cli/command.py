@@ -52,7 +52,6 @@ def accelbench(
         input=manifest or "",
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
 
