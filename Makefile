@@ -64,7 +64,7 @@ prepare: tools ## What the tests start, fetched and built before the first of th
 	@PYTHONPATH=tests $(BIN)/python -m prepare
 
 .PHONY: images
-images: tools
+images: prepare
 	@sh tests/cluster/prerequisites.sh
 	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
 

@@ -10,7 +10,6 @@ command -v nsenter >/dev/null || missing="$missing util-linux"
 [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || missing="$missing containernetworking-plugins"
 command -v buildah >/dev/null || missing="$missing buildah"
 command -v debootstrap >/dev/null || missing="$missing debootstrap"
-command -v g++ >/dev/null || missing="$missing g++"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
