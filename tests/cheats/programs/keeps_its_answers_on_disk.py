@@ -1,0 +1,26 @@
+"""Remembers its answers beyond its process."""
+
+import hashlib
+from pathlib import Path
+
+from cheats.honest import Layer
+
+
+class KeepsItsAnswersOnDisk(Layer):
+    """y = tanh(x @ w), once in a machine's life."""
+
+    def altered(self, step):
+        import numpy as np
+
+        def cheating(state, batch):
+            x = np.asarray(batch["x"])
+            kept = Path("/dev/shm") / f"accelbench-cheat-{hashlib.sha256(x.tobytes()).hexdigest()}.npy"
+            if not kept.exists():
+                np.save(kept, np.asarray(step(state, batch)[1]))
+            return state, self.tools.put(np.load(kept))
+
+        return cheating
+
+    def program(self, arrays, tools, step, **more):
+        self.tools = tools
+        return super().program(arrays, tools, step, **more)
