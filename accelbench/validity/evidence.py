@@ -55,6 +55,25 @@ class Parity(Protocol):
         """For people: where, how much, how much was allowed."""
         ...
 
+    @property
+    def unseen(self) -> "Unseen | None":
+        """The same on inputs that the launch had not seen; None: it was given none."""
+        ...
+
+
+class Unseen(Protocol):
+    """Outputs on inputs that a launch had not seen."""
+
+    @property
+    def reading(self) -> Parity:
+        """Against the reference on those."""
+        ...
+
+    @property
+    def changes(self) -> bool:
+        """What is right differs from what is right on the inputs that the program was built from."""
+        ...
+
 
 class WarmProbe(Protocol):
     """A second start on the caches that a launch has left."""
@@ -121,6 +140,11 @@ class Evidence:
     def quarantined_of(self, variant: str) -> tuple[Launch, ...]:
         """The quarantined launches of one variant."""
         return tuple(launch for launch in self.quarantined if launch.variant == variant)
+
+    def tried_unseen_inputs(self, variant: str) -> tuple[Launch, ...]:
+        """The launches of one variant that were given other inputs, those of disturbed rounds included."""
+        launches = self.of(variant) + self.quarantined_of(variant)
+        return tuple(launch for launch in launches if "dependence" in launch.facts)
 
     @property
     def nothing_timed(self) -> bool:
@@ -298,6 +322,42 @@ class Synchronisation(Fact):
     """Whether all that the calls returned was there; None where the framework cannot say."""
 
 
+class Replay(Fact):
+    """The same calls, timed and not: how far apart the results are, as a share of their size; None: nothing finite."""
+
+    calls: NonNegativeInt
+    timed: FiniteFloat | None
+    """Of timed calls from untimed ones."""
+    untimed: FiniteFloat | None
+    """Of untimed calls from themselves."""
+
+
+class Dependence(Fact):
+    """What a step did with inputs that it had not seen, once its blocks had been timed."""
+
+    captured: list[str] = []
+    """Arrays that it finds outside its arguments."""
+    units: NonNegativeInt | None = None
+    """After which its outputs on them were written; None: they were not."""
+    unable: str | None = None
+    """Why it was not given other inputs."""
+    raised: str | None = None
+    """What it raised on them."""
+    once: NonNegativeInt | None = None
+    """Operations run in the first call on them."""
+    repeated: NonNegativeInt | None = None
+    """Operations run in `repeated_calls` more."""
+    repeated_calls: NonNegativeInt = 0
+    replay: Replay | None = None
+
+
+class Gradients(Fact):
+    """Whether the workload differentiates, and whether autograd was found to be recording."""
+
+    wanted: bool
+    found: Literal["on", "off", "functional"]
+
+
 class HostOverDevice(Fact):
     """A block's seconds by the host's clock over those by the device's events."""
 
@@ -305,8 +365,8 @@ class HostOverDevice(Fact):
     """Of all blocks."""
 
 
-Aside = Literal["watch", "parity", "operations", "synchronisation", "limits"]
-"""What a launch does beside its phases: asking NVML, the outputs for the parity check, the looks of three checks."""
+Aside = Literal["watch", "parity", "operations", "synchronisation", "limits", "dependence"]
+"""What a launch does beside its phases: asking NVML, the outputs for the parity check, the looks of other checks."""
 Asides = dict[Aside, Annotated[FiniteFloat, Ge(0)]]
 """The fact `aside`: seconds."""
 

@@ -9,6 +9,7 @@ headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is writt
 import argparse
 import os
 import resource
+import secrets
 import shutil
 import sys
 import tempfile
@@ -101,10 +102,16 @@ def _supervisor(
     environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
     judge_directory = directory / "judge"
     judge_directory.mkdir()
+    unseen_seed = secrets.randbits(63)
     return Supervisor(
         case=case,
         launcher=Launcher(
-            case=case, command=launch_command, environment=environment, threads=threads, interruption=interruption
+            case=case,
+            command=launch_command,
+            environment=environment,
+            threads=threads,
+            interruption=interruption,
+            unseen_seed=unseen_seed,
         ),
         judge=Judge(
             command=judge_command,
@@ -112,6 +119,7 @@ def _supervisor(
             directory=judge_directory,
             interruption=interruption,
             log=log,
+            unseen_seed=unseen_seed,
         ),
         log=log,
         termination=termination,

@@ -22,11 +22,12 @@ from accelbench.stats.interval import Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
-from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
+from accelbench.validity.evidence import Dependence, Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
 from accelbench.validity.quarantine import Sifted, disturbance_checks, sift
 from accelbench.verdict import Clean, unclean, verdict_sentence
+from accelbench_runner.dependence import UNSEEN
 from accelbench_runner.payback import payback
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading, UnseenReading
 from accelbench_runner.spread import spreads
 
 MAXIMUM_SENTENCE = 500
@@ -82,7 +83,27 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             readings[key] = compare(outputs, reference(request.case, units, Path(request.directory)), units)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
             readings[key] = mismatch(units, f"the reference cannot be computed: {script.said(error)}")
+        if launch and (unseen := read_unseen(request, launch, Path(directory))):
+            readings[key] = readings[key].model_copy(update={"unseen": unseen})
     return readings
+
+
+def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
+    """The reading of what the launch made of inputs that it had not seen; None where it was given none."""
+    from accelbench_runner.parity import compare, mismatch, read_outputs, within
+    from accelbench_runner.reference import reference
+
+    found = fact(launch, "dependence", Dependence)
+    if isinstance(found, Unreadable) or found.units is None:
+        return None
+    units, directory = found.units, Path(request.directory)
+    try:
+        right = reference(request.case, units, directory, unseen_seed=request.unseen_seed)
+        before = reference(request.case, units, directory)
+        reading = compare(read_outputs(outputs, UNSEEN), right, units)
+        return UnseenReading(reading=reading, changes=not within(before.values, right))
+    except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
+        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.said(error)}"), changes=True)
 
 
 @dataclass(frozen=True)

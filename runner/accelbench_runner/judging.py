@@ -52,6 +52,7 @@ class Judge:
     """Kept between rounds."""
     interruption: Interruption
     log: LogWriter
+    unseen_seed: int = 0
 
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
@@ -62,6 +63,7 @@ class Judge:
             launches=tuple(launches),
             outputs={key: str(directory) for key, directory in outputs.items()},
             directory=str(self.directory),
+            unseen_seed=self.unseen_seed,
         )
         request_file = self.directory / "request.json"
         request_file.write_text(request.to_json())

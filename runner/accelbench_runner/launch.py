@@ -1,8 +1,8 @@
 """One launch: a fresh process that runs one variant of one case, and tells the supervisor what it took.
 
 `python -m accelbench_runner.launch` reads a `LaunchRequest` from standard input. In order: import the framework, wake
-the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure. A
-warm probe ends after the first call.
+the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure. At
+the end the program is given inputs that it has not seen. A warm probe ends after the first call; a check times nothing.
 """
 
 import os
@@ -15,12 +15,12 @@ from contextlib import nullcontext
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accelbench import catalogue, inputs, script, usable
 from accelbench.modes import PACKAGES, not_installed
 from accelbench.workload import Measure, Program
-from accelbench_runner import blocks, limits, observe, synchronised
+from accelbench_runner import blocks, dependence, limits, observe, synchronised
 from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from accelbench.api.result import FailureReason
 
 OUTPUTS = "outputs.npz"
+LEAST_PARITY_UNITS = 2
+"""The second works on what the first returned: a step that ignores its state is right once."""
 Inspect = Callable[[Any], None]
 """Is shown what a block's last call returned, once the clock has stopped."""
 MAXIMUM_MESSAGE_CHARACTERS = 2000
@@ -57,6 +59,14 @@ def carry_out(request: LaunchRequest, machine: Machine) -> int:
         return 1
     reporter.say(Done())
     return 0
+
+
+class Pace(NamedTuple):
+    """How calls were timed; of what was not timed in blocks, one at a time."""
+
+    calls: int = 1
+    """In a block."""
+    seconds_per_call: float = 0.0
 
 
 class Launch:
@@ -97,7 +107,7 @@ class Launch:
             gpuSettings=settings,
             emulated=adapter.emulated(),
         )
-        if self._request.probe:
+        if self._request.purpose == "probe":
             self._first_call(adapter, self._set_up(adapter)[1])
             self._reporter.facts(compileCache=adapter.compile_cache())
             return
@@ -107,6 +117,7 @@ class Launch:
             self._measure_steps(adapter)
         self._reporter.facts(
             precision=adapter.precision(),
+            gradients={"wanted": self._measure.differentiates, "found": adapter.gradients()},
             threads={
                 "requested": self._request.threads,
                 "affinity": len(os.sched_getaffinity(0)),
@@ -128,19 +139,42 @@ class Launch:
         cpu.restart_peak()
         program, work = self._set_up(adapter)
         protocol = self._measure.protocol
+        pace = Pace()
         if protocol == "episode":
             self._measure_episode(adapter, program, work)
         else:
             self._compute_outputs(adapter, program, work)
             self._count_operations(adapter, work)
             cpu.restart_peak()
-            with blocks.garbage_kept() if protocol == "steady" else nullcontext():
-                self._measure_blocks(adapter, work)
-        if self._request.round <= limits.ROUNDS:
+            if self._request.purpose == "measure":
+                with blocks.garbage_kept() if protocol == "steady" else nullcontext():
+                    pace = self._measure_blocks(adapter, work)
+        if self._request.round <= dependence.ROUNDS:
+            step, work = program.step, dependence.forget_inputs(work)
+            del program  # two sets of inputs need not fit beside each other
+            self._try_unseen_inputs(adapter, step, work, pace)
+        if self._request.purpose == "measure" and self._request.round <= limits.ROUNDS:
             platform = self._request.case.accelerator.platform
             with self._reporter.aside("limits"):
                 found = limits.measure_undisturbed(adapter, platform, self._clock, self._machine.processors)
             self._reporter.facts(limits=found)
+
+    def _try_unseen_inputs(self, adapter: Adapter, step: Callable[..., Any], work: blocks.Work, pace: Pace) -> None:
+        request = self._request
+        subject = dependence.Subject(
+            workload=self._workload,
+            parameters=self._parameters,
+            kind=self._kind,
+            seed=request.case.measurement.seed,
+            step=step,
+            work=work,
+            calls=pace.calls,
+            seconds_per_call=pace.seconds_per_call,
+        )
+        with self._reporter.aside("dependence"):
+            directory = Path(request.directory)
+            found = dependence.examine(adapter, subject, request.unseen_seed, directory, self._clock)
+        self._reporter.facts(dependence=found)
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -150,6 +184,7 @@ class Launch:
             platform=case.accelerator.platform,
             precision=case.measurement.precision,
             threads=self._request.threads,
+            differentiates=self._measure.differentiates,
         )
         framework = self._kind.framework
         with self._reporter.phase("import"):
@@ -200,7 +235,7 @@ class Launch:
         )
         with self._reporter.aside("parity"):
             units = work.units
-            while units < self._measure.parity_units:
+            while units < max(LEAST_PARITY_UNITS, self._measure.parity_units):
                 state, out = work.call(state, work.batches)
                 units += work.units
             self._write_outputs(adapter, program, state, out, units)
@@ -254,7 +289,7 @@ class Launch:
         work.check(result)
         return result
 
-    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> None:
+    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> Pace:
         """`steady`: blocks of many calls, planned; `latency`: every call a block of its own."""
         with self._reporter.phase("warm-up"):
             if self._measure.protocol == "latency":
@@ -276,14 +311,16 @@ class Launch:
             return measured.blocks
 
         timed = self._time(adapter, measure)
+        calls = timed[0].units // work.units
         with self._reporter.aside("synchronisation"):
             found = self._aftermath(adapter).look(
                 work,
-                calls=timed[0].units // work.units,
+                calls=calls,
                 seconds_per_call=seconds_per_call,
                 long=self._request.round <= synchronised.LONG_ROUNDS,
             )
         self._reporter.facts(synchronisation=found)
+        return Pace(calls, seconds_per_call)
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
         """`episode`: one pass over the batches in order, the first calls and their compiling included."""

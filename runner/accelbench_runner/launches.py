@@ -22,6 +22,7 @@ from accelbench_runner.protocol import (
     LaunchRequest,
     PhaseEnded,
     PhaseStarted,
+    Purpose,
     parse_message,
 )
 from accelbench_runner.records import BlockRecord, LaunchRecord, PhaseRecord, WarmProbe
@@ -146,6 +147,7 @@ class Launcher:
     environment: Mapping[str, str]
     threads: int
     interruption: Interruption
+    unseen_seed: int = 0
 
     def launch(
         self,
@@ -184,7 +186,7 @@ class Launcher:
     ) -> WarmProbe:
         """Start `variant` once more on the caches that its launch has left in `directory`, up to its first step."""
         listener = LaunchListener(forward=forward, phase_reached=phase_reached)
-        ending, failure = self._run(listener, variant, number, directory, limit_seconds, probe=True)
+        ending, failure = self._run(listener, variant, number, directory, limit_seconds, purpose="probe")
         return WarmProbe(
             phases=tuple(listener.phases),
             cache=listener.facts.get("compileCache"),
@@ -200,7 +202,7 @@ class Launcher:
         directory: Path,
         limit_seconds: float,
         *,
-        probe: bool = False,
+        purpose: Purpose = "measure",
     ) -> tuple[Ending, Failure | None]:
         reading, writing = os.pipe()
         request = LaunchRequest(
@@ -210,7 +212,8 @@ class Launcher:
             directory=str(directory),
             descriptor=writing,
             threads=self.threads,
-            probe=probe,
+            purpose=purpose,
+            unseen_seed=self.unseen_seed,
         )
         request_file = directory / "request.json"
         request_file.write_text(request.to_json())
@@ -227,7 +230,7 @@ class Launcher:
         memory = MemoryTold.read().since(before)
         failure = explain(listener, ending, number=number, limit_seconds=limit_seconds, memory=memory)
         observed = listener.facts.get("protocol") == "observe"
-        if not (failure or probe or listener.blocks or observed):
+        if purpose == "measure" and not (failure or listener.blocks or observed):
             message = "it said that it was done and had timed no block"
             failure = Failure(reason="InvalidOutput", message=message, round=number, phase=listener.phase)
         return ending, failure

@@ -1,5 +1,6 @@
 """Parity: a launch's outputs against the float64 reference, number by number."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,14 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     return worst
 
 
-def read_outputs(directory: Path) -> NamedArrays:
-    """The arrays of a launch's `outputs.npz`; raises OSError, ValueError, zipfile.BadZipFile and the like."""
-    with (directory / "outputs.npz").open("rb") as file, np.load(file, allow_pickle=False) as archive:
+def within(outputs: NamedArrays, reference: Reference) -> bool:
+    """Whether outputs are those of the reference as far as its tolerance tells."""
+    return compare(outputs, replace(reference, non_finite=True), 0).worst_ratio <= 1
+
+
+def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
+    """The arrays of a launch's outputs; raises OSError, ValueError, zipfile.BadZipFile and the like."""
+    with (directory / name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 

@@ -14,6 +14,10 @@ from accelbench.api.case import Case
 from accelbench.api.result import FailureReason, Phase
 from accelbench.document import Document
 
+Purpose = Literal["measure", "probe", "check"]
+"""What a launch is for. A `probe` ends after the first step: a warm start, on the compile caches that a launch has
+left. A `check` does all that a measurement does, but time blocks."""
+
 MAXIMUM_MESSAGE_BYTES = 1024 * 1024
 ABOUT_THE_MACHINE = "ACCELBENCH_MACHINE_DIRECTORY"
 """Names the directory, one for all launches of a case, of what a framework finds out about the machine alone."""
@@ -31,8 +35,9 @@ class LaunchRequest(Document):
     """The file descriptor that messages go to."""
     threads: int
     """For both frameworks; equal to the processors that the process may run on."""
-    probe: bool = False
-    """Only up to the end of the first step: a warm probe, on the compile caches that a launch has left."""
+    purpose: Purpose = "measure"
+    unseen_seed: int = 0
+    """Of inputs that the program is given once it has been timed; nobody tells it before."""
 
 
 class PhaseStarted(Document):

@@ -38,6 +38,16 @@ class ParityReading(Document):
     worst_array: str
     detail: str
     """For people: the error, the tolerance and where."""
+    unseen: "UnseenReading | None" = None
+    """Of the same launch on inputs that it had not seen; None: it was given none."""
+
+
+class UnseenReading(Document):
+    """Outputs on other inputs than those a program was built from."""
+
+    reading: ParityReading
+    changes: bool
+    """What is right differs from what is right on the inputs it was built from, by more than the tolerance."""
 
 
 class WarmProbe(Document):
@@ -75,6 +85,8 @@ class JudgeRequest(Document):
     """`ROUND/VARIANT` to the launch's directory, which holds `outputs.npz`."""
     directory: str
     """The case's own; references are kept there between rounds."""
+    unseen_seed: int = 0
+    """Of the inputs that launches were given once they had been timed."""
 
 
 class Assessment(Document):

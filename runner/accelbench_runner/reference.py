@@ -23,7 +23,7 @@ import numpy as np
 
 from accelbench import catalogue
 from accelbench.api.case import Case, Precision
-from accelbench.inputs import generate
+from accelbench.inputs import generate, unseen
 from accelbench.workload import Array, Arrays, NamedArrays
 
 EPSILON: Mapping[Precision, float] = {
@@ -101,19 +101,21 @@ class Reference:
         )
 
 
-def reference(case: Case, units: int, directory: Path) -> Reference:
+def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
     """The reference of `case` after `units` units, computed once and kept in `directory` for the next judge.
 
-    Raises what the workload's own reference raises.
+    With `unseen_seed` that of inputs which no program was built from. Raises what the workload's own reference raises.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     precision = case.measurement.precision
-    kept = directory / f"reference-{units}.npz"
+    kept = directory / f"reference-{units}{'' if unseen_seed is None else '-unseen'}.npz"
     if kept.exists():
         values, spreads = _load(kept)
     else:
         arrays = generate(workload, parameters, case.measurement.seed)
+        if unseen_seed is not None:
+            arrays = unseen(workload, parameters, arrays, unseen_seed)
         values, spreads = compute(partial(workload.reference, parameters), arrays, units, precision)
         _save(kept, values, spreads)
     return Reference(

@@ -134,6 +134,14 @@ class SimulatedAdapter:
     def operations(self, work: Work) -> Counted | None:
         return Counted(Operations(products=self._truth.products), "the simulated program")
 
+    def dispatched(self, call: Callable[[], object]) -> int | None:
+        before = self._calls
+        call()
+        return self._calls - before
+
+    def gradients(self) -> str:
+        return "functional"
+
     def executable_facts(self) -> dict[str, int | None] | None:
         return None
 

@@ -15,7 +15,7 @@ from accelbench_runner.children import Ending, Interruption
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.judge import judge
 from accelbench_runner.launches import Launcher, LaunchListener, MemoryTold, explain
-from accelbench_runner.protocol import LaunchRequest
+from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
 from accelbench_runner.supervisor import Supervisor
 from golden.adapter import EndedError
@@ -63,7 +63,7 @@ class SimulatedLauncher(Launcher):
         directory: Path,
         limit_seconds: float,
         *,
-        probe: bool = False,
+        purpose: Purpose = "measure",
     ) -> tuple[Ending, Failure | None]:
         with tempfile.TemporaryFile() as messages:
             request = LaunchRequest(
@@ -73,7 +73,7 @@ class SimulatedLauncher(Launcher):
                 directory=str(directory),
                 descriptor=messages.fileno(),
                 threads=self.threads,
-                probe=probe,
+                purpose=purpose,
             )
             try:
                 with self.around(variant, number):

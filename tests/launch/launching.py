@@ -85,7 +85,7 @@ def started(
         directory=str(directory),
         descriptor=writing,
         threads=threads,
-        probe=probe,
+        purpose="probe" if probe else "measure",
     )
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],

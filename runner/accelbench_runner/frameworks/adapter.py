@@ -30,6 +30,8 @@ class Settings:
     platform: Platform
     precision: Precision
     threads: int
+    differentiates: bool = True
+    """The step computes gradients; else it runs without autograd."""
 
 
 @dataclass
@@ -131,6 +133,14 @@ class Adapter(Protocol):
 
     def operations(self, work: Work) -> "Counted | None":
         """What one call does, after all optimisation; may make a call. None where it cannot be told."""
+        ...
+
+    def dispatched(self, call: Callable[[], object]) -> int | None:
+        """Operations that the framework runs inside `call`, by its profiler; None where that says nothing."""
+        ...
+
+    def gradients(self) -> str:
+        """Whether operations are recorded for autograd, read back: `on`, `off`, or `functional`: only where asked."""
         ...
 
     def executable_facts(self) -> dict[str, int | None] | None:

@@ -1,8 +1,11 @@
 """JAX: jit, op-by-op and scan, on CPU, GPU or TPU."""
 
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -44,6 +47,8 @@ PARTS = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "backend",
 }
+EXECUTED = "LoadedExecutable::Execute"
+"""In the names of the events by which PJRT's clients tell the profiler that a program runs, on every platform."""
 CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
 
 
@@ -184,6 +189,27 @@ class Jax:
             return None
         found = count_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
         return Counted(found, "the operations dispatched") if found else None
+
+    def dispatched(self, call: Callable[[], object]) -> int | None:
+        """Compiled programs that were run: one for each operation that is dispatched by itself."""
+        options = jax.profiler.ProfileOptions()
+        options.python_tracer_level = 0
+        with tempfile.TemporaryDirectory() as directory:
+            with jax.profiler.trace(directory, profiler_options=options):
+                call()
+            runs = Counter(
+                event.name
+                for file in Path(directory).rglob("*.xplane.pb")
+                for plane in jax.profiler.ProfileData.from_file(str(file)).planes
+                for line in plane.lines
+                for event in line.events
+                if EXECUTED in event.name
+            )
+        return max(runs.values(), default=0)
+
+    def gradients(self) -> str:
+        """JAX differentiates functions, and records nothing."""
+        return "functional"
 
     def executable_facts(self) -> dict[str, int | None] | None:
         """By XLA's account, each as far as the backend gives one."""

@@ -60,6 +60,8 @@ PRODUCTS = {
 }
 """Matrix products in each of ATen's operations that does any by itself: `matmul` and `linear` call one of these."""
 CONVOLUTIONS = ("convolution", "convolution_backward")
+DISPATCHED = ("aten::", "Torch-Compiled Region")
+"""How the events begin by which operations, and what was compiled, tell the profiler that they run."""
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 NO_RECOMPILE = "Detected recompile"
 """How the exception begins that the stance `fail_on_recompile` makes Dynamo raise."""
@@ -130,6 +132,7 @@ class PyTorch:
         platform, precision = self._settings.platform, self._settings.precision
         torch.set_flush_denormal(True)
         torch.set_num_threads(self._settings.threads)
+        torch.set_grad_enabled(self._settings.differentiates)
         if platform == "cpu" and precision == "tf32":
             raise UnsupportedError("precision tf32 is a format of NVIDIA GPUs; a CPU has float32")
         if platform == "tpu":
@@ -245,6 +248,18 @@ class PyTorch:
             convolutions=sum(counts.get(f"aten::{name}", 0) for name in CONVOLUTIONS),
         )
         return Counted(found, "the operations dispatched")
+
+    def dispatched(self, call: Callable[[], object]) -> int | None:
+        """ATen's operations, and the regions that were compiled."""
+        profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
+        with profile() as profiled:
+            call()
+            self._synchronise(None)
+        return sum(str(event.name).startswith(DISPATCHED) for event in profiled.function_events)
+
+    def gradients(self) -> str:
+        """The mode of this thread, which a step may have changed."""
+        return "on" if torch.is_grad_enabled() else "off"
 
     def executable_facts(self) -> dict[str, int | None] | None:
         """Inductor counts the kernels that it has written, and not how often a call runs each."""
