@@ -8,8 +8,8 @@ from cheats.trials import Asked
 
 JIT, OPS, SCAN, EAGER = "jax/jit", "jax/op-by-op", "jax/scan", "pytorch/eager"
 
-INPUTS = ("depends-on-inputs", "parity")
-MEMO = ("memoised", "work-present", "depends-on-inputs")
+INPUTS = ("depends-on-inputs", "parity", "work-skipped")
+MEMO = ("work-skipped", "depends-on-inputs", "work-present")
 LATER = ("unsynchronised", "parity", "non-finite")
 
 
@@ -53,19 +53,24 @@ ROWS: tuple[Row, ...] = (
     *_both("forgets_no_grad", EAGER),
     *_both("reassociates", EAGER),
     Row("reassociates", JIT, unchecked="work-present", says="fewer"),
+    Row("repeats_a_step_without_state", EAGER),
+    *_both("counts_whole_numbers", EAGER, JIT, unchecked="depends-on-inputs"),
     # Inputs that are not looked at
     *_both("ignores_its_state", EAGER, JIT, OPS, fails=INPUTS),
-    *_both("captures_its_batch", EAGER, JIT, fails=("depends-on-inputs",), says="not seen"),
-    *_both("captures_everything", EAGER, JIT, fails=("depends-on-inputs",), says="not seen"),
-    Row("captures_its_weights", EAGER, fails=("depends-on-inputs",), says="not seen"),
-    Row("captures_its_weights", JIT, fails=("depends-on-inputs",), says="constant"),
-    *_both("captures_its_ones", EAGER, JIT, fails=("depends-on-inputs",), says="not seen"),
+    *_both("captures_its_batch", EAGER, JIT, fails=("depends-on-inputs",), says="unseen"),
+    *_both("captures_everything", EAGER, JIT, fails=("depends-on-inputs",), says="unseen"),
+    Row("captures_its_weights", EAGER, fails=("depends-on-inputs",), says="unseen"),
+    Row("captures_its_weights", JIT, fails=("depends-on-inputs",), says="captured"),
+    *_both("captures_its_ones", EAGER, JIT, fails=("depends-on-inputs",), says="unseen"),
     *_both("looks_at_its_shape_alone", EAGER, JIT, fails=INPUTS),
     *_both("does_not_depend_on_its_input", EAGER, JIT, unchecked="depends-on-inputs"),
     *_both("does_many_units_in_one_step", EAGER, JIT, fails=INPUTS),
     *_both("ignores_its_input_in_an_episode", EAGER, JIT, fails=("depends-on-inputs",)),
     *_both("looks_up_a_table", EAGER, JIT, fails=INPUTS),
     *_both("exports_the_answer", EAGER, JIT, fails=INPUTS),
+    *_both("computes_while_it_is_built", EAGER, OPS, fails=(*INPUTS, "work-present")),
+    *_both("keeps_its_weights_in_itself", EAGER),
+    Row("keeps_its_weights_in_itself", JIT, fails=("depends-on-inputs",), says="unseen"),
     # Answers that are remembered
     *_both("returns_its_last_result", EAGER, OPS, fails=MEMO),
     *_both("memoises_on_identity", EAGER, OPS, fails=MEMO),
@@ -76,6 +81,8 @@ ROWS: tuple[Row, ...] = (
     *_both("keeps_its_answers_on_disk", EAGER, OPS, fails=MEMO),
     *_both("recognises_its_input", EAGER, JIT, fails=MEMO),
     Row("calls_back_to_a_memo", JIT, fails=MEMO),
+    *_both("knows_what_it_will_be_asked", EAGER, OPS, fails=MEMO),
+    *_both("remembers_and_copies", EAGER, OPS, fails=MEMO),
     # Work that is not done
     *_both("returns_its_state", EAGER, JIT, fails=("parity",)),
     *_both("donates_and_returns_it", EAGER, JIT, fails=("parity",)),
@@ -96,12 +103,20 @@ ROWS: tuple[Row, ...] = (
     Row("drops_its_work", EAGER),
     Row("repeats_one_product", JIT, unchecked="work-present", says="fewer"),
     Row("repeats_one_product", EAGER),
+    *_both("repeats_a_step_without_state", JIT, SCAN, unchecked="work-present", says="fewer"),
+    *_both("counts_each_step_ten_times", EAGER, JIT, unchecked="work-present", says="fewer"),
+    *_both("starts_from_zeros", EAGER, JIT, unchecked="depends-on-inputs"),
+    Row("works_three_times", EAGER, unchecked="work-present", says="3"),
+    Row("works_three_times", JIT),
+    Row("slows_its_rival", EAGER, fails=("work-present", "idle"), says="idle"),
+    Row("slows_its_rival", JIT),
     *_both("declares_no_cost", EAGER, JIT, unchecked="work-present"),
     # Work that looks whether it is timed
     *_both("looks_at_the_stack", EAGER, OPS, fails=INPUTS),
     *_both("looks_at_file_names", EAGER, OPS, fails=INPUTS),
     *_both("looks_at_the_number_of_calls", EAGER, OPS, fails=INPUTS),
     *_both("works_when_it_is_timed", EAGER, OPS, fails=("parity",)),
+    *_both("looks_for_the_examiner", EAGER, OPS, fails=INPUTS),
     *_both("looks_at_the_garbage_collector", EAGER, OPS, fails=INPUTS),
     *_both("slows_the_clock", EAGER, JIT, fails=("clock",)),
     *_both("slows_the_clock", EAGER, JIT, fails=("clock",), parameters=(("also_raw", True),)),
@@ -117,10 +132,13 @@ ROWS: tuple[Row, ...] = (
     # Other arithmetic
     *_both("computes_in_bfloat16", EAGER, JIT, fails=("parity",)),
     *_both("truncates_its_operands", EAGER, JIT, fails=("parity",)),
+    Row("brings_its_own_arrays", EAGER, fails=("precision",), says="float64"),
+    Row("brings_its_own_arrays", JIT),
+    *_both("sets_flags_of_its_own", EAGER, JIT, unchecked="precision", says="XLA_FLAGS"),
     *_both("exports_classes_alone", EAGER, JIT, fails=("precision", "parity")),
     *_both("changes_the_precision", EAGER, JIT, fails=("precision",)),
     *_both("changes_the_threads", EAGER, fails=("threads",)),
-    *_both("turns_gradients_on", EAGER, fails=("gradients", "grad-mode")),
+    *_both("turns_gradients_on", EAGER, fails=("gradients",)),
     Row("overflows_an_integer", JIT, fails=("parity",)),
     Row("overflows_an_integer", EAGER),
     *_both("overflows_float16", EAGER, JIT, fails=("non-finite",), says="bfloat16", precision="float16"),

@@ -1,11 +1,14 @@
 """Runs a program as `accelbench run` does, at its smallest: one launch of each variant, and the judge."""
 
 import os
+import secrets
 import statistics
 import sys
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +69,16 @@ class Trial(BaseModel):
 
 
 def run(asked: Asked) -> Trial:
-    """Every round goes as the first did: its record stands for all of them, as the judge must see several.
+    """In a process of its own: the judge executes the program's file, and launches end with all that descends from us.
 
-    In a process of its own, which has no children but these: launches end with all that descends from them.
+    The process that calls has no other children, nor threads.
     """
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        return pool.submit(_run, asked).result()
+
+
+def _run(asked: Asked) -> Trial:
+    """Every round goes as the first did: its record stands for all of them, as the judge must see several."""
     adopt_orphans()
     processor = min(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {processor})
@@ -84,6 +93,7 @@ def run(asked: Asked) -> Trial:
         measurement=CaseMeasurement.model_validate({"precision": asked.precision, "rounds_min": ROUNDS}),
     )
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+    unseen_seed = secrets.randbits(63)
     with tempfile.TemporaryDirectory() as directory, script.used(file):
         launcher = Launcher(
             case=case,
@@ -91,6 +101,7 @@ def run(asked: Asked) -> Trial:
             environment={**os.environ, "PYTHONPATH": path},
             threads=1,
             interruption=Interruption(),
+            unseen_seed=unseen_seed,
         )
         directories = {use: Path(directory) / str(position) for position, use in enumerate(uses)}
         launches = {use: _launched(launcher, use, place) for use, place in directories.items()}
@@ -108,6 +119,7 @@ def run(asked: Asked) -> Trial:
                 if launches[use].failure is None
             },
             directory=directory,
+            unseen_seed=unseen_seed,
         )
         return Trial(launches=launches, assessment=judge(request))
 
