@@ -55,7 +55,7 @@ class LaunchCheck:
         for variant in evidence.variants:
             launches = evidence.of(variant) + (evidence.quarantined_of(variant) if self.always else ())
             findings = [(launch.round, self.look(evidence.case, launch)) for launch in launches]
-            yield _check(self, _worst(findings), variant)
+            yield _check(self, worst(findings), variant)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ ValidityCheck = LaunchCheck | CaseCheck
 _SEVERITY: dict[CheckOutcome, int] = {"passed": 0, "untested": 1, "failed": 2}
 
 
-def _worst(findings: list[tuple[int, Finding]]) -> Finding:
+def worst(findings: list[tuple[int, Finding]]) -> Finding:
     """The last of the worst: of launches that all passed the newest speaks, else the first that did not."""
     severity = max(_SEVERITY[finding.outcome] for _, finding in findings)
     worst = [(number, finding) for number, finding in findings if _SEVERITY[finding.outcome] == severity]

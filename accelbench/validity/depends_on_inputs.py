@@ -34,7 +34,7 @@ def _of(launch: Launch) -> Finding:
 
 def _compared(unseen: Unseen) -> Finding:
     reading = unseen.reading
-    if not reading.finite:
+    if not (reading.finite and reading.compared):
         return untested(f"on unseen inputs: {reading.detail}")
     if reading.worst_ratio >= MISMATCH:
         return failed(f"on unseen inputs: {reading.detail}")

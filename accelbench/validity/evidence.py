@@ -56,6 +56,11 @@ class Parity(Protocol):
         ...
 
     @property
+    def compared(self) -> bool:
+        """False: no number is finite, as the workload declares."""
+        ...
+
+    @property
     def unseen(self) -> "Unseen | None":
         """The same on inputs that the launch had not seen; None: it was given none."""
         ...
@@ -262,6 +267,16 @@ class Operations(Fact):
     """What they were counted in."""
 
 
+class Arithmetic(Fact):
+    """Floating-point operations of one call; None for what could not be counted."""
+
+    written: FiniteFloat | None
+    """In the program as its author wrote it."""
+    run: FiniteFloat | None
+    """In what is left of it after all optimisation."""
+    source: str
+
+
 class Executable(Fact):
     """What was compiled for a call; None for what its framework does not tell."""
 
@@ -343,11 +358,10 @@ class Dependence(Fact):
     """Why it was not given other inputs."""
     raised: str | None = None
     """What it raised on them."""
-    once: NonNegativeInt | None = None
+    dispatched: NonNegativeInt | None = None
     """Operations run in the first call on them."""
-    repeated: NonNegativeInt | None = None
-    """Operations run in `repeated_calls` more."""
-    repeated_calls: NonNegativeInt = 0
+    again: list[NonNegativeInt | None] = []
+    """Operations run in one call, in two, in three and so on, each time from the beginning."""
     replay: Replay | None = None
 
 

@@ -10,6 +10,8 @@ def _look(_case: Case, launch: Launch) -> Finding:
         return failed("its outputs were not compared with the reference")
     if not launch.parity.finite:
         return untested(f"cannot be compared: {launch.parity.detail}")
+    if not launch.parity.compared:
+        return untested(launch.parity.detail)
     if launch.parity.worst_ratio >= MISMATCH:
         return failed(launch.parity.detail)
     reading = f"{launch.parity.worst_ratio:.2g} of the tolerance; {launch.parity.detail}"

@@ -21,11 +21,12 @@ from accelbench_runner.clock import Clock
 ROUNDS = 2
 """Looked at in the first rounds: what a program does with its inputs is every launch's alike."""
 UNSEEN = "unseen.npz"
-REPEATED_CALLS = 3
+RUNS = (1, 2, 3, 4)
+"""Calls in each run on inputs that the one call before has seen."""
 LONGEST_SECONDS = 0.25
 """Of a run of calls that is made three times, once timed and twice not; slower calls are run two at a time..."""
 SLOWEST_CALL_SECONDS = 2.0
-"""...and calls slower than this only once."""
+"""...and calls slower than this are made only once."""
 
 
 class Counting(Protocol):
@@ -41,6 +42,10 @@ class Counting(Protocol):
 
     def dispatched(self, call: Callable[[], object]) -> int | None:
         """Operations that the framework runs inside the call."""
+        ...
+
+    def constants(self) -> list[str]:
+        """Arrays that were compiled into the program."""
         ...
 
     def last(self, out: Any) -> Any:
@@ -85,7 +90,7 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
     """
     import numpy as np
 
-    facts: dict[str, Any] = {"captured": captured_arrays(subject.step)}
+    facts: dict[str, Any] = {"captured": captured_arrays(subject.step) or adapter.constants()}
     try:
         seen = inputs.generate(subject.workload, subject.parameters, subject.seed)
         arrays = inputs.unseen(subject.workload, subject.parameters, seen, unseen_seed)
@@ -104,9 +109,9 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         np.savez(directory / UNSEEN, allow_pickle=False, **trial.exported(first))
         facts["units"] = work.units
         del first
-        repeated, _ = trial.timed(REPEATED_CALLS)
-        facts |= {"once": once, "repeated": repeated, "repeated_calls": REPEATED_CALLS}
+        facts["dispatched"] = once
         if subject.seconds_per_call <= SLOWEST_CALL_SECONDS:
+            facts["again"] = [trial.timed(calls)[0] for calls in RUNS]
             longest = max(2, int(LONGEST_SECONDS / max(subject.seconds_per_call, 1e-9)))
             facts["replay"] = trial.replay(max(2, min(subject.calls, longest)))
     except usable.RAISED as error:

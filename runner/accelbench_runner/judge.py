@@ -31,6 +31,8 @@ from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, Pa
 from accelbench_runner.spread import spreads
 
 MAXIMUM_SENTENCE = 500
+WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped")
+"""Checks that a program which does not do its work would fail: a verdict says so where they could not be made."""
 MAXIMUM_REASONS = 2
 """Of a quarantined round: one is enough for it."""
 
@@ -278,6 +280,8 @@ class Measured:
             for name in (variant, baseline)
             if (gap := find_gap(tuple(self.seconds[name].values()), rule.target))
         ]
+        if unchecked := self._unchecked(variant):
+            sentences.append(f"Not checked: {unchecked}.")
         pays_back = payback(self._counted(baseline), self._counted(variant), rule.nominal_alpha)
         if pays_back:
             sentences.append(pays_back.sentence)
@@ -289,6 +293,16 @@ class Measured:
             lower=decimal_string(interval.lower),
             upper=decimal_string(interval.upper),
         )
+
+    def _unchecked(self, variant: str) -> str:
+        """What a reader of the verdict must know was not checked, of which side and why."""
+        sides = {variant, self.case.baseline, None}
+        found = {
+            f"{check.name}{f' of {check.variant}' if check.variant else ''} ({check.reading})"
+            for check in self.certificate.checks
+            if check.name in WEIGHTY and check.outcome == "untested" and check.variant in sides
+        }
+        return "; ".join(sorted(found))
 
     def _counted(self, variant: str) -> Mapping[int, LaunchRecord]:
         return {

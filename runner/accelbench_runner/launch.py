@@ -253,7 +253,9 @@ class Launch:
         with self._reporter.aside("operations"):
             self._reporter.facts(executable=adapter.executable_facts())
             counted = adapter.operations(work) if declared else None
+            arithmetic = None if declared else adapter.arithmetic(work)
         if declared is None:
+            self._reporter.facts(arithmetic=arithmetic._asdict() if arithmetic else None)
             return
         self._reporter.facts(
             operations={

@@ -16,10 +16,13 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     """A launch's exported arrays against the reference: the worst error over its tolerance, and where."""
     if problem := _shape_problem(outputs, reference.values):
         return mismatch(units, problem)
-    worst = ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array="", detail="nothing to compare")
+    worst = ParityReading(
+        units=units, finite=True, worst_ratio=0.0, worst_array="", detail="nothing to compare", compared=False
+    )
     for name, value in reference.values.items():
         reading = _compare_array(name, np.asarray(outputs[name]), value, reference, units)
-        if (not reading.finite, reading.worst_ratio) >= (not worst.finite, worst.worst_ratio):
+        severity = (not reading.finite, reading.worst_ratio, reading.compared)
+        if severity >= (not worst.finite, worst.worst_ratio, worst.compared):
             worst = reading
     if worst.worst_ratio <= 1 and reference.sees_nothing():
         return mismatch(
@@ -76,7 +79,7 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
         )
     if value.size and not finite.any():
         detail = f"{name}: nothing finite to compare; NaN and infinity stand where the reference has them"
-        return ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array=name, detail=detail)
+        return ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array=name, detail=detail, compared=False)
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0)
         tolerance = np.where(finite, reference.tolerance(name), 0.0)

@@ -38,6 +38,8 @@ class ParityReading(Document):
     worst_array: str
     detail: str
     """For people: the error, the tolerance and where."""
+    compared: bool = True
+    """False: none of its numbers is finite, so that nothing was compared but where they stand."""
     unseen: "UnseenReading | None" = None
     """Of the same launch on inputs that it had not seen; None: it was given none."""
 

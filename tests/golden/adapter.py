@@ -11,7 +11,7 @@ import numpy as np
 
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.blocks import Work
-from accelbench_runner.frameworks.adapter import Compilations, Counted, RecompiledError, Settings, step_loop
+from accelbench_runner.frameworks.adapter import Arithmetic, Compilations, Counted, RecompiledError, Settings, step_loop
 from golden.machine import SimulatedMachine
 from golden.truth import Truth
 
@@ -134,10 +134,16 @@ class SimulatedAdapter:
     def operations(self, work: Work) -> Counted | None:
         return Counted(Operations(products=self._truth.products), "the simulated program")
 
+    def arithmetic(self, work: Work) -> Arithmetic:
+        return Arithmetic(None, None, "")
+
     def dispatched(self, call: Callable[[], object]) -> int | None:
         before = self._calls
         call()
         return self._calls - before
+
+    def constants(self) -> list[str]:
+        return []
 
     def gradients(self) -> str:
         return "functional"

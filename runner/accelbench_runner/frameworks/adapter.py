@@ -51,6 +51,17 @@ class Counted(NamedTuple):
     source: str
 
 
+class Arithmetic(NamedTuple):
+    """Floating-point operations of one call; None for what nobody can count."""
+
+    written: float | None
+    """In the program as its author wrote it, what nobody uses included."""
+    run: float | None
+    """In what is left of it after all optimisation."""
+    source: str
+    """What they were counted in."""
+
+
 def cached_files(variable: str) -> int:
     """Files in the compile cache whose directory the environment variable names; 0 without either."""
     directory = os.environ.get(variable)
@@ -135,8 +146,16 @@ class Adapter(Protocol):
         """What one call does, after all optimisation; may make a call. None where it cannot be told."""
         ...
 
+    def arithmetic(self, work: Work) -> Arithmetic:
+        """Floating-point operations of one call, as it was written and as it runs."""
+        ...
+
     def dispatched(self, call: Callable[[], object]) -> int | None:
         """Operations that the framework runs inside `call`, by its profiler; None where that says nothing."""
+        ...
+
+    def constants(self) -> list[str]:
+        """Type and shape of each array that was compiled into the program; empty where there is no saying."""
         ...
 
     def gradients(self) -> str:

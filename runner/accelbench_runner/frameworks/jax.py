@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,9 @@ from accelbench.usable import check_step
 from accelbench.workload import Array, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cache, cpu
+from accelbench_runner.frameworks import arithmetic
 from accelbench_runner.frameworks.adapter import (
+    Arithmetic,
     Compilations,
     Counted,
     Settings,
@@ -52,6 +54,9 @@ EXECUTED = "LoadedExecutable::Execute"
 CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
 
 
+Number = TypeVar("Number", int, float)
+
+
 class Jax:
     """The adapter; one in a process."""
 
@@ -61,6 +66,7 @@ class Jax:
         self._heard: list[tuple[Span, str]] = []
         self._cache = {"hits": 0, "misses": 0, "before": cached_files("JAX_COMPILATION_CACHE_DIR")}
         self._listed = self._scanned = self._placed = False
+        self._traced: Any = None
         self._lowered: Any = None
         self.executable: Any = None
         self.float_bytes = jnp.dtype(self._dtype).itemsize
@@ -153,7 +159,8 @@ class Jax:
     def compile_ahead(self, work: Work) -> None:
         """Through jax.stages; the call that follows finds the same executable."""
         if hasattr(work.call, "trace"):
-            self._lowered = work.call.trace(work.fresh(), work.batches).lower()
+            self._traced = work.call.trace(work.fresh(), work.batches)
+            self._lowered = self._traced.lower()
             self.executable = self._lowered.compile()
 
     def _listen(self, event: str, began: float, ended: float, **about: Any) -> None:
@@ -207,9 +214,24 @@ class Jax:
             )
         return max(runs.values(), default=0)
 
+    def constants(self) -> list[str]:
+        """What the trace closed over."""
+        held = [] if self._traced is None else self._traced.jaxpr.consts
+        return [f"a constant {tuple(each.shape)} {each.dtype}" for each in held if getattr(each, "ndim", 0)]
+
     def gradients(self) -> str:
         """JAX differentiates functions, and records nothing."""
         return "functional"
+
+    def arithmetic(self, work: Work) -> Arithmetic:
+        """Of its trace, and of the optimised HLO; what is dispatched by itself runs as it was written."""
+        if self.executable is not None:
+            run = arithmetic.of_hlo(self.executable.as_text())
+            return Arithmetic(arithmetic.of_jaxpr(self._traced.jaxpr.jaxpr), run, "the optimised HLO")
+        if self._settings.mode != "op-by-op" or self._placed:
+            return Arithmetic(None, None, "")
+        written = _told(lambda: arithmetic.of_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr))
+        return Arithmetic(written, written, "the operations dispatched")
 
     def executable_facts(self) -> dict[str, int | None] | None:
         """By XLA's account, each as far as the backend gives one."""
@@ -342,7 +364,7 @@ class Jax:
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
-def _told(ask: Callable[[], int | None]) -> int | None:
+def _told(ask: Callable[[], Number | None]) -> Number | None:
     """A backend may have no such account, or raise; no launch fails for what is said beside its times."""
     try:
         return ask()

@@ -19,6 +19,7 @@ from accelbench.workload import Array, Operations, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cache, cpu
 from accelbench_runner.frameworks.adapter import (
+    Arithmetic,
     Compilations,
     Counted,
     RecompiledError,
@@ -103,7 +104,8 @@ class PyTorch:
         self._compiles = settings.mode.partition("-")[0] == "compile"
         self._cached = cached_files(CACHE)
         self._causes: list[str] = []
-        self._listed = False
+        self._graphs: Any = None
+        self._listed = self._placed = False
         self.events = Events() if settings.platform == "cuda" else None
         self.float_bytes = self._dtype.itemsize
 
@@ -125,6 +127,9 @@ class PyTorch:
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._compiling)
         import_module("torch._inductor.compile_fx")
+        self._graphs = import_module("accelbench_runner.frameworks.torch_arithmetic").Compiled()
+        inductor: Any = import_module("torch._inductor.config")
+        inductor.post_grad_custom_post_pass = self._graphs
         return True
 
     def initialise(self) -> None:
@@ -160,6 +165,7 @@ class PyTorch:
         call, batches = step_loop(program)
         mode, options = self._settings.mode, self._settings.options
         self._listed = program.inner > 1
+        self._placed = program.placed
         if program.placed or mode == "eager":
             pass
         elif mode == "compile" and isinstance(options, CompileOptions):
@@ -257,9 +263,27 @@ class PyTorch:
             self._synchronise(None)
         return sum(str(event.name).startswith(DISPATCHED) for event in profiled.function_events)
 
+    def constants(self) -> list[str]:
+        """Dynamo makes inputs of what a function closes over."""
+        return []
+
     def gradients(self) -> str:
         """The mode of this thread, which a step may have changed."""
         return "on" if torch.is_grad_enabled() else "off"
+
+    def arithmetic(self, work: Work) -> Arithmetic:
+        """As ATen's operations are dispatched, and as Inductor's passes have left them."""
+        counted = import_module("accelbench_runner.frameworks.torch_arithmetic").Dispatched()
+        state = work.fresh()
+        try:
+            with counted:
+                work.call(state, work.batches)
+        except Exception:  # noqa: BLE001 - it has made calls before: no launch fails for what is counted beside
+            return Arithmetic(None, None, "")
+        if not self._compiles:
+            return Arithmetic(counted.operations, counted.operations, "the operations dispatched")
+        whole = self._graphs is not None and self._graphs.graphs and not self._placed
+        return Arithmetic(counted.operations, self._graphs.operations if whole else None, "Inductor's graphs")
 
     def executable_facts(self) -> dict[str, int | None] | None:
         """Inductor counts the kernels that it has written, and not how often a call runs each."""
