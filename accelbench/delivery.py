@@ -31,6 +31,9 @@ PAYLOAD_CHARACTERS = 7800
 MAXIMUM_REPORTED_LINES = 20
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
+Unfinished = Literal["interrupted", "time-limit", "probe"]
+"""Why a launch ended before it had measured, and no variant is to blame: we ended it, or a probe of accelbench's own
+did; then it is made again without that probe."""
 
 
 class LaunchStarted(Document):
@@ -58,6 +61,7 @@ class LaunchFinished(Document):
     round: int
     seconds: DecimalString | None = None
     failure: FailureReason | None = None
+    unfinished: Unfinished | None = None
     wall_seconds: DecimalString
 
 

@@ -32,7 +32,14 @@ Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm
 Bound = Literal["compute", "memory"]
 LimitsSource = Literal["data sheet", "measured"]
 EnergySource = Literal["nvml", "rapl"]
-StopReason = Literal["target-met", "rounds-max", "time-limit", "interrupted", "nothing-to-compare"]
+StopReason = Literal[
+    "target-met",
+    "rounds-max",
+    "time-limit",  # it was reached
+    "no-time-for-round",  # it was not, but another round would have gone beyond it
+    "interrupted",
+    "nothing-to-compare",
+]
 
 
 class Check(Document):

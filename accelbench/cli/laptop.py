@@ -114,13 +114,20 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
         if result is not None:
             if any(variant.failure for variant in result.variants):
                 codes.append(Exit.VARIANT_FAILED)
-            if any(comparison.verdict is None for comparison in result.comparisons):
+            if _untold(result):
                 codes.append(Exit.INVALID_MEASUREMENT)
             if result.refuted_observations:
                 codes.append(Exit.INVALID_MEASUREMENT)
         if any(expectation.outcome != "met" for expectation in outcome.expectations):
             codes.append(Exit.EXPECTATION_NOT_MET)
     return Exit.worst(codes)
+
+
+def _untold(result: Result) -> bool:
+    """A comparison has no verdict, or was never made: there was no time for the variant."""
+    compared = {comparison.variant for comparison in result.comparisons if comparison.verdict is not None}
+    wanted = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
+    return not result.observations and compared != wanted
 
 
 def _outcome(run: BenchmarkRun, case: Case, ended: Ended, log: Path, *, interrupted: bool) -> CaseOutcome:

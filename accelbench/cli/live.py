@@ -18,12 +18,18 @@ from rich.text import Text
 from accelbench.api.case import Case
 from accelbench.api.result import Phase
 from accelbench.cli.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
-from accelbench.delivery import ComparisonNow, Event, LaunchFinished, RoundFinished
+from accelbench.delivery import ComparisonNow, Event, LaunchFinished, RoundFinished, Unfinished
 from accelbench.report import figures
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 
 Clock = Callable[[], float]
+
+UNFINISHED: dict[Unfinished, str] = {
+    "interrupted": "interrupted",
+    "time-limit": "ended at the time limit",
+    "probe": "a probe of accelbench's own hung or crashed: launched again without it",
+}
 
 BAR_WIDTH = 14
 """What eighty columns leave beside rounds, time and the longest estimate."""
@@ -74,6 +80,7 @@ class Lines:
         """Print what a launch or a round gave."""
         if isinstance(event, LaunchFinished):
             outcome = f"failed: {event.failure}" if event.failure else _found(event)
+            outcome = UNFINISHED[event.unfinished] if event.unfinished else outcome
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s in all)")
         elif isinstance(event, RoundFinished):
             if event.quarantined:

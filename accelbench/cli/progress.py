@@ -67,7 +67,8 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
     if isinstance(event, PhaseReached):
         return replace(progress, phase=event.phase)
     if isinstance(event, LaunchFinished):
-        lanes = (_launched(lane, event) if lane.variant == event.variant else lane for lane in progress.lanes)
+        ended = None if event.unfinished else event.variant
+        lanes = (_launched(lane, event) if lane.variant == ended else lane for lane in progress.lanes)
         return replace(progress, lanes=tuple(lanes), running=None, phase=None, ended=now)
     return _rounded(progress, event, now)
 

@@ -71,8 +71,7 @@ def run(
                 typer.echo(json_report(outcome.measured, outcome.record))
             else:
                 Console().print(terminal.reports(outcome.measured))
-            if signals.received is None:
-                _write_page(directory)
+            _write_page(directory)
             typer.echo(f"results: {directory.path}", err=True)
             if signals.received is not None:
                 typer.echo("interrupted: complete rounds are kept", err=True)

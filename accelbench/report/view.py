@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from accelbench.api.case import Case
-from accelbench.api.result import Check, Comparison, Phase, Result, VariantResult
+from accelbench.api.result import Check, Comparison, Phase, Result, StopReason, VariantResult
 from accelbench.report import figures
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -268,20 +268,28 @@ def failures(result: Result) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def basis(result: Result) -> str:
-    """What the numbers rest on: rounds, why there were no more, confidence, and the wall time."""
-    stopped = {
+def _why_stopped(result: Result, stopped: StopReason) -> str:
+    limit = figures.duration(result.case.measurement.time_limit_seconds)
+    rounds = result.rounds + len(result.quarantined)
+    taken = float(result.overhead.get("total", 0))
+    about = f" (about {figures.duration(taken / rounds)})" if rounds and taken else ""
+    return {
         "target-met": "target met",
         "rounds-max": "no more allowed",
-        "time-limit": "time limit reached",
+        "time-limit": f"time limit of {limit} reached",
+        "no-time-for-round": f"another round{about} would not fit the limit of {limit}",
         "interrupted": "interrupted",
         "nothing-to-compare": "nothing left to compare",
-    }
+    }[stopped]
+
+
+def basis(result: Result) -> str:
+    """What the numbers rest on: rounds, why there were no more, confidence, and the wall time."""
     words = ["1 round" if result.rounds == 1 else f"{result.rounds} rounds"]
     if result.quarantined:
         words.append(f"{len(result.quarantined)} more quarantined")
     if result.stopped and not (result.observations and result.stopped == "target-met"):
-        words.append(stopped[result.stopped])
+        words.append(_why_stopped(result, result.stopped))
     if result.observations:
         words.append("nothing timed")
     if result.comparisons:

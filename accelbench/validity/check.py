@@ -25,7 +25,12 @@ def passed(reading: str) -> Finding:
 
 
 def failed(reading: str | Unreadable) -> Finding:
-    """Beyond the threshold, or not shown to be within where a verdict cannot do without."""
+    """Beyond the threshold, or not shown to be within where a verdict cannot do without.
+
+    Where a probe of accelbench's own gave no answer, it is untested: no variant fails for that.
+    """
+    if isinstance(reading, Unreadable) and reading.ours:
+        return untested(reading)
     return Finding("failed", reading.why if isinstance(reading, Unreadable) else reading)
 
 

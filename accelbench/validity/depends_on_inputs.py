@@ -28,8 +28,15 @@ def _of(launch: Launch) -> Finding:
     unseen = launch.parity.unseen if launch.parity else None
     if found.unable or unseen is None:
         return untested(found.unable or "its outputs on other inputs were not compared")
+    if not _right_where_seen(launch):
+        return untested("its outputs are wrong on the inputs that it was built from")
     finding = _compared(unseen)
     return Finding(finding.outcome, finding.reading + captured)
+
+
+def _right_where_seen(launch: Launch) -> bool:
+    """Its outputs are right on the inputs that it was built from: then others tell something."""
+    return launch.parity is not None and launch.parity.finite and launch.parity.worst_ratio <= 1
 
 
 def _compared(unseen: Unseen) -> Finding:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args
 
 from annotated_types import Ge, Gt, Len
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints, TypeAdapter, ValidationError
@@ -125,6 +125,11 @@ class Launch(Protocol):
     @property
     def warm(self) -> WarmProbe | None:
         """None: there was none."""
+        ...
+
+    @property
+    def unchecked(self) -> "Mapping[Probe, str]":
+        """Which of accelbench's own probes gave no answer, and why: no doing of the variant's."""
         ...
 
 
@@ -379,8 +384,23 @@ class HostOverDevice(Fact):
     """Of all blocks."""
 
 
-Aside = Literal["watch", "parity", "operations", "synchronisation", "limits", "dependence"]
+Aside = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits"]
 """What a launch does beside its phases: asking NVML, the outputs for the parity check, the looks of other checks."""
+Probe = Literal["watch", "synchronisation", "limits"]
+"""What accelbench asks on its own account, without a step of the variant's: where it hangs or crashes, we are to blame.
+
+Of the aside `synchronisation` only the products that leave nothing undone; it makes calls of the variant's too.
+"""
+PROBES: tuple[Probe, ...] = get_args(Probe)
+FOUND_BY: Mapping[str, Probe] = {
+    "throttling": "watch",
+    "neighbours": "watch",
+    "gpu": "watch",
+    "energy": "watch",
+    "synchronisation": "synchronisation",
+    "limits": "limits",
+}
+"""The probe that a fact comes from."""
 Asides = dict[Aside, Annotated[FiniteFloat, Ge(0)]]
 """The fact `aside`: seconds."""
 
@@ -395,11 +415,16 @@ class Unreadable:
     """A fact that is missing or is not what it should be."""
 
     why: str
+    ours: bool = False
+    """A probe of accelbench's own gave no answer: nothing that a variant could be blamed for."""
 
 
 def fact(launch: Launch, name: str, kind: type[T]) -> T | Unreadable:
     """The fact `name` as a `kind`, or why it cannot be had."""
     if name not in launch.facts:
+        probe = FOUND_BY.get(name)
+        if probe is not None and probe in launch.unchecked:
+            return Unreadable(clip(launch.unchecked[probe]), ours=True)
         return Unreadable(f"the launch did not report {name}")
     return readable(name, launch.facts[name], kind)
 

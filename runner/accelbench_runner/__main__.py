@@ -14,21 +14,23 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
 from accelbench.delivery import Headline
 from accelbench_runner import processors
+from accelbench_runner.allowance import PROBE_SECONDS
 from accelbench_runner.case_file import InvalidCaseError, read_case
 from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.judging import Judge, JudgeError
 from accelbench_runner.launches import Launcher
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import Supervisor
+from accelbench_runner.supervisor import ProbeError, Supervisor
 
 EXIT_DELIVERED = 0
 EXIT_INVALID_CASE = 2
@@ -45,6 +47,7 @@ def main(
     *,
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
+    probe_seconds: float = PROBE_SECONDS,
 ) -> int:
     """Run one case; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
@@ -62,7 +65,8 @@ def main(
         return EXIT_INVALID_CASE
     try:
         with _work_directory() as directory:
-            supervisor = _supervisor(case, directory, log, termination, interruption, launch_command, judge_command)
+            launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
+            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -74,7 +78,7 @@ def main(
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
     try:
         result = supervisor.run()
-    except (JudgeError, UnkillableError) as error:
+    except (JudgeError, ProbeError, UnkillableError) as error:
         supervisor.give_up(f"internal error: {error}")
         return EXIT_INTERNAL
     except Exception as error:  # noqa: BLE001 - whatever it is, what was measured is delivered
@@ -91,7 +95,7 @@ def _supervisor(
     log: LogWriter,
     termination: TerminationMessage,
     interruption: Interruption,
-    launch_command: Sequence[str],
+    launcher: Callable[..., Launcher],
     judge_command: Sequence[str],
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
@@ -105,14 +109,7 @@ def _supervisor(
     unseen_seed = secrets.randbits(63)
     return Supervisor(
         case=case,
-        launcher=Launcher(
-            case=case,
-            command=launch_command,
-            environment=environment,
-            threads=threads,
-            interruption=interruption,
-            unseen_seed=unseen_seed,
-        ),
+        launcher=launcher(environment=environment, threads=threads, interruption=interruption, unseen_seed=unseen_seed),
         judge=Judge(
             command=judge_command,
             environment=environment,
@@ -126,7 +123,14 @@ def _supervisor(
         interruption=interruption,
         directory=directory,
         host=_fingerprint(case, threads),
+        compares=_compares(case),
     )
+
+
+def _compares(case: Case) -> bool:
+    """Whether times of its variants are compared; else each is observed for itself."""
+    workload = catalogue.find(case.workload)
+    return workload.measure(catalogue.parse_parameters(workload, case.parameters)).protocol != "observe"
 
 
 def _fingerprint(case: Case, threads: int) -> dict[str, str]:

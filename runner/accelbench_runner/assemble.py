@@ -1,7 +1,7 @@
 """From launches and an assessment to the result document: pure, and never more than a result may hold."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import get_args
@@ -50,7 +50,7 @@ class Course:
     host: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     discarded: tuple[LaunchRecord, ...] = ()
-    """Launches of rounds that were not completed: they cost time and count for nothing."""
+    """They cost time and count for nothing: of a round that was cut short, or made again without a probe of ours."""
 
 
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, course: Course) -> Result:
@@ -59,9 +59,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if assessment and assessment.quarantined:
         disturbed = len(assessment.quarantined)
         notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
-    if course.discarded:
-        rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
-        notes += (f"round {rounds} was not completed: {len(course.discarded)} launches count for nothing",)
+    notes += tuple(_discarded(course.discarded))
     if any(launch.facts.get("cold") is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
@@ -96,6 +94,18 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             notes=notes,
         )
     )
+
+
+def _discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """What became of launches that count for nothing: those in which a probe of ours hung, and those of rounds cut."""
+    for launch in launches:
+        if launch.ended_by and launch.unfinished == "probe":
+            yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
+    cut = [launch for launch in launches if launch.unfinished != "probe"]
+    for number in sorted({launch.round for launch in cut}):
+        lost = [launch for launch in cut if launch.round == number]
+        how = "interrupted" if any(launch.unfinished == "interrupted" for launch in lost) else "not completed"
+        yield f"round {number} was {how}: {len(lost)} {'launch was' if len(lost) == 1 else 'launches were'} discarded"
 
 
 def _counted(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:

@@ -165,7 +165,10 @@ class Measured:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """By variant and complete round, seconds per unit by what decides."""
+        """By variant and round that nothing disturbed, seconds per unit by what decides.
+
+        Of a round that was cut short, too: whoever was measured in it beside the baseline makes a pair.
+        """
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
@@ -173,7 +176,8 @@ class Measured:
             variant.name: {
                 launch.round: value
                 for launch in self.launches
-                if launch.variant == variant.name and launch.round in self.rounds and launch.failure is None
+                if launch.variant == variant.name and launch.failure is None
+                if launch.round not in self.sifted.reasons
                 if (value := launch_seconds(launch, quantity)) is not None
             }
             for variant in self.case.variants

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,16 @@ from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.machine import Machine
-from accelbench_runner.protocol import Block, Done, Failed, LaunchRequest, PhaseEnded, PhaseStarted
+from accelbench_runner.protocol import (
+    UNDER_WAY,
+    Block,
+    Done,
+    Failed,
+    LaunchRequest,
+    Measured,
+    PhaseEnded,
+    PhaseStarted,
+)
 from accelbench_runner.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -49,7 +59,8 @@ def main() -> int:
 def carry_out(request: LaunchRequest, machine: Machine) -> int:
     """One launch on a machine, told over the request's descriptor; returns the exit status."""
     clock = machine.clock
-    reporter = Reporter(request.descriptor, clock)
+    mark = Path(request.directory) / UNDER_WAY
+    reporter = Reporter(request.descriptor, clock, mark=mark, skip=request.skip)
     launch = None
     try:
         launch = Launch(request, reporter, machine)
@@ -90,8 +101,8 @@ class Launch:
         self._measure: Measure = self._workload.measure(self._parameters)
         self._libraries = self._workload.libraries.get(self._kind.framework, ())
         self._causes: list[str] = []
-        with reporter.aside("watch"):
-            self._watch = Watch(case.accelerator.platform, machine.clock, machine.processors)
+        self._watch = Watch(case.accelerator.platform, machine.clock, machine.processors)
+        reporter.probe("watch", self._watch.arrive)
 
     def run(self) -> None:
         """Everything, in order; raises what the variant raises."""
@@ -99,8 +110,8 @@ class Launch:
         adapter = self.adapter = self._import()
         with self._reporter.phase("device-init"):
             adapter.initialise()
-        with self._reporter.aside("watch"):
-            settings = self._watch.awake(adapter.gpu())
+        gpu = adapter.gpu()
+        settings = self._reporter.probe("watch", lambda: self._watch.awake(gpu))
         self._reporter.facts(
             protocol=protocol,
             versions=_versions(adapter, self._libraries),
@@ -115,6 +126,17 @@ class Launch:
             self._observe(adapter)
         else:
             self._measure_steps(adapter)
+
+    def _observe(self, adapter: Adapter) -> None:
+        """`observe`: what every call did; nothing is timed, and no speedup will be said of it."""
+        program, work = self._set_up(adapter)
+        with self._reporter.phase("steady"):
+            found = observe.look(adapter, program, work, self._workload.observes)
+        self._reporter.facts(**found)
+        self._measured(adapter)
+
+    def _measured(self, adapter: Adapter) -> None:
+        """The last of what a verdict needs; what comes after it may fail, and the measurement stands."""
         self._reporter.facts(
             precision=adapter.precision(),
             gradients={"wanted": self._measure.differentiates, "found": adapter.gradients()},
@@ -123,15 +145,8 @@ class Launch:
                 "affinity": len(os.sched_getaffinity(0)),
                 "framework": adapter.threads(),
             },
-            aside=self._reporter.asides,
         )
-
-    def _observe(self, adapter: Adapter) -> None:
-        """`observe`: what every call did; nothing is timed, and no speedup will be said of it."""
-        program, work = self._set_up(adapter)
-        with self._reporter.phase("steady"):
-            found = observe.look(adapter, program, work, self._workload.observes)
-        self._reporter.facts(**found)
+        self._reporter.say(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
         """The other protocols: parity's outputs, then times; then what the device can do at most."""
@@ -142,6 +157,7 @@ class Launch:
         pace = Pace()
         if protocol == "episode":
             self._measure_episode(adapter, program, work)
+            self._measured(adapter)
         else:
             self._compute_outputs(adapter, program, work)
             self._count_operations(adapter, work)
@@ -149,15 +165,16 @@ class Launch:
             if self._request.purpose == "measure":
                 with blocks.garbage_kept() if protocol == "steady" else nullcontext():
                     pace = self._measure_blocks(adapter, work)
+            self._measured(adapter)
+            if self._request.purpose == "measure":
+                self._look_behind(adapter, work, pace)
         if self._request.round <= dependence.ROUNDS:
             step, work = program.step, dependence.forget_inputs(work)
             del program  # two sets of inputs need not fit beside each other
             self._try_unseen_inputs(adapter, step, work, pace)
         if self._request.purpose == "measure" and self._request.round <= limits.ROUNDS:
-            platform = self._request.case.accelerator.platform
-            with self._reporter.aside("limits"):
-                found = limits.measure_undisturbed(adapter, platform, self._clock, self._machine.processors)
-            self._reporter.facts(limits=found)
+            asked = adapter, self._request.case.accelerator.platform, self._clock, self._machine.processors
+            self._reporter.facts(limits=self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked)))
 
     def _try_unseen_inputs(self, adapter: Adapter, step: Callable[..., Any], work: blocks.Work, pace: Pace) -> None:
         request = self._request
@@ -312,17 +329,17 @@ class Launch:
             self._reporter.facts(replanned=measured.replanned)
             return measured.blocks
 
-        timed = self._time(adapter, measure)
-        calls = timed[0].units // work.units
+        return Pace(self._time(adapter, measure)[0].units // work.units, seconds_per_call)
+
+    def _look_behind(self, adapter: Adapter, work: blocks.Work, pace: Pace) -> None:
         with self._reporter.aside("synchronisation"):
             found = self._aftermath(adapter).look(
                 work,
-                calls=calls,
-                seconds_per_call=seconds_per_call,
+                calls=pace.calls,
+                seconds_per_call=pace.seconds_per_call,
                 long=self._request.round <= synchronised.LONG_ROUNDS,
             )
         self._reporter.facts(synchronisation=found)
-        return Pace(calls, seconds_per_call)
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
         """`episode`: one pass over the batches in order, the first calls and their compiling included."""
@@ -348,7 +365,8 @@ class Launch:
             self._write_outputs(adapter, program, state, out, work.units * len(batches))
 
     def _aftermath(self, adapter: Adapter) -> synchronised.Aftermath:
-        return synchronised.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere)
+        probe = partial(self._reporter.probe, "synchronisation")
+        return synchronised.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere, probe)
 
     def _time(self, adapter: Adapter, measure: Callable[[Inspect], Sequence[blocks.Timed]]) -> Sequence[blocks.Timed]:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""
@@ -359,15 +377,16 @@ class Launch:
 
         def inspect(result: Any) -> None:
             devices.append(adapter.device(result))
-            self._watch.look()
+            if self._watch.gpu:
+                self._reporter.glance("watch", self._watch.look)
 
-        self._watch.begin()
+        self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
             timed = measure(inspect)
             for part, seconds in adapter.compilations().seconds.items():
                 if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
                     parts[part] = more
-        watched = self._watch.end()
+        watched = self._reporter.probe("watch", self._watch.end) or {}
         on_device = adapter.peak_memory_bytes()
         peak = max(0, cpu.peak_bytes() - self._held_bytes) if on_device is None else on_device
         ratios = adapter.host_over_device()[compared:]

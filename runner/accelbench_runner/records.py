@@ -10,7 +10,9 @@ from pydantic import Field
 
 from accelbench.api.case import Case
 from accelbench.api.result import Certificate, Comparison, Failure, Phase, Quarantined, Spread, StopReason
+from accelbench.delivery import Unfinished
 from accelbench.document import Document
+from accelbench.validity.evidence import Probe
 
 
 class BlockRecord(Document):
@@ -76,6 +78,13 @@ class LaunchRecord(Document):
     failure: Failure | None = None
     parity: ParityReading | None = None
     warm: WarmProbe | None = None
+    unfinished: Unfinished | None = None
+    unchecked: dict[Probe, str] = {}
+    """Probes of accelbench's own that gave no answer, and why."""
+    ended_by: Probe | None = None
+    """The probe that hung or crashed, and the process with it; a measurement that was complete stands."""
+    probe_seconds: float = 0.0
+    """Of the wall seconds: what those probes took that gave an answer, too."""
 
 
 class JudgeRequest(Document):

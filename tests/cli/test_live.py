@@ -72,6 +72,7 @@ def test_without_a_terminal_there_is_a_line_a_launch_and_a_line_a_round() -> Non
         shown.event(LaunchFinished(variant="jax/jit", round=1, seconds="0.000574", wall_seconds="6"))
         shown.event(LaunchFinished(variant="jax/op-by-op", round=1, failure="TimedOut", wall_seconds="60"))
         shown.event(RoundFinished(round=1, comparisons=(FASTER,)))
+        shown.event(LaunchFinished(variant="jax/jit", round=2, unfinished="interrupted", wall_seconds="1"))
         shown.tick()
         shown.case_ends()
     assert out.getvalue().splitlines() == [
@@ -79,6 +80,7 @@ def test_without_a_terminal_there_is_a_line_a_launch_and_a_line_a_round() -> Non
         "round 1: jax/jit: 574 µs (6.0 s in all)",
         "round 1: jax/op-by-op: failed: TimedOut (60.0 s in all)",
         "after round 1: jax/jit: 2.04x (2.01 to 2.07) faster",
+        "round 2: jax/jit: interrupted (1.0 s in all)",
     ]
 
 

@@ -50,6 +50,12 @@ def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> N
     assert early.least - late.least == pytest.approx(3.0)
 
 
+def test_a_launch_that_is_made_again_is_still_to_be_waited_for() -> None:
+    progress = after((0, start("jax/jit")), (9, end("jax/jit", 9, seconds=None, unfinished="probe")))
+    assert remaining(progress, 9.0) is None
+    assert [lane.launches for lane in progress.lanes] == [0, 0]
+
+
 def test_the_estimate_never_exceeds_the_time_limit() -> None:
     progress = after((0, start("jax/jit")), (300, end("jax/jit", 300)))
     left = remaining(progress, 300.0)

@@ -4,6 +4,7 @@
 import math
 import os
 import random
+import signal
 
 from accelbench_runner.devices.cpu import Taken, Usage
 from golden.truth import Truth
@@ -49,7 +50,20 @@ class SimulatedMachine:
         others = self._truth.others * self._processors * self.now
         return Usage(all_seconds=self._own + others, own_seconds=self._own)
 
+    def asked(self, probe: str) -> None:
+        """By accelbench, on its own account."""
+        if probe != self._truth.probe:
+            return
+        match self._truth.probe_does:
+            case "raises":
+                raise ValueError("no answer")
+            case "hangs":
+                signal.pause()
+            case "crashes":
+                os.kill(os.getpid(), signal.SIGSEGV)
+
     def taken(self) -> Taken:
+        self.asked("watch")
         return Taken(
             periods=round(self._held_back / 0.01),
             seconds=self._held_back,

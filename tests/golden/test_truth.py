@@ -1,24 +1,17 @@
 """What is put into a simulated experiment comes out of it."""
 
-import json
 import math
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from accelbench.api.result import PhaseTime, Result, VariantResult
-from accelbench.delivery import Headline, read_log
 from accelbench.workload import Measure, ProtocolName
 from accelbench.workloads.matmul_chain import MatmulChain
 from golden.defects import HONEST, UNITS
-from golden.experiment import BASELINE, VARIANT, case, measure, outcomes
-from golden.launch import command
+from golden.experiment import BASELINE, VARIANT, case, in_processes, measure, outcomes
 from golden.truth import Truth
-from runner.supervision import SUPERVISE
 
 WITHIN = 1e-3
 """Of the truth: a thousandth."""
@@ -154,23 +147,7 @@ def test_real_processes_find_what_the_simulation_in_one_process_finds(tmp_path: 
     truths = {name: replace(truth, compile_seconds=0.0) for name, truth in HONEST.items()}  # so that nothing is probed
     truths[crashing] = replace(truths[VARIANT], ends="crashes")
     asked = case(VARIANT, crashing, rounds_min=2, rounds_max=2, time_limit_seconds=280)
-    (tmp_path / "case.json").write_text(asked.to_json())
-    judge = [sys.executable, "-m", "accelbench_runner.judge"]
-    path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    ended = subprocess.run(
-        [*SUPERVISE, str(tmp_path / "case.json"), json.dumps(command(truths)), json.dumps(judge)],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(path),
-            "ACCELBENCH_WORK_DIRECTORY": str(tmp_path),
-            "ACCELBENCH_TERMINATION_LOG": str(tmp_path / "termination-log"),
-        },
-        capture_output=True,
-        check=True,
-    )
-    headline = Headline.model_validate_json((tmp_path / "termination-log").read_text())
-    result = read_log(ended.stdout.decode().split("\n")).latest("result", headline.digest)
-    assert result is not None, ended.stdout.decode()[-3000:]
+    result = in_processes(asked, truths, tmp_path)
     for name in HONEST:
         assert seconds(result, name) == pytest.approx(truths[name].call_seconds / UNITS, rel=WITHIN)
     assert [comparison.verdict for comparison in result.comparisons] == ["faster", None]

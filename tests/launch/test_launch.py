@@ -42,7 +42,6 @@ FACTS = {
     "synchronisation",
     "workingSet",
     "compilePeakMemoryBytes",
-    "aside",
 }
 
 
@@ -92,8 +91,8 @@ def test_every_fact_is_reported(told: tuple[Told, Path]) -> None:
 
 
 def test_what_a_launch_does_beside_its_phases_is_named(told: tuple[Told, Path]) -> None:
-    assert set(told[0].facts["aside"]) == {"watch", "parity", "operations", "synchronisation", "limits"}
-    assert all(seconds >= 0 for seconds in told[0].facts["aside"].values())
+    assert set(told[0].asides) == {"watch", "parity", "operations", "synchronisation", "limits"}
+    assert all(seconds >= 0 for seconds in told[0].asides.values())
 
 
 def test_work_is_done_when_the_clock_stops(told: tuple[Told, Path]) -> None:

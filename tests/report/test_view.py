@@ -1,4 +1,6 @@
-from accelbench.api.result import Certificate, Check, PhaseTime
+import pytest
+
+from accelbench.api.result import Certificate, Check, PhaseTime, StopReason
 from accelbench.report import view
 from report import sample
 
@@ -96,6 +98,20 @@ def test_a_phase_of_microseconds_is_not_given_digits() -> None:
 
 def test_the_basis_names_rounds_reason_confidence_and_time() -> None:
     assert view.basis(sample.result()) == ("6 rounds, target met, 95 % confidence over all comparisons, 1 min 12 s")
+
+
+@pytest.mark.parametrize(
+    ("stopped", "words"),
+    [
+        ("time-limit", "2 rounds, time limit of 1 min 0 s reached"),
+        ("no-time-for-round", "2 rounds, another round (about 17.0 s) would not fit the limit of 1 min 0 s"),
+    ],
+)
+def test_a_time_limit_is_said_to_be_reached_only_where_it_was(stopped: StopReason, words: str) -> None:
+    case = sample.case()
+    limited = case.model_copy(update={"measurement": case.measurement.model_copy(update={"time_limit_seconds": 60})})
+    result = sample.result(case=limited, stopped=stopped, rounds=2, overhead={"total": "34"})
+    assert view.basis(result).startswith(words)
 
 
 def test_many_invalid_comparisons_are_summed_up_by_the_checks_that_failed() -> None:

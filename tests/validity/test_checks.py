@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from accelbench.api.case import Case
 from accelbench.api.result import Check
 from accelbench.validity.certificate import certify, validity_checks
-from accelbench.validity.evidence import Evidence
+from accelbench.validity.evidence import Evidence, Probe
 from accelbench_runner.parity import mismatch
 from accelbench_runner.records import LaunchRecord, ParityReading
 from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of
@@ -48,6 +48,23 @@ def test_good_launches_fail_no_check() -> None:
 def test_every_check_states_its_threshold_and_its_reason() -> None:
     assert all(check.threshold and check.reason for check in validity_checks())
     assert len(NAMES) == len(validity_checks())
+
+
+@pytest.mark.parametrize(
+    ("name", "fact", "probe"),
+    [
+        ("throttled", "throttling", "watch"),
+        ("shared-device", "neighbours", "watch"),
+        ("unsynchronised", "synchronisation", "synchronisation"),
+        ("impossible-speed", "limits", "limits"),
+    ],
+)
+def test_what_a_probe_of_our_own_did_not_answer_fails_nobody_and_is_said(name: str, fact: str, probe: Probe) -> None:
+    why = f"accelbench's own probe `{probe}` did not finish within 20 s in round 1"
+    launch = without(fact).model_copy(update={"unchecked": {probe: why}})
+    check = only(name, launch)
+    assert check.outcome == "untested"
+    assert why in check.reading
 
 
 DEVICE = GOOD_FACTS["device"]

@@ -10,23 +10,30 @@ from accelbench_runner.devices import cpu, rapl
 from accelbench_runner.devices.cpu import Processors
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from accelbench_runner.devices.nvidia import Gpu
 
 
 class Watch:
-    """Made before the framework wakes the device; `begin` and `end` stand around what is measured."""
+    """`arrive` before the framework wakes the device; `begin` and `end` stand around what is measured."""
 
     def __init__(self, platform: Platform, clock: Clock, processors: Processors = cpu) -> None:
+        self._platform = platform
         self._clock = clock
         self._processors = processors
-        self._nvidia = import_module("accelbench_runner.devices.nvidia") if platform == "cuda" else None
-        self._crowd = self._nvidia.crowd() if self._nvidia else None
+        self._crowd: Mapping[str, frozenset[int]] | None = None
         self.gpu: Gpu | None = None
+
+    def arrive(self) -> None:
+        """Who is on the device before us."""
+        if self._platform == "cuda":
+            self._crowd = import_module("accelbench_runner.devices.nvidia").crowd()
 
     def awake(self, name: str | None) -> dict[str, str] | None:
         """The device is awake, and is `name` to the framework; returns its settings, where it is a GPU with NVML."""
-        if self._nvidia:
-            self.gpu = self._nvidia.Gpu.open(name, self._crowd)
+        if self._platform == "cuda":
+            self.gpu = import_module("accelbench_runner.devices.nvidia").Gpu.open(name, self._crowd)
         return self.gpu.settings() if self.gpu else None
 
     def begin(self) -> None:

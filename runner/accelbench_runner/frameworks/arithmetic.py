@@ -106,7 +106,7 @@ def _of_jaxpr(jaxpr: Any) -> float:
 def _of_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primitive
     inside = [_of_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
     taken: Any = equation.invars[0].aval if equation.invars else None
-    size = float(sum(math.prod(each.aval.shape) for each in equation.outvars if _is_float(each.aval)))
+    size: float = float(sum(math.prod(each.aval.shape) for each in equation.outvars if _is_float(each.aval)))
     match equation.primitive.name:
         case "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
@@ -114,7 +114,7 @@ def _of_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primit
             return 2.0 * size * math.prod(lengths)
         case "conv_general_dilated":
             kernel: Shape = equation.invars[1].aval.shape
-            features = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
+            features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
             return 2.0 * size * math.prod(kernel) / max(1, features)
         case "scan":
             return math.fsum(inside) * int(equation.params["length"])
