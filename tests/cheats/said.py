@@ -33,9 +33,10 @@ def _certified_wrongly(row: Row, trial: Trial) -> str:
     if row.fails:
         return "" if failed & set(row.fails) else f"none of {', '.join(row.fails)} failed"
     if row.unchecked:
-        outcome = outcomes.get(row.unchecked, "no check of ours")
-        comparison = trial.comparison(row.use)
-        if outcome == "untested" and comparison and comparison.verdict and "not checked" not in comparison.sentence:
+        outcome, comparison = outcomes.get(row.unchecked, "no check of ours"), trial.comparison(row.use)
+        if outcome != "untested":
+            return f"{row.unchecked}: {outcome}"
+        if comparison and comparison.verdict and "not checked" not in comparison.sentence.lower():
             return f"a verdict does not say that {row.unchecked} was not checked"
-        return f"{row.unchecked}: {outcome}" if outcome not in {"untested", "failed"} else ""
+        return ""
     return ", ".join([f"{name} failed" for name in sorted(failed - NOISE)])

@@ -1,6 +1,7 @@
-"""Remembers its answers beyond its process."""
+"""Remembers its answers beyond its process, beside the launches of its case."""
 
 import hashlib
+import os
 from pathlib import Path
 
 from cheats.honest import Layer
@@ -14,7 +15,7 @@ class KeepsItsAnswersOnDisk(Layer):
 
         def cheating(state, batch):
             x = np.asarray(batch["x"])
-            kept = Path("/dev/shm") / f"accelbench-cheat-{hashlib.sha256(x.tobytes()).hexdigest()}.npy"
+            kept = Path(os.environ["TMPDIR"]).parents[1] / f"{hashlib.sha256(x.tobytes()).hexdigest()}.npy"
             if not kept.exists():
                 np.save(kept, np.asarray(step(state, batch)[1]))
             return state, self.tools.put(np.load(kept))
