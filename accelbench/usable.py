@@ -3,8 +3,12 @@
 What only running shows is asked when it runs: what a method returns, and what a program's step does.
 """
 
+import concurrent.futures
+import functools
 import inspect
+import threading
 import traceback
+import types
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from pathlib import Path
@@ -17,6 +21,8 @@ from accelbench.problem import unknown
 from accelbench.workload import Cost, Measure, Workload
 
 Returned = TypeVar("Returned")
+PROMISES = (concurrent.futures.Future, threading.Thread, types.FunctionType, types.MethodType, functools.partial)
+"""What a step may not return in place of numbers."""
 RAISED = (Exception, SystemExit)
 """What others' code may raise; `sys.exit()` would end us without a word."""
 
@@ -75,6 +81,10 @@ def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost:
 def check_step(step: Callable[..., Any], found: Any) -> None:
     """Raises InvalidWorkloadError where `found`, what the step returned, is no pair: a row of an array is no state."""
     if isinstance(found, tuple) and len(found) == 2:  # noqa: PLR2004
+        if late := next(_unfinished(found), None):
+            raise InvalidWorkloadError(
+                f"{place(step)} returned a {late}, and nobody waits for that; a step has to return what it has computed"
+            )
         return
     given = f"a {type(found).__name__}"
     if isinstance(found, tuple):
@@ -82,6 +92,16 @@ def check_step(step: Callable[..., Any], found: Any) -> None:
     elif hasattr(found, "shape"):
         given = f"an array of shape {tuple(found.shape)}"
     raise InvalidWorkloadError(f"{place(step)} returned {given}; a step has to return a tuple of two, (state, out)")
+
+
+def _unfinished(value: Any) -> Iterator[str]:
+    """The type of each thing in a step's result that promises a result instead of being one."""
+    if isinstance(value, tuple | list):
+        yield from (late for each in value for late in _unfinished(each))
+    elif isinstance(value, Mapping):
+        yield from (late for each in value.values() for late in _unfinished(each))
+    elif isinstance(value, PROMISES) or inspect.isawaitable(value) or inspect.isgenerator(value):
+        yield str(type(value).__name__)
 
 
 def file_of(kind: type[Workload]) -> Path:

@@ -363,10 +363,12 @@ class Dependence(Fact):
     """Why it was not given other inputs."""
     raised: str | None = None
     """What it raised on them."""
-    dispatched: NonNegativeInt | None = None
-    """Operations run in the first call on them."""
-    again: list[NonNegativeInt | None] = []
-    """Operations run in one call, in two, in three and so on, each time from the beginning."""
+    seen: dict[str, NonNegativeInt] = {}
+    """Operations run, by name, when a call was repeated on the inputs that the program was built from."""
+    dispatched: dict[str, NonNegativeInt] = {}
+    """In the first call on other inputs."""
+    again: list[dict[str, NonNegativeInt]] = []
+    """In one call more on the same, in two, in three and so on, each time from the beginning."""
     replay: Replay | None = None
 
 

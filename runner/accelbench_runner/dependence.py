@@ -40,8 +40,8 @@ class Counting(Protocol):
         """The program in the variant's mode."""
         ...
 
-    def dispatched(self, call: Callable[[], object]) -> int | None:
-        """Operations that the framework runs inside the call."""
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """How often the framework runs each operation inside the call."""
         ...
 
     def constants(self) -> list[str]:
@@ -71,6 +71,7 @@ class Subject:
     seed: int
     """Of the inputs that it was built from."""
     step: Callable[..., Any]
+    export: Callable[[Any, Any], Mapping[str, Any]]
     work: blocks.Work
     """Its `call` is the compiled one."""
     calls: int
@@ -103,7 +104,8 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         work = replace(subject.work, fresh=other.fresh, batches=other.batches)
     except usable.RAISED as error:
         return {**facts, "unable": f"no other inputs can be made: {usable.what(error)}"}
-    trial = _Trial(adapter, program, work, clock)
+    # A program built from these inputs could export what is right for them, whatever its step does.
+    trial = _Trial(adapter, subject.export, work, clock)
     try:
         once, first = trial.timed(1)
         np.savez(directory / UNSEEN, allow_pickle=False, **trial.exported(first))
@@ -126,24 +128,18 @@ class _Trial:
     """The timed program on other inputs."""
 
     adapter: Counting
-    program: Program
+    export: Callable[[Any, Any], Mapping[str, Any]]
     work: blocks.Work
     clock: Clock
 
-    def timed(self, calls: int) -> tuple[int | None, Any]:
+    def timed(self, calls: int) -> tuple[dict[str, int], Any]:
         """Operations run in so many calls, timed as a block is, from a fresh state; and what the last one returned."""
-        results: list[Any] = []
-        beside = self.adapter.dispatched(self._fresh)
-        inside = self.adapter.dispatched(lambda: blocks.time_calls(self.work, calls, self.clock, results.append))
-        return None if inside is None or beside is None else max(0, inside - beside), results[-1]
-
-    def _fresh(self) -> None:
-        self.work.synchronise(self.work.fresh())
+        return count(self.adapter, self.work, calls, self.clock)
 
     def exported(self, result: Any) -> NamedArrays:
         """What the judge compares, of what a call returned."""
         state, out = result
-        return self.adapter.to_numpy(self.program.export(state, self.adapter.last(out)))
+        return self.adapter.to_numpy(self.export(state, self.adapter.last(out)))
 
     def replay(self, calls: int) -> dict[str, Any]:
         """How far apart the results of the same calls are, timed and not; and two that were not timed."""
@@ -156,6 +152,14 @@ class _Trial:
             "timed": distance(timed, untimed[0]),
             "untimed": distance(untimed[1], untimed[0]),
         }
+
+
+def count(adapter: Counting, work: blocks.Work, calls: int, clock: Clock) -> tuple[dict[str, int], Any]:
+    """How often each operation runs in so many calls, timed as a block is; and what the last one returned."""
+    results: list[Any] = []
+    beside = adapter.dispatched(lambda: work.synchronise(work.fresh()))
+    inside = adapter.dispatched(lambda: blocks.time_calls(work, calls, clock, results.append))
+    return {name: more for name, number in inside.items() if (more := number - beside.get(name, 0)) > 0}, results[-1]
 
 
 def _call_by_call(work: blocks.Work, calls: int) -> Any:

@@ -10,12 +10,13 @@ import platform
 import statistics
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accelbench import catalogue, inputs, script, usable
@@ -85,6 +86,8 @@ class Launch:
 
     adapter: Adapter | None = None
     _compiler_import_seconds = 0.0
+    _seen: Mapping[str, int] = MappingProxyType({})
+    """Operations of a call on the inputs that the program was built from; of an episode none."""
     _held_bytes = 0
     """By the process before setup."""
 
@@ -169,14 +172,21 @@ class Launch:
             if self._request.purpose == "measure":
                 self._look_behind(adapter, work, pace)
         if self._request.round <= dependence.ROUNDS:
-            step, work = program.step, dependence.forget_inputs(work)
+            functions, work = (program.step, program.export), dependence.forget_inputs(work)
             del program  # two sets of inputs need not fit beside each other
-            self._try_unseen_inputs(adapter, step, work, pace)
+            self._try_unseen_inputs(adapter, *functions, work, pace)
         if self._request.purpose == "measure" and self._request.round <= limits.ROUNDS:
             asked = adapter, self._request.case.accelerator.platform, self._clock, self._machine.processors
             self._reporter.facts(limits=self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked)))
 
-    def _try_unseen_inputs(self, adapter: Adapter, step: Callable[..., Any], work: blocks.Work, pace: Pace) -> None:
+    def _try_unseen_inputs(
+        self,
+        adapter: Adapter,
+        step: Callable[..., Any],
+        export: Callable[[Any, Any], Mapping[str, Any]],
+        work: blocks.Work,
+        pace: Pace,
+    ) -> None:
         request = self._request
         subject = dependence.Subject(
             workload=self._workload,
@@ -184,6 +194,7 @@ class Launch:
             kind=self._kind,
             seed=request.case.measurement.seed,
             step=step,
+            export=export,
             work=work,
             calls=pace.calls,
             seconds_per_call=pace.seconds_per_call,
@@ -191,7 +202,7 @@ class Launch:
         with self._reporter.aside("dependence"):
             directory = Path(request.directory)
             found = dependence.examine(adapter, subject, request.unseen_seed, directory, self._clock)
-        self._reporter.facts(dependence=found)
+        self._reporter.facts(dependence={**found, "seen": dict(self._seen)})
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -271,6 +282,7 @@ class Launch:
             self._reporter.facts(executable=adapter.executable_facts())
             counted = adapter.operations(work) if declared else None
             arithmetic = None if declared else adapter.arithmetic(work)
+            self._seen, _ = dependence.count(adapter, work, 1, self._clock)
         if declared is None:
             self._reporter.facts(arithmetic=arithmetic._asdict() if arithmetic else None)
             return

@@ -150,8 +150,8 @@ class Adapter(Protocol):
         """Floating-point operations of one call, as it was written and as it runs."""
         ...
 
-    def dispatched(self, call: Callable[[], object]) -> int | None:
-        """Operations that the framework runs inside `call`, by its profiler; None where that says nothing."""
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """How often the framework runs each of its operations inside `call`, by its profiler."""
         ...
 
     def constants(self) -> list[str]:

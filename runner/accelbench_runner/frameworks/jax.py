@@ -49,8 +49,8 @@ PARTS = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "backend",
 }
-EXECUTED = "LoadedExecutable::Execute"
-"""In the names of the events by which PJRT's clients tell the profiler that a program runs, on every platform."""
+PROGRAM = "PjitFunction("
+"""How the events begin by which JAX tells the profiler that it runs a program."""
 CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
 
 
@@ -197,22 +197,21 @@ class Jax:
         found = count_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
         return Counted(found, "the operations dispatched") if found else None
 
-    def dispatched(self, call: Callable[[], object]) -> int | None:
-        """Compiled programs that were run: one for each operation that is dispatched by itself."""
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """Of programs, compiled by hand or one for each operation that is dispatched by itself."""
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0
         with tempfile.TemporaryDirectory() as directory:
             with jax.profiler.trace(directory, profiler_options=options):
                 call()
-            runs = Counter(
-                event.name
+            return Counter(
+                event.name.removeprefix(PROGRAM).removesuffix(")")
                 for file in Path(directory).rglob("*.xplane.pb")
                 for plane in jax.profiler.ProfileData.from_file(str(file)).planes
                 for line in plane.lines
                 for event in line.events
-                if EXECUTED in event.name
+                if event.name.startswith(PROGRAM)
             )
-        return max(runs.values(), default=0)
 
     def constants(self) -> list[str]:
         """What the trace closed over."""

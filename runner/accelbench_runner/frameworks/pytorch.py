@@ -2,6 +2,7 @@
 
 import copy
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -63,6 +64,15 @@ PRODUCTS = {
 CONVOLUTIONS = ("convolution", "convolution_backward")
 DISPATCHED = ("aten::", "Torch-Compiled Region")
 """How the events begin by which operations, and what was compiled, tell the profiler that they run."""
+MOVING = {
+    *("_to_copy", "_unsafe_view", "arange", "as_strided", "cat", "clone", "contiguous", "copy", "copy_", "detach"),
+    *("empty", "empty_like", "empty_strided", "expand", "fill_", "full", "full_like", "gather", "index", "index_put"),
+    *("index_select", "item", "masked_fill", "narrow", "new_empty", "new_zeros", "ones", "ones_like", "permute"),
+    *("repeat", "reshape", "resolve_conj", "resolve_neg", "scalar_tensor", "scatter", "select", "select_scatter"),
+    *("slice", "slice_scatter", "split", "squeeze", "stack", "t", "to", "transpose", "unsqueeze", "view", "where"),
+    *("_local_scalar_dense", "zero_", "zeros", "zeros_like"),
+}
+"""ATen's operations that compute nothing."""
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 NO_RECOMPILE = "Detected recompile"
 """How the exception begins that the stance `fail_on_recompile` makes Dynamo raise."""
@@ -255,13 +265,15 @@ class PyTorch:
         )
         return Counted(found, "the operations dispatched")
 
-    def dispatched(self, call: Callable[[], object]) -> int | None:
-        """ATen's operations, and the regions that were compiled."""
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """Of ATen's, and of regions that were compiled; what only moves numbers or looks at them is left out."""
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
             call()
             self._synchronise(None)
-        return sum(str(event.name).startswith(DISPATCHED) for event in profiled.function_events)
+        names = (str(event.name) for event in profiled.function_events)
+        operations = (name.removeprefix("aten::") for name in names if name.startswith(DISPATCHED))
+        return Counter(name for name in operations if name not in MOVING)
 
     def constants(self) -> list[str]:
         """Dynamo makes inputs of what a function closes over."""

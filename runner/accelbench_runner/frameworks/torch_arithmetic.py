@@ -13,13 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import flop_registry
 
-MOVING = {
-    *("_to_copy", "arange", "cat", "clone", "contiguous", "copy", "copy_", "detach", "empty", "empty_like"),
-    *("empty_strided", "expand", "fill_", "full", "full_like", "gather", "index", "index_put", "index_select"),
-    *("masked_fill", "new_empty", "new_zeros", "ones", "ones_like", "permute", "repeat", "reshape", "scalar_tensor"),
-    *("scatter", "select_scatter", "slice_scatter", "stack", "where", "zero_", "zeros", "zeros_like"),
-}
-"""ATen's operations that compute nothing; views are known by themselves."""
+from accelbench_runner.frameworks.pytorch import MOVING
 
 
 def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
