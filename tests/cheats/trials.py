@@ -135,22 +135,21 @@ class ForkingLauncher(Launcher):
         process.start()
         sending.close()
         began = time.monotonic()
-        left = LIMIT_SECONDS
-        while left > 0 and not listener.last_word:
-            ready = wait([receiving, process.sentinel], left)
-            data = os.read(receiving.fileno(), 65536) if receiving in ready else b""
-            if not data:
+        late = False
+        while not listener.last_word:
+            ready = wait([receiving, process.sentinel], began + LIMIT_SECONDS - time.monotonic())
+            late = not ready
+            if not (data := os.read(receiving.fileno(), 65536) if receiving in ready else b""):
                 break
             listener.received("messages", data)
-            left = began + LIMIT_SECONDS - time.monotonic()
-        process.join(PATIENCE_SECONDS if left > 0 else 0)
+        process.join(0 if late else PATIENCE_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(process.pid or 0, signal.SIGKILL)
         process.join()
         listener.received("stderr", (Path(request.directory) / "stderr").read_bytes())
         ending = Ending(
             status=process.exitcode or 0,
-            by_us=None if left > 0 else "limit",
+            by_us="limit" if late else None,
             wall_seconds=time.monotonic() - began,
         )
         return ending, explain(listener, ending, request, MemoryTold(None, 0, 0))

@@ -1,7 +1,6 @@
 """Has another process compute, whose processor time is not its own, and returns at once."""
 
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,23 +12,16 @@ class WorksInAProcess(Layer):
 
     def altered(self, step):
         del step
-        pool, results = ProcessPoolExecutor(1), []
+        pool = ProcessPoolExecutor(1)
 
         def cheating(state, batch):
-            results[:] = [pool.submit(layer, np.asarray(batch["x"]), np.asarray(state["w"]))]
-            return state, results
+            self.last = pool.submit(layer, np.asarray(batch["x"]), np.asarray(state["w"]))
+            return state, batch["x"]
 
         return cheating
 
-    def jax(self, parameters, arrays, tools):
-        return self.with_export(super().jax(parameters, arrays, tools), tools)
-
-    def pytorch(self, parameters, arrays, tools):
-        return self.with_export(super().pytorch(parameters, arrays, tools), tools)
-
-    def with_export(self, program, tools):
-        """Waits for the process."""
-        return replace(program, export=lambda _state, results: {"y": tools.put(results[-1].result())})
+    def program(self, arrays, tools, step, **more):
+        return super().program(arrays, tools, step, export=lambda *_: {"y": tools.put(self.last.result())}, **more)
 
 
 def layer(x, w):
