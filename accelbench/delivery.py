@@ -70,6 +70,7 @@ class ComparisonNow(Document):
 
     variant: str
     verdict: Verdict | None = None
+    noisy: bool = False
     invalid: tuple[str, ...] = ()
     speedup: DecimalString | None = None
     lower: DecimalString | None = None
@@ -83,10 +84,19 @@ class RoundFinished(Document):
     round: int
     quarantined: tuple[str, ...] = ()
     """What disturbed it; then it counts for no variant."""
+    noisy: tuple[str, ...] = ()
+    """What disturbed it; it counts all the same, as the case accepts noise."""
     comparisons: tuple[ComparisonNow, ...] = ()
 
 
-Event = LaunchStarted | PhaseReached | LaunchFinished | RoundFinished
+class MachineSeen(Document):
+    """A look at the machine before the first launch: what may disturb the case, a sentence each."""
+
+    type: Literal["machine-seen"] = "machine-seen"
+    warnings: tuple[str, ...] = ()
+
+
+Event = LaunchStarted | PhaseReached | LaunchFinished | RoundFinished | MachineSeen
 _event: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
 

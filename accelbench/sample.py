@@ -97,6 +97,8 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Quanti
             reasons.append("not measured")
         elif failures:
             reasons.append(f"failed: {failures[0]}")
+        elif result.noisy:
+            reasons.append("noisy: measured beside other load")
         elif broken:
             invalid += broken
             reasons.append(f"invalid: {', '.join(broken)}")

@@ -69,9 +69,7 @@ def verdict_sentence(
 
     `sure` says how sure the interval is: "95 %".
     """
-    decimals = _decimals(interval)
-    estimate, lower, upper = (f"{value:.{decimals}f}" for value in (interval.estimate, interval.lower, interval.upper))
-    finding = f"{estimate} times as fast as {baseline} ({lower} to {upper}, {sure})"
+    finding = _finding(interval, baseline, sure)
     match verdict:
         case "faster":
             return f"{variant} is {finding}."
@@ -81,6 +79,18 @@ def verdict_sentence(
             return f"{variant} is equivalent within {100 * margin:.4g} %: {finding}."
         case "inconclusive":
             return f"{variant} is, inconclusively, {finding}{_direction(interval)}."
+
+
+def noisy_sentence(interval: Interval, *, variant: str, baseline: str, sure: str) -> str:
+    """What is said in the place of a verdict where disturbed rounds count."""
+    finding = _finding(interval, baseline, sure)
+    return f"Noisy: measured beside other load; an interval, not a certified verdict: {variant} was {finding}."
+
+
+def _finding(interval: Interval, baseline: str, sure: str) -> str:
+    decimals = _decimals(interval)
+    estimate, lower, upper = (f"{value:.{decimals}f}" for value in (interval.estimate, interval.lower, interval.upper))
+    return f"{estimate} times as fast as {baseline} ({lower} to {upper}, {sure})"
 
 
 def _direction(interval: Interval) -> str:

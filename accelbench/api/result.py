@@ -251,6 +251,9 @@ class Comparison(Document):
     rounds: int = Field(description="Complete pairs of launches that the interval rests on.")
     confidence: DecimalString = Field(description="Of the interval, after its share in the run's comparisons.")
     verdict: Verdict | None = None
+    noisy: bool = Field(
+        default=False, description="Rounds that other load disturbed count: the interval stands, and no verdict does."
+    )
     invalid: tuple[str, ...] = Field(
         default=(), description="Names of the checks that failed; then there is no speedup and no verdict."
     )
@@ -272,6 +275,8 @@ class Comparison(Document):
             raise ValueError(f"{self.variant}: a verdict needs an interval and no failed check")
         if self.invalid and any(number is not None for number in numbers):
             raise ValueError(f"{self.variant}: an invalid comparison shows no speedup")
+        if self.noisy and (self.verdict or self.invalid):
+            raise ValueError(f"{self.variant}: a noisy comparison has an interval, and no verdict")
         return self
 
     @property
@@ -280,14 +285,19 @@ class Comparison(Document):
         if self.speedup is None or self.lower is None or self.upper is None:
             return f"{self.variant} {'invalid: ' + ', '.join(self.invalid) if self.invalid else 'not compared'}"
         interval = figures.interval(float(self.lower), float(self.upper))
-        return f"{self.variant} {self.verdict or 'no verdict'} {figures.speedup(float(self.speedup))} ({interval})"
+        said = self.verdict or ("noisy" if self.noisy else "no verdict")
+        return f"{self.variant} {said} {figures.speedup(float(self.speedup))} ({interval})"
 
 
-class Quarantined(Document):
-    """A round that something outside the variants disturbed: it counts for none of them, and was measured again."""
+class Disturbed(Document):
+    """A round that something outside the variants disturbed."""
 
     round: int = Field(description="Its number, from 1.")
     reasons: tuple[str, ...] = Field(description="Which check noticed, of which variant, and what it read.")
+
+
+class Quarantined(Disturbed):
+    """A disturbed round that counts for no variant, and was measured again."""
 
 
 class Result(Document):
@@ -305,6 +315,10 @@ class Result(Document):
     rounds: int = Field(description="Complete rounds that count.")
     quarantined: tuple[Quarantined, ...] = Field(
         default=(), description="Rounds that were disturbed; where all were, no comparison is valid."
+    )
+    noisy: tuple[Disturbed, ...] = Field(
+        default=(),
+        description="Rounds that were disturbed and count, as the case accepts noise; with any, nothing has a verdict.",
     )
     variants: tuple[VariantResult, ...] = Field(description="What was measured of each variant.")
     protocol: Literal["steady", "latency", "episode", "observe"] | None = Field(
@@ -331,6 +345,8 @@ class Result(Document):
             if comparison.verdict is not None and (failed or not self.certificate.checks):
                 names = ", ".join(check.name for check in failed) or "no certificate"
                 raise ValueError(f"{comparison.variant}: no verdict can stand beside failed checks ({names})")
+            if comparison.verdict is not None and self.noisy:
+                raise ValueError(f"{comparison.variant}: no verdict can stand beside disturbed rounds that count")
         return self
 
     @property

@@ -18,8 +18,8 @@ from rich.text import Text
 from accelbench.api.case import Case
 from accelbench.api.result import Phase
 from accelbench.cli.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
-from accelbench.delivery import ComparisonNow, Event, LaunchFinished, RoundFinished, Unfinished
-from accelbench.report import figures
+from accelbench.delivery import ComparisonNow, Event, LaunchFinished, MachineSeen, RoundFinished, Unfinished
+from accelbench.report import figures, noise
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 
@@ -71,9 +71,12 @@ class Lines:
     def __init__(self, console: Console) -> None:
         """`console` is standard error."""
         self._console = console
+        self._quiet = True
+        """No round of the case was disturbed yet."""
 
     def case_begins(self, case: Case, number: int, of: int) -> None:
         """Name it."""
+        self._quiet = True
         self._print(f"case {number} of {of}: {title(case)}")
 
     def event(self, event: Event) -> None:
@@ -83,10 +86,25 @@ class Lines:
             outcome = UNFINISHED[event.unfinished] if event.unfinished else outcome
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s in all)")
         elif isinstance(event, RoundFinished):
-            if event.quarantined:
-                self._print(f"round {event.round} is quarantined and measured again: {event.quarantined[0]}")
+            for line in self._disturbed(event):
+                self._print(line)
             for comparison in (each for each in event.comparisons if each.speedup or each.invalid):
                 self._print(f"after round {event.round}: {comparison.variant}: {standing(comparison)}")
+
+        elif isinstance(event, MachineSeen):
+            for warning in event.warnings:
+                self._print(f"warning: {warning}")
+
+    def _disturbed(self, event: RoundFinished) -> tuple[str, ...]:
+        """That a round was disturbed; why, and what to do, of the first one alone."""
+        first, self._quiet = self._quiet, self._quiet and not (event.quarantined or event.noisy)
+        if event.quarantined:
+            said = f"round {event.round} is discarded for every variant and measured again"
+            return (f"{said}: {event.quarantined[0]}", noise.what_to_do(event.quarantined)) if first else (said,)
+        if event.noisy:
+            said = f"round {event.round} was disturbed and counts, as noise is accepted"
+            return (f"{said}: {event.noisy[0]}",) if first else (said,)
+        return ()
 
     def tick(self) -> None:
         """Say nothing."""
@@ -125,7 +143,9 @@ class Picture:
         self._live.refresh()
 
     def event(self, event: Event) -> None:
-        """Take it in and redraw."""
+        """Take it in and redraw; what is to stay is printed above."""
+        for warning in event.warnings if isinstance(event, MachineSeen) else ():
+            self._live.console.print(Text(f"warning: {warning}", style="yellow"))
         if self._progress is not None:
             self._progress = advance(self._progress, event, self._clock())
             self._live.refresh()
@@ -177,7 +197,18 @@ def picture(progress: Progress, now: float, left: Remaining | None, *, number: i
     heading = Text(title(progress.case), style="bold")
     if of > 1:
         heading.append(f"  case {number} of {of}", style="dim")
-    return Group(heading, Text(), table, Text(), _strip(progress.phase), _bar(progress, now, left))
+    noted = _noise(progress)
+    return Group(heading, Text(), table, Text(), _strip(progress.phase), *noted, _bar(progress, now, left))
+
+
+def _noise(progress: Progress) -> tuple[Text, ...]:
+    """What disturbed the first round that was, and what to do."""
+    if not progress.disturbed:
+        return ()
+    lines = [f"disturbed: {progress.disturbed}"]
+    if progress.quarantined:
+        lines.append(noise.what_to_do([progress.disturbed]))
+    return tuple(Text(line, style="yellow") for line in lines)
 
 
 def _found(launch: LaunchFinished) -> str:
@@ -191,7 +222,8 @@ def standing(comparison: ComparisonNow) -> str:
     if not (comparison.speedup and comparison.lower and comparison.upper):
         return "too early to say"
     bounds = figures.interval(float(comparison.lower), float(comparison.upper))
-    return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {comparison.verdict or ''}".rstrip()
+    said = comparison.verdict or ("noisy" if comparison.noisy else "")
+    return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {said}".rstrip()
 
 
 def _cells(lane: Lane, progress: Progress) -> tuple[RenderableType, ...]:

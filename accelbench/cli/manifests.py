@@ -57,7 +57,7 @@ def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:
     if path is None:
         return check_run(run)
     if not path.is_file():
-        what = f"{path.name} is to lie beside the manifest, and {path} is no file"
+        what = f"script not found: expected {path}, beside the manifest"
         return (Problem("spec.workload.script.configMapKeyRef.key", what),)
     with script.used(path):
         return check_run(run)

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 
 from accelbench.api.case import Case
 from accelbench.api.result import FailureReason, Phase
-from accelbench.delivery import ComparisonNow, Event, LaunchFinished, LaunchStarted, PhaseReached, RoundFinished
+from accelbench.delivery import (
+    ComparisonNow,
+    Event,
+    LaunchFinished,
+    LaunchStarted,
+    MachineSeen,
+    PhaseReached,
+    RoundFinished,
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,8 @@ class Progress:
     """Those that count."""
     quarantined: int = 0
     """Rounds that were disturbed, and are measured again."""
+    disturbed: str = ""
+    """What disturbed the first round that was."""
     running: str | None = None
     launched: float = 0.0
     phase: Phase | None = None
@@ -66,6 +76,8 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
         return replace(progress, round=event.round, running=event.variant, launched=now, phase=None)
     if isinstance(event, PhaseReached):
         return replace(progress, phase=event.phase)
+    if isinstance(event, MachineSeen):
+        return progress
     if isinstance(event, LaunchFinished):
         ended = None if event.unfinished else event.variant
         lanes = (_launched(lane, event) if lane.variant == ended else lane for lane in progress.lanes)
@@ -91,6 +103,7 @@ def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
         lanes=tuple(replace(lane, comparison=compared.get(lane.variant, lane.comparison)) for lane in progress.lanes),
         rounds_complete=progress.rounds_complete + (not event.quarantined),
         quarantined=progress.quarantined + bool(event.quarantined),
+        disturbed=progress.disturbed or next(iter((*event.quarantined, *event.noisy)), ""),
         running=None,
         judging=(*progress.judging, now - progress.ended) if progress.ended else progress.judging,
     )

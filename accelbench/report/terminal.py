@@ -21,6 +21,7 @@ VERDICT_STYLES = {
     "slower": "bold magenta",
     "equivalent": "bold cyan",
     "inconclusive": "yellow",
+    "noisy": "yellow",
     "baseline": "dim",
 }
 BAD = "bold red"
@@ -155,7 +156,7 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
 def _checks(result: Result) -> Iterable[RenderableType]:
     failed = view.failed_checks(result)
     mark, style = ("✗", BAD) if failed else ("✓", "green")
-    if not result.certificate.checks:
+    if all(check.outcome == "untested" for check in result.certificate.checks):
         mark, style = "·", "yellow"
     yield Text(f"{mark} {view.checks_summary(result)}", style=style)
     yield from (Text(f"✗ {line}", style=BAD) for line in view.trouble(result))

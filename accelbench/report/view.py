@@ -10,7 +10,7 @@ from typing import get_args
 
 from accelbench.api.case import Case
 from accelbench.api.result import Check, Comparison, Phase, Result, StopReason, VariantResult
-from accelbench.report import figures
+from accelbench.report import figures, noise
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 SENTENCES = 3
@@ -93,6 +93,8 @@ def sentences(result: Result) -> tuple[str, ...]:
         for verdict in ("faster", "slower", "equivalent", "inconclusive")
         if any(c.verdict == verdict for c in comparisons)
     ]
+    if noisy := sum(c.noisy for c in comparisons):
+        counts.append(f"{noisy} noisy")
     against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {', '.join(counts)}."
     return (against, ranked[0].sentence, ranked[-1].sentence) if len(ranked) > 1 else (against, ranked[0].sentence)
 
@@ -168,7 +170,7 @@ def _verdict(variant: VariantResult, comparison: Comparison | None, baseline: st
         return ""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
-    return comparison.verdict or ""
+    return comparison.verdict or ("noisy" if comparison.noisy else "")
 
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
@@ -205,11 +207,8 @@ def phase_seconds(seconds: float) -> str:
 
 
 def quarantined(result: Result) -> tuple[str, ...]:
-    """A sentence for each round that was disturbed."""
-    return tuple(
-        f"round {disturbed.round} was quarantined, for all variants alike: {'; '.join(disturbed.reasons)}"
-        for disturbed in result.quarantined
-    )
+    """Which rounds were disturbed, and what to do."""
+    return noise.disturbed(result)
 
 
 def failed_checks(result: Result) -> tuple[Check, ...]:
@@ -269,7 +268,7 @@ def failures(result: Result) -> tuple[str, ...]:
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:
-    limit = figures.duration(result.case.measurement.time_limit_seconds)
+    limit = f"{result.case.measurement.time_limit_seconds} s"
     rounds = result.rounds + len(result.quarantined)
     taken = float(result.overhead.get("total", 0))
     about = f" (about {figures.duration(taken / rounds)})" if rounds and taken else ""

@@ -247,6 +247,14 @@ class Throttling(Fact):
     """For which some task waited for a processor; a launch's own threads that wait for each other count too."""
 
 
+class Process(Fact):
+    """Another process, and the processor time that it used in the launch's steady phase."""
+
+    name: Annotated[str, StringConstraints(max_length=40)]
+    pid: NonNegativeInt
+    seconds: Annotated[FiniteFloat, Ge(0)]
+
+
 class Neighbours(Fact):
     """What other processes did on the launch's processors during its steady phase."""
 
@@ -254,6 +262,8 @@ class Neighbours(Fact):
     """Processor time that was spent, and not by the launch; below zero where the kernel's ticks missed some."""
     offered_seconds: PositiveFloat
     """The phase's wall seconds times the processors that the launch may run on."""
+    processes: Annotated[list[Process], Len(0, 3)] = []
+    """Those that used most, as far as they can be seen from where the launch runs."""
 
 
 class Counts(Fact):

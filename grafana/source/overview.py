@@ -34,6 +34,7 @@ VERDICT_COLOURS = {
     "inconclusive": "orange",
     "failed": "purple",
     "invalid": "dark-red",
+    "noisy": "yellow",
     "none": "text",
 }
 
@@ -79,7 +80,7 @@ def verdicts() -> Table:
         merged_table(
             "Verdicts",
             "Each variant against its run's baseline, from the latest result. Above 1 the variant is faster; the "
-            "bounds are those of the confidence interval. An invalid comparison has no speedup.",
+            "bounds are those of the confidence interval. Invalid comparisons have no speedup, noisy ones no verdict.",
             columns,
             ("Value #verdict",),
             rows(

@@ -23,11 +23,12 @@ T = TypeVar("T")
 Labels = tuple[str, ...]
 Family = GaugeMetricFamily | CounterMetricFamily
 
-RESULT_LABELS: Labels = ("namespace", "series", "case", "workload", "accelerator")
+RESULT_LABELS: Labels = ("namespace", "series", "case", "workload", "accelerator", "noisy")
 VARIANT_LABELS: Labels = (*RESULT_LABELS, "variant", "framework")
 
-VERDICTS: Labels = (*get_args(Verdict), "failed", "invalid", "none")
-"""What can be said of a comparison: `invalid` where a check failed, `none` where complete rounds were missing."""
+VERDICTS: Labels = (*get_args(Verdict), "failed", "invalid", "noisy", "none")
+"""What can be said of a comparison: `invalid` where a check failed, `noisy` where disturbed rounds count, `none` where
+complete rounds were missing."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,8 @@ class OperatorCollector(Collector):
 
 
 def _result_labels(result: Summary) -> Labels:
-    return (result.namespace, result.series, result.case, result.workload, result.accelerator)
+    noisy = "true" if result.noisy else "false"
+    return (result.namespace, result.series, result.case, result.workload, result.accelerator, noisy)
 
 
 def _variant_labels(result: Summary, variant: VariantSummary) -> Labels:

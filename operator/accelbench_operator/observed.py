@@ -160,6 +160,7 @@ def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_me
         valid=result.valid,
         rounds=result.rounds,
         quarantined=len(result.quarantined),
+        noisy=bool(result.noisy),
         variants=tuple(
             VariantSummary(
                 name=variant.name,
@@ -182,6 +183,7 @@ def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_me
                 lower=_number(comparison.lower),
                 upper=_number(comparison.upper),
                 invalid=comparison.invalid,
+                noisy=comparison.noisy,
                 failed=not failed.isdisjoint({comparison.variant, comparison.baseline}),
             )
             for comparison in result.comparisons

@@ -17,6 +17,7 @@ from accelbench_operator.snapshot import ComparisonSummary, Summary
 MAXIMUM_COMPARISONS = 64
 MAXIMUM_HEADLINE = 160
 MAXIMUM_MESSAGE = 2048
+NOISY = "measured beside other load, as acceptNoise allows: an interval, no certified verdict"
 NAMED_CASES = 3
 """How many cases a message names before it says how many more there are."""
 
@@ -167,8 +168,13 @@ def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterab
     )
     yield (
         "InvalidMeasurement",
-        [f"{result.case}: {', '.join(result.failed_checks)} failed" for result in results if not result.valid],
+        [
+            f"{result.case}: {', '.join(result.failed_checks)} failed"
+            for result in results
+            if not result.valid and not result.only_noisy
+        ],
     )
+    yield "Noisy", [f"{result.case}: {NOISY}" for result in results if result.only_noisy]
     yield "ExpectationNotMet", [f"{result.case}: {sentence}" for result in results for sentence in result.not_met]
 
 

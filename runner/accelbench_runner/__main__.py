@@ -1,5 +1,7 @@
 """`python -m accelbench_runner CASE`: measures one case and delivers one result.
 
+With `--check` each variant runs twice, nothing is timed, and the result is a certificate of what they compute.
+
 Exit status: 0 a result was delivered, failed variants included; 2 the case document cannot be run; 3 an error of
 accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial result. The log goes to standard output, the
 headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is written outside the work directory
@@ -11,18 +13,20 @@ import os
 import resource
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
-from accelbench.delivery import Headline
-from accelbench_runner import processors
+from accelbench.delivery import Headline, MachineSeen
+from accelbench_runner import looking, processors
 from accelbench_runner.allowance import PROBE_SECONDS
 from accelbench_runner.case_file import InvalidCaseError, read_case
 from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
@@ -47,18 +51,20 @@ def main(
     *,
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
+    see: looking.See = looking.see,
     probe_seconds: float = PROBE_SECONDS,
 ) -> int:
     """Run one case; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
-    path: Path = parser.parse_args(arguments).case
+    parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
+    given = parser.parse_args(arguments)
     interruption = Interruption()
     interruption.listen()
     log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:
-        case = read_case(path)
+        case = read_case(given.case)
     except InvalidCaseError as error:
         log.notice(f"error: {error}")
         termination.write(Headline(case="", attempt=0, state="failed", message=str(error)))
@@ -66,7 +72,9 @@ def main(
     try:
         with _work_directory() as directory:
             launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
-            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command)
+            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, see)
+            if given.check:
+                supervisor = _checking(supervisor)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -97,6 +105,7 @@ def _supervisor(
     interruption: Interruption,
     launcher: Callable[..., Launcher],
     judge_command: Sequence[str],
+    see: looking.See,
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
@@ -104,6 +113,9 @@ def _supervisor(
     threads = len(processors.settle())
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
     environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
+    host, compares = _fingerprint(case, threads), _compares(case)
+    if compares:
+        _look_around(case, host, log, see)
     judge_directory = directory / "judge"
     judge_directory.mkdir()
     unseen_seed = secrets.randbits(63)
@@ -122,8 +134,18 @@ def _supervisor(
         termination=termination,
         interruption=interruption,
         directory=directory,
-        host=_fingerprint(case, threads),
-        compares=_compares(case),
+        host=host,
+        compares=compares,
+    )
+
+
+def _checking(supervisor: Supervisor) -> Supervisor:
+    """The same case with nothing timed: then no variant's failure makes another's result worthless."""
+    return replace(
+        supervisor,
+        launcher=replace(supervisor.launcher, purpose="check"),
+        judge=replace(supervisor.judge, timed=False),
+        compares=False,
     )
 
 
@@ -142,6 +164,19 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
         **fingerprint.of_source(type(workload)),
         **fingerprint.of_case(case, parameters),
     }
+
+
+def _look_around(case: Case, host: Mapping[str, str], log: LogWriter, see: looking.See) -> None:
+    """Says what will disturb the case, before its time begins."""
+    try:
+        seen = see(host)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        log.notice(f"what the machine is doing cannot be seen: {error}")
+        return
+    if lines := looking.warnings(seen, accepts_noise=case.measurement.accept_noise):
+        for line in lines:
+            log.notice(f"warning: {line}")
+        log.event(MachineSeen(warnings=lines))
 
 
 def _termination_log() -> Path | None:

@@ -33,6 +33,8 @@ from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, War
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """What compiling is made of: parts that the adapters name. Launches may name anything."""
+PRINTS_BYTES = 16 * 1024
+"""Printed by one launch while its steps repeat; a warning or two is less."""
 LARGEST_RATIO = 1e15
 """An error that no tolerance allows is a number all the same."""
 
@@ -59,7 +61,18 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if assessment and assessment.quarantined:
         disturbed = len(assessment.quarantined)
         notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
+    if assessment and assessment.noisy:
+        notes += (f"{len(assessment.noisy)} of {assessment.rounds} rounds were disturbed, and count",)
     notes += tuple(_discarded(course.discarded))
+    if course.stopped == "time-limit":
+        limit = case.measurement.time_limit_seconds
+        reached = {launch.variant for launch in (*launches, *course.discarded) if not launch.unfinished}
+        notes += tuple(
+            f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
+            for variant in case.variants
+            if variant.name not in reached
+        )
+    notes += tuple(_printing(launches))
     if any(launch.facts.get("cold") is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
@@ -74,6 +87,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             finished=course.finished,
             rounds=assessment.rounds if assessment else 0,
             quarantined=quarantined,
+            noisy=assessment.noisy if assessment else (),
             variants=tuple(
                 _variant_result(
                     case,
@@ -94,6 +108,17 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             notes=notes,
         )
     )
+
+
+def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """A note on each variant whose steps print."""
+    for variant in dict.fromkeys(launch.variant for launch in launches):
+        printed = [launch.facts.get("printedBytes", 0) for launch in launches if launch.variant == variant]
+        if max(printed) > PRINTS_BYTES:
+            yield (
+                f"{variant} printed {max(printed) / 1e6:.3g} MB in one launch while its steps ran again and again: "
+                f"printing takes time, which is measured as the step's"
+            )
 
 
 def _discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
@@ -140,7 +165,8 @@ def _variant_result(
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch_seconds(launch) is not None]
     if not measured:
-        return VariantResult(name=variant.name, use=variant.use, failure=failure)
+        sound = [launch for launch in launches if launch.failure is None]
+        return VariantResult(name=variant.name, use=variant.use, failure=failure, executable=_executable(sound))
     medians = [seconds for launch in measured if (seconds := launch_seconds(launch)) is not None]
     ratios = [launch.parity.worst_ratio for launch in measured if launch.parity]
     flops = _positive(measured[0].facts.get("flopsPerUnit"))

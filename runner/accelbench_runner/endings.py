@@ -1,6 +1,9 @@
 """What the end of a launch means: that it measured, that the variant failed and why, or that nobody is to blame."""
 
+import os
+import resource
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +12,11 @@ from typing import NamedTuple
 from accelbench import cgroup
 from accelbench.api.result import Failure, FailureReason
 from accelbench.delivery import Unfinished
+from accelbench.validity import shared_device
 from accelbench.validity.evidence import PROBES, Probe
 from accelbench_runner.children import Ending
+from accelbench_runner.crash import where
+from accelbench_runner.devices import cpu
 from accelbench_runner.listening import LaunchListener, own
 from accelbench_runner.protocol import UNDER_WAY, Done, Failed, LaunchRequest
 
@@ -47,6 +53,27 @@ class MemoryTold(NamedTuple):
         )
 
 
+class Crowd(NamedTuple):
+    """Who has used the processors that a launch may run on, in seconds since boot, and when that was read."""
+
+    others: float
+    """Neither we nor our children, and the hypervisor."""
+    now: float
+
+    @classmethod
+    def read(cls) -> "Crowd":
+        """As of now."""
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = cpu.usage()
+        ours = spent.own_seconds + children.ru_utime + children.ru_stime
+        return cls(spent.all_seconds - ours + cpu.taken().steal_seconds, time.monotonic())
+
+    def share_since(self, before: "Crowd") -> float:
+        """Of the processors' time after `before`, what others took."""
+        offered = (self.now - before.now) * len(os.sched_getaffinity(0))
+        return max(0.0, self.others - before.others) / offered if offered > 0 else 0.0
+
+
 @dataclass(frozen=True)
 class End:
     """What a launch's end means; nothing: it measured all that it was asked to."""
@@ -58,16 +85,21 @@ class End:
     ended_by: Probe | None = None
 
 
-def explain(listener: LaunchListener, ending: Ending, request: LaunchRequest, memory: MemoryTold) -> End:
-    """What the end of a launch means, and for whom. `memory`: what was told while it ran."""
+def explain(
+    listener: LaunchListener, ending: Ending, request: LaunchRequest, memory: MemoryTold, crowded: float = 0.0
+) -> End:
+    """What the end of a launch means, and for whom.
+
+    `memory`: what was told while it ran; `crowded`: the share of the processors that others took meanwhile.
+    """
     if not isinstance(listener.last_word, Done):
         if ending.by_us == "interrupted":
             return End(unfinished="interrupted")
         if ending.by_us != "dismissed" and (probe := under_way(listener, Path(request.directory))):
-            return _probe_ended_it(probe, listener, ending, request.round)
+            return _probe_ended_it(probe, listener, ending, request)
         if ending.by_us == "limit" and listener.allowance.used_up == "case" and not memory.kills:
             return End(unfinished="time-limit")
-    return End(failure=_failure(listener, ending, request, memory))
+    return End(failure=_failure(listener, ending, request, memory, crowded))
 
 
 def under_way(listener: LaunchListener, directory: Path) -> Probe | None:
@@ -81,7 +113,7 @@ def under_way(listener: LaunchListener, directory: Path) -> Probe | None:
     return next((probe for probe in PROBES if probe == marked), None)
 
 
-def _probe_ended_it(probe: Probe, listener: LaunchListener, ending: Ending, number: int) -> End:
+def _probe_ended_it(probe: Probe, listener: LaunchListener, ending: Ending, request: LaunchRequest) -> End:
     """The measurement stands where it was complete; else it was no measurement, and no failure either."""
     used_up = listener.allowance.used_up
     unfinished: Unfinished = "probe"
@@ -95,13 +127,13 @@ def _probe_ended_it(probe: Probe, listener: LaunchListener, ending: Ending, numb
         what = f"crashed ({signal.Signals(-ending.status).name})"
     else:
         what = f"ended the process with status {ending.status}"
-    why = {probe: f"{own(probe)} {what} in round {number}"}
-    stands = listener.measured and listener.blocks
+    why = {probe: f"{own(probe)} {what} in round {request.round}"}
+    stands = listener.measured and (listener.blocks or request.purpose != "measure")
     return End(unfinished=None if stands else unfinished, unchecked=why, ended_by=probe)
 
 
 def _failure(  # noqa: PLR0911 - one return a reason
-    listener: LaunchListener, ending: Ending, request: LaunchRequest, memory: MemoryTold
+    listener: LaunchListener, ending: Ending, request: LaunchRequest, memory: MemoryTold, crowded: float
 ) -> Failure | None:
     """Why the variant failed; None: it did not."""
 
@@ -119,42 +151,40 @@ def _failure(  # noqa: PLR0911 - one return a reason
     if isinstance(said, Failed):
         return failure(said.reason, _with_trace(said))
     if ending.by_us == "limit":
-        return failure(*_late(listener, memory))
+        return failure(*_late(listener, memory, crowded))
     if listener.garbage:
         return failure("InvalidOutput", listener.garbage)
     if ending.by_us == "dismissed":
         return failure("InvalidOutput", "it closed its pipe without an answer and did not end")
     last_words = f": {line}" if (line := _last_line(listener.tail)) else ""
     if ending.status < 0:
-        number_sent = -ending.status
-        return failure("Killed", f"{signal.Signals(number_sent).name} ended it{last_words}")
-    return failure("InvalidOutput", f"it ended with status {ending.status} and no answer{last_words}")
+        return failure("Killed", f"{signal.Signals(-ending.status).name} ended it{where(listener.tail) or last_words}")
+    how = f" with status {ending.status}" if ending.status else ""
+    hint = last_words or "; does it call os._exit()?"
+    return failure("InvalidOutput", f"the process exited{how} before returning a result{hint}")
 
 
-def _late(listener: LaunchListener, memory: MemoryTold) -> tuple[FailureReason, str]:
+def _late(listener: LaunchListener, memory: MemoryTold, crowded: float) -> tuple[FailureReason, str]:
     """Where it was when its time was up, and whose limit that was."""
     seconds, whose = listener.allowance.own
-    where = listener.aside or listener.phase
-    still = f"it was still in {where}" if where else "it had not begun"
+    stage = listener.aside or listener.phase
+    still = f"it was still in {stage}" if stage else "it had not begun"
     late = f"{still} after {seconds:.3g} s, {whose}"
     if thrashing := memory.thrashing():
         return "OutOfMemory", f"{late}: {thrashing}: {MORE_MEMORY}"
-    return "TimedOut", f"{late}{_hung_at(listener.tail)}"
+    if crowded > shared_device.NEIGHBOURS.biases:
+        late += f", while others took {crowded:.0%} of the processors"
+    return "TimedOut", f"{late}{where(listener.tail, '; it was')}"
 
 
 def _with_trace(said: Failed) -> str:
-    """The message, and the end of the trace, which is where the user's line is."""
+    """The message, and the end of the trace in whole lines, which is where the user's line is."""
     half = MAXIMUM_FAILURE_CHARACTERS // 2
     if not said.trace or said.reason == "Unsupported":
         return said.message
-    return f"{said.message[:half]}\n{said.trace[-half + 1 :]}"
-
-
-def _hung_at(tail: bytes) -> str:
-    """The frames that faulthandler wrote last, innermost first: where the main thread hung."""
-    _, found, stack = tail.decode(errors="replace").rpartition("(most recent call first):\n")
-    frames = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
-    return "; it hung at " + ", called from ".join(frames[:3]) if found and frames else ""
+    trace = said.trace.rstrip()
+    shown = trace if len(trace) < half else trace[-half + 1 :].partition("\n")[2]
+    return f"{said.message[:half]}\n{shown}"
 
 
 def _last_line(tail: bytes) -> str:

@@ -1,6 +1,6 @@
 """Making a result fit its 32 KiB: what is least missed goes first, and the result says what went.
 
-The order: quarantined rounds (their number stays in the notes), quantiles inside each launch, then single launches
+The order: disturbed rounds (their number stays in the notes), quantiles inside each launch, then single launches
 (every second one, again and again; the quantiles over all launches stay), then texts at length, then checks that every
 variant passed become one each, and last of all observed texts. Verdicts, intervals and failed checks are never touched.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from accelbench.api.observation import ObservedValue
 from accelbench.api.result import MAXIMUM_BYTES, Certificate, Check, Result
 
-LISTED_QUARANTINED = 10
+LISTED = 10
 SHORT = 120
 VERY_SHORT = 40
 
@@ -18,7 +18,7 @@ VERY_SHORT = 40
 def fit(result: Result) -> Result:
     """`result`, reduced no further than it must be; raises ValueError if nothing helps."""
     reductions: tuple[tuple[str, Callable[[Result], Result]], ...] = (
-        (f"quarantined rounds after the first {LISTED_QUARANTINED}", _few_quarantined),
+        (f"disturbed rounds after the first {LISTED}", _few_disturbed),
         ("the spread inside each launch", _without_launch_quantiles),
         ("outliers and shares of variance", _without_spread),
         *((f"all but every {2**power}th launch", _every_second_launch) for power in range(1, 7)),
@@ -55,8 +55,8 @@ def _noted(result: Result, gone: list[str]) -> Result:
     return result.model_copy(update={"notes": (*result.notes, note)})
 
 
-def _few_quarantined(result: Result) -> Result:
-    return result.model_copy(update={"quarantined": result.quarantined[:LISTED_QUARANTINED]})
+def _few_disturbed(result: Result) -> Result:
+    return result.model_copy(update={"quarantined": result.quarantined[:LISTED], "noisy": result.noisy[:LISTED]})
 
 
 def _without_launch_quantiles(result: Result) -> Result:

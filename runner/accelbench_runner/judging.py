@@ -57,6 +57,7 @@ class Judge:
     interruption: Interruption
     log: LogWriter
     unseen_seed: int
+    timed: bool = True
 
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
@@ -72,6 +73,7 @@ class Judge:
             outputs={key: str(directory) for key, directory in outputs.items()},
             directory=str(self.directory),
             unseen_seed=self.unseen_seed,
+            timed=self.timed,
         )
         request_file = self.directory / "request.json"
         request_file.write_text(request.to_json())

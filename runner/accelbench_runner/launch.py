@@ -9,7 +9,6 @@ import os
 import platform
 import statistics
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -17,22 +16,22 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from accelbench import catalogue, inputs, script, usable
-from accelbench.modes import PACKAGES, not_installed
+from accelbench import catalogue, inputs, usable
+from accelbench.modes import COMPILED_BEFORE, PACKAGES, not_installed
 from accelbench.workload import Measure, Program
 from accelbench_runner import blocks, dependence, limits, observe, synchronised
 from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
+from accelbench_runner.failure import MAXIMUM_MESSAGE_CHARACTERS, failure
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.machine import Machine
 from accelbench_runner.protocol import (
     UNDER_WAY,
     Block,
     Done,
-    Failed,
     LaunchRequest,
     Measured,
     PhaseEnded,
@@ -40,16 +39,11 @@ from accelbench_runner.protocol import (
 )
 from accelbench_runner.reporter import Reporter
 
-if TYPE_CHECKING:
-    from accelbench.api.result import FailureReason
-
 OUTPUTS = "outputs.npz"
 LEAST_PARITY_UNITS = 2
 """The second works on what the first returned: a step that ignores its state is right once."""
 Inspect = Callable[[Any], None]
 """Is shown what a block's last call returned, once the clock has stopped."""
-MAXIMUM_MESSAGE_CHARACTERS = 2000
-MAXIMUM_TRACE_CHARACTERS = 8000
 
 
 def main() -> int:
@@ -234,6 +228,8 @@ class Launch:
             arrays = inputs.generate(self._workload, self._parameters, self._request.case.measurement.seed)
             build = getattr(self._workload, self._kind.method)
             program = usable.returned(build, Program, self._parameters, arrays, adapter)
+            if self._measure.protocol != "observe":
+                usable.check_names(build, program)
             work = adapter.prepare(program)
             if self._measure.cold:
                 work = replace(work, evict=adapter.evictor())
@@ -271,7 +267,7 @@ class Launch:
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
         import numpy as np
 
-        outputs = adapter.to_numpy(program.export(state, adapter.last(out)))
+        outputs = adapter.to_numpy(usable.exported(program, state, adapter.last(out)))
         np.savez(Path(self._request.directory) / OUTPUTS, allow_pickle=False, **outputs)
         self._reporter.facts(parityUnits=units)
 
@@ -295,13 +291,19 @@ class Launch:
         )
 
     def _first_call(self, adapter: Adapter, work: blocks.Work) -> tuple[Any, Any]:
-        """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest."""
+        """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest.
+
+        A call that fails and has nothing left to compile has failed in its first step.
+        """
         state = work.fresh()
         work.synchronise(state)
         before = adapter.compilations().seconds
         self._reporter.say(PhaseStarted(phase="compile"))
         began = self._clock.seconds()
         adapter.compile_ahead(work)
+        compiled = self._kind.mode in COMPILED_BEFORE
+        if compiled:
+            self._reporter.say(PhaseStarted(phase="first-step"))
         called = self._clock.seconds()
         ahead = adapter.compilations().seconds
         result = work.call(state, work.batches)
@@ -315,7 +317,8 @@ class Launch:
             parts["import"] = imported
         seconds = imported + called - began + within
         self._reporter.say(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
-        self._reporter.say(PhaseStarted(phase="first-step"))
+        if not compiled:
+            self._reporter.say(PhaseStarted(phase="first-step"))
         self._reporter.say(PhaseEnded(phase="first-step", seconds=ended - called - within))
         work.check(result)
         return result
@@ -428,21 +431,6 @@ def _versions(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
     packages = sorted(set(map(_package, libraries)))
     beside = {package: str(getattr(sys.modules[package], "__version__", "unknown")) for package in packages}
     return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **beside}
-
-
-def failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """The exception as a message: its reason, one line for people, and the trace with our own frames left out."""
-    if isinstance(error, UnsupportedError):
-        return Failed(reason="Unsupported", message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
-    reason: FailureReason = "Raised"
-    if isinstance(error, MemoryError) or (adapter is not None and adapter.out_of_memory(error)):
-        reason = "OutOfMemory"
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = next((index for index, frame in enumerate(frames) if "accelbench_runner" not in frame.filename), 0)
-    kept = traceback.StackSummary.from_list(frames[theirs:])
-    text = "".join([*kept.format(), *traceback.format_exception_only(error)])
-    message = script.said(error)[:MAXIMUM_MESSAGE_CHARACTERS]
-    return Failed(reason=reason, message=message, trace=text[-MAXIMUM_TRACE_CHARACTERS:])
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from accelbench.api.result import Phase
 from accelbench.validity.evidence import PROBES, Probe
 from accelbench_runner.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.children import Ending, Interruption, UnkillableError, run_child
-from accelbench_runner.endings import End, MemoryTold, explain, under_way
+from accelbench_runner.endings import Crowd, End, MemoryTold, explain, under_way
 from accelbench_runner.listening import Forward, LaunchListener, own
-from accelbench_runner.protocol import LaunchRequest
+from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.records import LaunchRecord, WarmProbe
 
 
@@ -28,6 +28,7 @@ class Launcher:
     unseen_seed: int
     """Of the inputs that programs are given once they have been timed."""
     probe_seconds: float = PROBE_SECONDS
+    purpose: Purpose = "measure"
 
     def launch(
         self,
@@ -56,7 +57,9 @@ class Launcher:
             wall_seconds=ending.wall_seconds,
             phases=tuple(listener.phases),
             blocks=tuple(listener.blocks),
-            facts=listener.facts | ({"aside": listener.asides} if listener.asides else {}),
+            facts=listener.facts
+            | {"printedBytes": listener.printed_bytes}
+            | ({"aside": listener.asides} if listener.asides else {}),
             failure=end.failure,
             unfinished=end.unfinished,
             unchecked={**skip, **listener.unchecked, **end.unchecked},
@@ -99,6 +102,7 @@ class Launcher:
             directory=str(directory),
             descriptor=-1,
             threads=self.threads,
+            purpose=self.purpose,
             skip=skip,
             unseen_seed=self.unseen_seed,
         )
@@ -114,7 +118,7 @@ class Launcher:
         directory = Path(request.directory)
         request_file = directory / "request.json"
         request_file.write_text(request.model_copy(update={"descriptor": writing}).to_json())
-        before = MemoryTold.read()
+        memory, crowd = MemoryTold.read(), Crowd.read()
         try:
             ending = run_child(
                 self.command,
@@ -128,7 +132,8 @@ class Launcher:
             if probe := under_way(listener, directory):
                 raise UnkillableError(f"{own(probe)} hangs: {error}") from error
             raise
-        return ending, explain(listener, ending, request, MemoryTold.read().since(before))
+        told, crowded = MemoryTold.read().since(memory), Crowd.read().share_since(crowd)
+        return ending, explain(listener, ending, request, told, crowded)
 
 
 def launch_environment(directory: Path) -> dict[str, str]:

@@ -29,7 +29,9 @@ MAXIMUM_LAUNCH_BYTES = 4 * MAXIMUM_MESSAGE_BYTES
 """All messages of a launch together; one that says more is no measurement."""
 EXIT_PATIENCE_SECONDS = 10.0
 """After its last word a launch may take this long to end: frameworks tear down threads and devices."""
-TAIL_BYTES = 8 * 1024
+TAIL_BYTES = 64 * 1024
+"""faulthandler writes up to 100 calls a thread, and all extension modules behind them."""
+REPEATED: frozenset[Phase] = frozenset({"warm-up", "steady"})
 
 Forward = Callable[[Channel, bytes], None]
 
@@ -63,12 +65,16 @@ class LaunchListener:
         """What was wrong with what it said; the rest was not listened to."""
         self.tail = b""
         """The end of its standard error: where a crash says what happened."""
+        self.printed_bytes = 0
+        """Since its steps run again and again."""
 
     def received(self, channel: Channel, data: bytes) -> None:
         """Messages are parsed as they come; output is forwarded."""
         if channel != "messages":
             if channel == "stderr":
                 self.tail = (self.tail + data)[-TAIL_BYTES:]
+            if self.phase in REPEATED:
+                self.printed_bytes += len(data)
             self._forward(channel, data)
             return
         if self.last_word or self.garbage:

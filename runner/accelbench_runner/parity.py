@@ -1,5 +1,6 @@
 """Parity: a launch's outputs against the float64 reference, number by number."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ import numpy as np
 from accelbench.validity.evidence import MISMATCH
 from accelbench.workload import Array, NamedArrays
 from accelbench_runner.records import ParityReading
-from accelbench_runner.reference import Reference
+from accelbench_runner.reference import EPSILON, Reference, root_mean_square
+
+NARROW = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 
 
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
@@ -36,6 +39,25 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
 def within(outputs: NamedArrays, reference: Reference) -> bool:
     """Whether outputs are those of the reference as far as its tolerance tells."""
     return compare(outputs, replace(reference, non_finite=True), 0).worst_ratio <= 1
+
+
+def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
+    """Whether outputs of several variants are alike, whatever the reference says is right.
+
+    They may differ by roundings of their own size, or by as much as the reference says that inputs move them: it may be
+    wrong about that, too.
+    """
+    first, *others = outputs
+    ulp = EPSILON[reference.precision]
+    rounded = {name: np.full(value.shape, ulp * root_mean_square(value)) for name, value in first.items()}
+    moved = {
+        name: known if (known := reference.spreads.get(name, spread)).shape == spread.shape else spread
+        for name, spread in rounded.items()
+    }
+    return bool(others) and any(
+        all(within(other, replace(reference, values=first, spreads=spreads)) for other in others)
+        for spreads in (rounded, moved)
+    )
 
 
 def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
@@ -75,7 +97,10 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
             finite=False,
             worst_ratio=MISMATCH,
             worst_array=name,
-            detail=f"{name}{_place(unexpected.argmax(), value)}: {what} in {int(unexpected.sum())} of {value.size}",
+            detail=(
+                f"{name}{_place(unexpected.argmax(), value)}: {what} in {int(unexpected.sum())} of {value.size}"
+                f"{NARROW if reference.precision == 'float16' else ''}"
+            ),
         )
     if value.size and not finite.any():
         detail = f"{name}: nothing finite to compare; NaN and infinity stand where the reference has them"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Comparison, Failure, Phase, Quarantined, Spread, StopReason
+from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Phase, Quarantined, Spread, StopReason
 from accelbench.delivery import Unfinished
 from accelbench.document import Document
 from accelbench.validity.evidence import Probe
@@ -98,6 +98,8 @@ class JudgeRequest(Document):
     """The case's own; references are kept there between rounds."""
     unseen_seed: int = 0
     """Of the inputs that launches were given once they had been timed."""
+    timed: bool = True
+    """False: launches compute, and only that is judged."""
 
 
 class Assessment(Document):
@@ -111,6 +113,7 @@ class Assessment(Document):
     rounds: int
     """Complete rounds that count."""
     quarantined: tuple[Quarantined, ...] = ()
+    noisy: tuple[Disturbed, ...] = ()
     spread: dict[str, Spread] = {}
     """By variant, of the launches that count."""
     stop: StopReason | None = None

@@ -97,7 +97,7 @@ class Reference:
         """Whether the tolerance of every floating-point array is above its own size: anything would pass."""
         floats = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
         return bool(floats) and all(
-            np.nanmedian(self.tolerance(name)) > _size(self.values[name]) > 0 for name in floats
+            np.nanmedian(self.tolerance(name)) > root_mean_square(self.values[name]) > 0 for name in floats
         )
 
 
@@ -212,6 +212,7 @@ def is_float(array: Array) -> bool:
     return bool(np.issubdtype(array.dtype, np.floating))
 
 
-def _size(value: Array) -> float:
+def root_mean_square(value: Array) -> float:
+    """Of what is finite; 0 of nothing."""
     finite = value[np.isfinite(value)]
     return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0

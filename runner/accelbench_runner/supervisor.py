@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from accelbench.api.case import Case
-from accelbench.api.result import Failure, Phase, Quarantined, Result, StopReason
+from accelbench.api.result import Disturbed, Failure, Phase, Result, StopReason
 from accelbench.delivery import (
     ComparisonNow,
     DocumentKind,
@@ -59,7 +59,7 @@ class Supervisor:
     directory: Path
     host: Mapping[str, str]
     compares: bool = True
-    """False: every variant is observed for itself."""
+    """False: every variant is observed or checked for itself."""
     clock: Callable[[], float] = time.monotonic
 
     _launches: list[LaunchRecord] = field(default_factory=list)
@@ -143,20 +143,30 @@ class Supervisor:
             self._keep(counted if judged else [launch for launch in launches if launch.failure], launches)
             for directory in directories.values():
                 shutil.rmtree(directory, ignore_errors=True)
-        if cut or not judged:
+        assessed = self._assessment
+        if cut or not judged or not assessed:
             return cut or "interrupted"
-        reasons = next((each.reasons for each in self._quarantined() if each.round == number), ())
-        self.log.event(RoundFinished(round=number, quarantined=reasons, comparisons=self._comparisons()))
+        event = RoundFinished(
+            round=number,
+            quarantined=_reasons(number, assessed.quarantined),
+            noisy=_reasons(number, assessed.noisy),
+            comparisons=self._comparisons(),
+        )
+        self.log.event(event)
         self._deliver("checkpoint", complete=False, stopped=None)
         self._round_seconds.append(self.clock() - began)
         return None
 
     def _of_a_part(self, launches: Sequence[LaunchRecord], cut: StopReason) -> list[LaunchRecord]:
-        """What counts of a round that was cut short: failures, and whoever has a pair with the baseline."""
+        """What counts of a round that was cut short: failures, and whoever has a pair with the baseline.
+
+        All that ended, where there can be no pairs any more.
+        """
         ended = [launch for launch in launches if not launch.unfinished]
         sound = {launch.variant for launch in ended if not launch.failure}
         paired = len(sound) > 1 and self.case.baseline in sound
-        return [launch for launch in ended if launch.failure or paired or cut == "nothing-to-compare"]
+        alone = cut == "nothing-to-compare" or self.case.baseline in self._failed
+        return [launch for launch in ended if launch.failure or paired or alone]
 
     def _launch_all(self, number: int, directories: Mapping[str, Path]) -> tuple[list[LaunchRecord], StopReason | None]:
         """The round's launches, in order, and why they are not all there."""
@@ -194,9 +204,9 @@ class Supervisor:
                 return record
             if known:
                 raise ProbeError(f"{self._left_out[record.ended_by]}, where it was to be left out")
-            self._discarded.append(record)
             if self.clock() >= self._deadline:
                 return record.model_copy(update={"unfinished": "time-limit"})
+            self._discarded.append(record)
             shutil.rmtree(directories[variant])
 
     def _launch_once(self, variant: str, number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
@@ -262,7 +272,9 @@ class Supervisor:
 
         One that failed is not made again for the same variant.
         """
-        if record.failure or record.unfinished or "compileCache" not in record.facts:
+        if self.launcher.purpose == "check" or "compileCache" not in record.facts:
+            return False
+        if record.failure or record.unfinished:
             return False
         if any(each.warm and each.warm.failure for each in self._launches if each.variant == record.variant):
             return False
@@ -343,14 +355,12 @@ class Supervisor:
             )
         )
 
-    def _quarantined(self) -> tuple[Quarantined, ...]:
-        return self._assessment.quarantined if self._assessment else ()
-
     def _comparisons(self) -> tuple[ComparisonNow, ...]:
         return tuple(
             ComparisonNow(
                 variant=comparison.variant,
                 verdict=comparison.verdict,
+                noisy=comparison.noisy,
                 invalid=comparison.invalid,
                 speedup=comparison.speedup,
                 lower=comparison.lower,
@@ -358,6 +368,10 @@ class Supervisor:
             )
             for comparison in (self._assessment.comparisons if self._assessment else ())
         )
+
+
+def _reasons(number: int, rounds: Sequence[Disturbed]) -> tuple[str, ...]:
+    return next((each.reasons for each in rounds if each.round == number), ())
 
 
 def _now() -> str:

@@ -58,12 +58,14 @@ def accelbench(
 
 
 @contextmanager
-def started(*arguments: str, cwd: Path, play: str | None = None) -> Iterator[subprocess.Popen[str]]:
+def started(
+    *arguments: str, cwd: Path, play: str | None = None, drawn: bool = False
+) -> Iterator[subprocess.Popen[str]]:
     """Start it and leave; it is killed at the end if it still runs."""
     with subprocess.Popen(
         [*START, *arguments],
         cwd=cwd,
-        env=environment(play),
+        env=environment(play, drawn=drawn),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -44,14 +44,14 @@ def manifest(tmp_path: Path) -> Path:
 def test_a_signal_ends_every_child_within_two_seconds_and_keeps_what_was_measured(
     tmp_path: Path, manifest: Path, number: signal.Signals, code: Exit
 ) -> None:
-    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient") as process:
+    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient", drawn=True) as process:
         child = int(wait_for(tmp_path / "out" / "all.log", "child "))
         process.send_signal(number)
         wait_until(lambda: not is_running(child), what="the runner's child to end", seconds=2, every_seconds=0.02)
         shown, said = process.communicate(timeout=60)
     assert process.returncode == code
     assert "partial: interrupted; what is shown rests on 1 complete round" in shown, said
-    assert "complete rounds are kept" in said
+    assert "what was measured is kept" in said
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["exitCode"] == code
     assert json.loads((tmp_path / "out" / "all.result.json").read_text())["complete"] is False

@@ -5,7 +5,15 @@ from rich.console import Console, RenderableType
 
 from accelbench.cli.live import Lines, Picture, display, picture, standing, time_left
 from accelbench.cli.progress import Progress, Remaining, advance, begin
-from accelbench.delivery import ComparisonNow, LaunchFinished, LaunchStarted, PhaseReached, RoundFinished
+from accelbench.delivery import (
+    ComparisonNow,
+    Event,
+    LaunchFinished,
+    LaunchStarted,
+    MachineSeen,
+    PhaseReached,
+    RoundFinished,
+)
 from report import sample
 
 FASTER = ComparisonNow(variant="jax/jit", verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
@@ -106,3 +114,50 @@ def test_the_terminal_gets_its_cursor_back() -> None:
     with display(Console(file=out, width=80, force_terminal=True)) as shown:
         shown.case_begins(sample.case(), 1, 1)
     assert out.getvalue().rindex("\x1b[?25h") > out.getvalue().rindex("\x1b[?25l")
+
+
+STOLEN = ("throttled of jax/jit: Hypervisor steal: 7 % (limit 5 %)",)
+
+
+def lines_of(*events: Event) -> list[str]:
+    out = io.StringIO()
+    with display(Console(file=out, width=80)) as shown:
+        shown.case_begins(sample.case(), 1, 1)
+        for event in events:
+            shown.event(event)
+        shown.case_ends()
+    return out.getvalue().splitlines()[1:]
+
+
+def test_why_rounds_are_discarded_and_what_to_do_is_said_once() -> None:
+    lines = lines_of(*(RoundFinished(round=number, quarantined=STOLEN) for number in (1, 2)))
+    first, advice, second = lines
+    assert first == f"round 1 is discarded for every variant and measured again: {STOLEN[0]}"
+    assert advice.startswith("What to do: wait for a quieter time")
+    assert "--accept-noise" in advice
+    assert second == "round 2 is discarded for every variant and measured again"
+
+
+def test_rounds_that_count_although_they_were_disturbed_are_said_to() -> None:
+    noisy = ComparisonNow(variant="jax/jit", noisy=True, speedup="2.041", lower="1.512", upper="2.771")
+    lines = lines_of(RoundFinished(round=1, noisy=STOLEN, comparisons=(noisy,)), RoundFinished(round=2, noisy=STOLEN))
+    assert lines == [
+        f"round 1 was disturbed and counts, as noise is accepted: {STOLEN[0]}",
+        "after round 1: jax/jit: 2.04x (1.51 to 2.77) noisy",
+        "round 2 was disturbed and counts, as noise is accepted",
+    ]
+
+
+def test_the_picture_says_what_disturbs_and_what_to_do() -> None:
+    progress = advance(under_way(), RoundFinished(round=2, quarantined=STOLEN), 22.0)
+    text = " ".join(printed(picture(progress, 22.0, None, number=1, of=1), 80).split())
+    assert f"disturbed: {STOLEN[0]}" in text
+    assert "What to do: wait for a quieter time" in text
+
+
+def test_warnings_about_the_machine_stay_above_the_picture() -> None:
+    out = io.StringIO()
+    with display(Console(file=out, width=80, force_terminal=True)) as shown:
+        shown.case_begins(sample.case(), 1, 1)
+        shown.event(MachineSeen(warnings=("Hypervisor steal: 11 % (limit 5 %).",)))
+    assert "warning: Hypervisor steal: 11 % (limit 5 %)." in out.getvalue()

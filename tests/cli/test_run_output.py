@@ -71,6 +71,27 @@ def test_the_directory_holds_results_launches_log_record_and_report(
     assert done.returncode == 0
 
 
+def test_a_second_run_into_the_same_directory_is_refused_before_it_measures(
+    directory: Path, done: subprocess.CompletedProcess[str]
+) -> None:
+    before = {entry.name: entry.read_bytes() for entry in (directory / "out").iterdir()}
+    again = accelbench("run", "chain.yaml", "--out", "out", cwd=directory, play="good")
+    assert again.returncode == Exit.USAGE
+    assert again.stderr == (
+        "error: out already holds the results of a run; `accelbench report out` shows them. Nothing is overwritten: "
+        "give --out another name\n"
+    )
+    assert {entry.name: entry.read_bytes() for entry in (directory / "out").iterdir()} == before
+    assert done.returncode == 0
+
+
+def test_two_runs_of_one_name_each_get_a_directory(tmp_path: Path) -> None:
+    twice = f"{MANIFEST}---\n{MANIFEST}"
+    done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=twice)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    assert sorted(path.parent.name for path in tmp_path.glob("out/*/run.json")) == ["chain", "chain-2"]
+
+
 def test_without_out_results_go_to_a_directory_named_by_run_and_time(tmp_path: Path) -> None:
     done = accelbench("run", "-", cwd=tmp_path, play="good", manifest=MANIFEST)
     [directory] = (tmp_path / "results").iterdir()

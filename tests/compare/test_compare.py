@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.api.case import CaseMeasurement
-from accelbench.api.result import Check, LaunchSummary
+from accelbench.api.result import Check, Disturbed, LaunchSummary
 from accelbench.compare import Compared, Comparison, compare
 from accelbench.sample import Side
 from compare.runs import CLEAN, run, scaled
@@ -172,3 +172,10 @@ def test_one_new_result_can_be_held_against_a_series() -> None:
     before = [run({"jax/jit": scaled(mood)}, day=day) for day, mood in enumerate((1.00, 1.01, 0.99, 1.02, 0.98), 1)]
     assert of(compared(before, run({"jax/jit": scaled(1.5)}, day=11))).verdict == "slower"
     assert of(compared(before, run({"jax/jit": scaled(1.0)}, day=11))).verdict == "inconclusive"
+
+
+def test_a_noisy_result_is_no_side_of_a_comparison() -> None:
+    noisy = run(noisy=(Disturbed(round=1, reasons=("shared-device of jax/jit: 52 %",)),))
+    found = of(compared(run(), noisy))
+    assert (found.verdict, found.interval) == (None, None)
+    assert found.sentence.endswith("jax/jit in B has no time (noisy: measured beside other load).")

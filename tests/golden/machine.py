@@ -7,12 +7,14 @@ import random
 import signal
 
 from accelbench_runner.devices.cpu import Taken, Usage
+from accelbench_runner.devices.processes import Reading, Used
 from golden.truth import Truth
 
 SPINNING_SECONDS = 0.002
 """A thread pool turns round so long after the last work, before it sleeps."""
 AT_REST = 0.02
 """Of one processor, that a process burns while it sleeps."""
+NEIGHBOUR = Used("neighbour", 4711, 0.0)
 
 
 class SimulatedMachine:
@@ -49,6 +51,10 @@ class SimulatedMachine:
     def usage(self) -> Usage:
         others = self._truth.others * self._processors * self.now
         return Usage(all_seconds=self._own + others, own_seconds=self._own)
+
+    def others(self) -> Reading:
+        seconds = self._truth.others * self._processors * self.now
+        return {(NEIGHBOUR.pid, 0.0): NEIGHBOUR._replace(seconds=seconds)} if seconds else {}
 
     def asked(self, probe: str) -> None:
         """By accelbench, on its own account."""

@@ -118,6 +118,31 @@ def test_rounds_that_were_disturbed_are_named_and_change_nothing(tmp_path: Path)
         assert seconds(result, name) == pytest.approx(truth.call_seconds / UNITS, rel=WITHIN)
 
 
+def test_where_noise_is_accepted_disturbed_rounds_count_and_the_result_is_noisy(tmp_path: Path) -> None:
+    disturbed = {(VARIANT, 1): {"stolen": 0.11}, (BASELINE, 3): {"others": 0.5}}
+    result = measure(
+        case(accept_noise=True),
+        lambda variant, number: replace(HONEST[variant], **disturbed.get((variant, number), {})),
+        tmp_path,
+    )
+    assert (result.rounds, result.quarantined, result.stopped) == (3, (), "target-met")
+    assert [each.round for each in result.noisy] == [1, 3]
+    assert result.noisy[0].reasons == (f"throttled of {VARIANT}: Hypervisor steal: 11 % (limit 5 %)",)
+    assert "neighbour, pid 4711: 50 %" in result.noisy[1].reasons[0]
+    (comparison,) = result.comparisons
+    assert (comparison.verdict, comparison.noisy, comparison.invalid) == (None, True, ())
+    assert comparison.lower is not None
+    assert not result.valid
+    quiet = measure(case(accept_noise=True), lambda variant, _: HONEST[variant], _fresh(tmp_path))
+    assert (quiet.noisy, quiet.valid, quiet.comparisons[0].verdict) == ((), True, "faster")
+
+
+def _fresh(directory: Path) -> Path:
+    other = directory / "other"
+    other.mkdir()
+    return other
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

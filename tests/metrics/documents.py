@@ -7,6 +7,7 @@ from accelbench.api.result import (
     Certificate,
     Check,
     Comparison,
+    Disturbed,
     Failure,
     LaunchSummary,
     PhaseTime,
@@ -17,7 +18,7 @@ from accelbench.api.result import (
 from accelbench_operator.observed import summarize
 from accelbench_operator.snapshot import QueueHealth, Snapshot
 
-__all__ = ["failed", "faster", "invalid", "snapshot"]
+__all__ = ["failed", "faster", "invalid", "noisy", "snapshot"]
 
 
 def faster(*, run: str = "matmul-chain", series: str = "matmul-chain", speedup: str = "2.04") -> Result:
@@ -49,6 +50,14 @@ def invalid(*, run: str = "xor", series: str = "xor") -> Result:
     check = Check(name="parity", outcome="failed", reading="0.3", threshold="1e-5", variant="jax/jit")
     variants = (_measured("pytorch/eager", "0.0204"), _measured("jax/jit", "0.01"))
     return _result(run, series, variants, (comparison,), check)
+
+
+def noisy(*, run: str = "busy", series: str = "busy") -> Result:
+    """Rounds that other load disturbed count, as the run accepts noise."""
+    found = faster(run=run, series=series)
+    interval = found.comparisons[0].model_copy(update={"verdict": None, "noisy": True})
+    round_2 = Disturbed(round=2, reasons=("shared-device of jax/jit: Other processes used 52 % of the CPU",))
+    return found.model_copy(update={"comparisons": (interval,), "noisy": (round_2,)})
 
 
 def failed(*, run: str = "memory", series: str = "memory") -> Result:

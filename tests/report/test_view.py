@@ -103,8 +103,8 @@ def test_the_basis_names_rounds_reason_confidence_and_time() -> None:
 @pytest.mark.parametrize(
     ("stopped", "words"),
     [
-        ("time-limit", "2 rounds, time limit of 1 min 0 s reached"),
-        ("no-time-for-round", "2 rounds, another round (about 17.0 s) would not fit the limit of 1 min 0 s"),
+        ("time-limit", "2 rounds, time limit of 60 s reached"),
+        ("no-time-for-round", "2 rounds, another round (about 17 s) would not fit the limit of 60 s"),
     ],
 )
 def test_a_time_limit_is_said_to_be_reached_only_where_it_was(stopped: StopReason, words: str) -> None:

@@ -86,7 +86,7 @@ def misbehave(how: str) -> None:
             time.sleep(SLOW_SECONDS)
 
 
-if request["probe"]:
+if request["purpose"] == "probe":
     if kind.startswith("warm-"):
         say(type="phase-started", phase="device-init")
         misbehave(kind.removeprefix("warm-"))
@@ -165,6 +165,11 @@ match kind:
     case "grandchild":
         leave_a_grandchild()
         measure()
+        done()
+    case "prints":
+        measure()
+        sys.stdout.write("x" * 2_000_000)
+        sys.stdout.flush()
         done()
     case "floods":
         line = "x" * 999 + "\n"

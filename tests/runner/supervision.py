@@ -86,7 +86,11 @@ def case_of(*variants: str, rounds: int = 2, limit: int = 60, **measurement: Any
         variants=tuple(CaseVariant(name=variant, use="jax/jit") for variant in variants),
         baseline=variants[0],
         measurement=CaseMeasurement(
-            rounds_min=2, rounds_max=rounds, time_limit_seconds=limit, seed=measurement.pop("seed", 0), **measurement
+            rounds_min=measurement.pop("rounds_min", 2),
+            rounds_max=rounds,
+            time_limit_seconds=limit,
+            seed=measurement.pop("seed", 0),
+            **measurement,
         ),
     )
 

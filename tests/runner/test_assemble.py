@@ -1,5 +1,6 @@
 """From launches to the result: every number is one that can be worked out by hand."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -143,6 +144,16 @@ def test_what_is_done_beside_the_phases_has_a_name_of_its_own() -> None:
     overhead = assemble(case_of("a", "b"), launches, None, COURSE).overhead
     told = [overhead[name] for name in ("import", "parity", "limits", "process")]
     assert told == ["15", "0.25", "1", "8.75"]
+
+
+def test_what_a_time_limit_kept_from_being_measured_is_noted() -> None:
+    measured, cut = launch("a", 1, 1.0), launch("b", 1).model_copy(update={"unfinished": "time-limit"})
+    course = dataclasses.replace(COURSE, stopped="time-limit", discarded=(cut,))
+    notes = assemble(case_of("a", "b"), [measured], None, course).notes
+    assert notes == (
+        "round 1 was not completed: 1 launch was discarded",
+        "b was not measured: the time limit of 60 s came first; raise timeLimitSeconds",
+    )
 
 
 def test_data_that_was_to_be_cold_and_was_not_is_noted() -> None:

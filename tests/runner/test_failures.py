@@ -1,5 +1,6 @@
 """Whatever one launch does, its failure is named, and the other variants' results are kept."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -10,10 +11,10 @@ Run = Callable[..., Ended]
 
 FAILURES = {
     "raises": ("Raised", "ValueError: no such shape"),
-    "segfaults": ("Killed", "SIGSEGV"),
+    "segfaults": ("Killed", "SIGSEGV ended it at __init__.py, line "),
     "killed": ("Killed", "SIGKILL"),
-    "exits": ("InvalidOutput", "status 7 and no answer: cannot go on"),
-    "says-nothing": ("InvalidOutput", "status 0 and no answer"),
+    "exits": ("InvalidOutput", "the process exited with status 7 before returning a result: cannot go on"),
+    "says-nothing": ("InvalidOutput", "the process exited before returning a result; does it call os._exit()?"),
     "garbage": ("InvalidOutput", "Traceback"),
     "endless-line": ("InvalidOutput", "bytes of messages, more than a launch may"),
     "cut-off": ("InvalidOutput", "cut off"),
@@ -44,6 +45,13 @@ def test_a_failure_says_in_which_phase_and_where_in_the_users_code(run: Run) -> 
     assert failure is not None
     assert failure.phase == "setup"
     assert "theirs.py, line 7" in failure.message
+
+
+def test_a_crash_is_named_with_the_lines_that_led_to_it(run: Run) -> None:
+    failure = run(case_of("fine", "segfaults")).variant("segfaults").failure
+    assert failure is not None
+    assert re.search(r"called from scripted_launch\.py, line \d+ in <module>", failure.message)
+    assert "Extension modules" not in failure.message
 
 
 def test_a_baseline_that_fails_leaves_the_other_variants_their_times(run: Run) -> None:
@@ -101,7 +109,7 @@ def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
     failure = ended.variant("hangs").failure
     assert failure is not None
     assert failure.reason == "TimedOut"
-    assert "hang_in_a_named_function" in failure.message
+    assert re.search(r"it was at scripted_launch\.py, line \d+ in hang_in_a_named_function", failure.message)
     assert failure.phase == "setup"
     assert ended.variant("fine").seconds is not None
     assert ended.variant("fine_2").seconds is not None

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import psutil
 
 from accelbench import cgroup
+from accelbench_runner.devices import processes
 
 
 @cache
@@ -93,6 +94,10 @@ class Processors(Protocol):
         """Seconds of them that this process has spent in other threads than the one that asks."""
         ...
 
+    def others(self) -> processes.Reading:
+        """What each other process has used until now, as far as they can be seen."""
+        ...
+
 
 def taken() -> Taken:
     """Read before and after what is measured."""
@@ -117,6 +122,11 @@ def usage() -> Usage:
     """Read before and after what is measured. In a container too, the kernel tells of the whole machine."""
     spent = sum(each.user + each.nice + each.system + each.irq + each.softirq for each in _own_processors())
     return Usage(all_seconds=spent, own_seconds=time.process_time())
+
+
+def others() -> processes.Reading:
+    """Read before and after what is measured; each reading takes some milliseconds."""
+    return processes.read()
 
 
 def burnt_elsewhere() -> float:

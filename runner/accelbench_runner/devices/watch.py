@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.api.case import Platform
 from accelbench_runner.clock import Clock
-from accelbench_runner.devices import cpu, rapl
+from accelbench_runner.devices import cpu, processes, rapl
 from accelbench_runner.devices.cpu import Processors
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Watch:
 
     def begin(self) -> None:
         """Reads every counter; cheap readings last, so that they cover the least that is not measured."""
+        self._others = self._processors.others()
         if self.gpu:
             self.gpu.begin()
         self._packages = rapl.read()
@@ -54,6 +55,7 @@ class Watch:
         seconds = self._clock.seconds() - self._began
         used, taken = self._processors.usage(), self._processors.taken()
         joules, source = rapl.joules(self._packages, rapl.read()), "rapl"
+        most = processes.most(self._others, self._processors.others())
         gpu = self.gpu.end(seconds) if self.gpu else None
         if gpu:
             joules, source = gpu["joules"], "nvml"
@@ -62,6 +64,7 @@ class Watch:
             "neighbours": {
                 "busy_seconds": used.by_others_since(self._used),
                 "offered_seconds": seconds * len(os.sched_getaffinity(0)),
+                "processes": [each._asdict() for each in most],
             },
             "gpu": gpu,
             "energy": None if joules is None else {"joules": joules, "seconds": seconds, "source": source},

@@ -359,8 +359,9 @@ class Jax:
         return jnp.full(shape, 0.75, dtype=self._dtype)
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """XLA says RESOURCE_EXHAUSTED, on every platform."""
-        return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+        """XLA says so on every platform, unless a kernel of its CPU library could not get its own working memory."""
+        said = ("RESOURCE_EXHAUSTED", "YNNPACK operation failed: error")
+        return isinstance(error, jax.errors.JaxRuntimeError) and any(words in str(error) for words in said)
 
 
 def _told(ask: Callable[[], Number | None]) -> Number | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from accelbench import delivery
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Check, CheckOutcome, Result, VariantResult
+from accelbench.api.result import Certificate, Check, CheckOutcome, Disturbed, Result, VariantResult
 from report import sample
 
 case = Case.model_validate_json(Path(sys.argv[1]).read_text())
@@ -61,10 +61,18 @@ say(f"runner {os.getpid()}")
 say(f"script {os.environ.get('ACCELBENCH_SCRIPT')}")
 say("something a framework prints")
 sys.stderr.write("and to standard error\n")
+if play == "busy":
+    say(delivery.encode_event(delivery.MachineSeen(warnings=("python (pid 1234) takes 98 % of one of 2 processors",))))
 round_of_launches(1)
 match play:
-    case "good":
+    case "good" | "busy":
         deliver()
+    case "noisy":
+        now = sample.comparison(names[1], "faster", "2.041", "2.012", "2.071", names[0])
+        deliver(
+            comparisons=(now.model_copy(update={"verdict": None, "noisy": True, "pays_back": None}),),
+            noisy=(Disturbed(round=2, reasons=(f"shared-device of jax/jit: {sample.CROWDED}",)),),
+        )
     case "variant-failed":
         deliver(variants=(sample.variant(names[0], "0.001"), sample.failed(names[1])), comparisons=())
     case "invalid":
