@@ -31,6 +31,9 @@ PAYLOAD_CHARACTERS = 7800
 MAXIMUM_REPORTED_LINES = 20
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
+Unfinished = Literal["interrupted", "time-limit", "probe"]
+"""Why a launch ended before it had measured, and no variant is to blame: we ended it, or a probe of accelbench's own
+did; then it is made again without that probe."""
 
 
 class LaunchStarted(Document):
@@ -51,13 +54,13 @@ class PhaseReached(Document):
 
 
 class LaunchFinished(Document):
-    """A launch ended: with seconds per unit, or with the reason it has none."""
+    """A launch ended. What it measured is said when its round is judged: its outputs have not been looked at yet."""
 
     type: Literal["launch-finished"] = "launch-finished"
     variant: str
     round: int
-    seconds: DecimalString | None = None
     failure: FailureReason | None = None
+    unfinished: Unfinished | None = None
     wall_seconds: DecimalString
 
 
@@ -66,23 +69,43 @@ class ComparisonNow(Document):
 
     variant: str
     verdict: Verdict | None = None
+    noisy: bool = False
     invalid: tuple[str, ...] = ()
     speedup: DecimalString | None = None
     lower: DecimalString | None = None
     upper: DecimalString | None = None
 
 
+class TimeNow(Document):
+    """A variant's time over the rounds that count so far, or the checks for which it has none."""
+
+    variant: str
+    seconds: DecimalString | None = None
+    invalid: tuple[str, ...] = ()
+
+
 class RoundFinished(Document):
-    """A round is complete; this is where the comparisons stand."""
+    """A round is complete and judged; this is where times and comparisons stand."""
 
     type: Literal["round-finished"] = "round-finished"
     round: int
     quarantined: tuple[str, ...] = ()
     """What disturbed it; then it counts for no variant."""
+    times: tuple[TimeNow, ...] = ()
+    """Of the variants that have not failed."""
+    noisy: tuple[str, ...] = ()
+    """What disturbed it; it counts all the same, as the case accepts noise."""
     comparisons: tuple[ComparisonNow, ...] = ()
 
 
-Event = LaunchStarted | PhaseReached | LaunchFinished | RoundFinished
+class MachineSeen(Document):
+    """A look at the machine before the first launch: what may disturb the case, a sentence each."""
+
+    type: Literal["machine-seen"] = "machine-seen"
+    warnings: tuple[str, ...] = ()
+
+
+Event = LaunchStarted | PhaseReached | LaunchFinished | RoundFinished | MachineSeen
 _event: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
 

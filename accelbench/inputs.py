@@ -1,10 +1,16 @@
 """A workload's data from a seed: the same bits for every variant, every launch and the reference."""
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.usable import returned
-from accelbench.workload import Arrays, Workload
+from accelbench.workload import Array, Arrays, NamedArrays, Workload
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+CHANGE = 0.05
+"""By up to this share a number is changed that every seed gives alike: its sign and size stay what they were."""
 
 
 def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
@@ -12,6 +18,48 @@ def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
     import numpy as np
 
     return returned(workload.arrays, Arrays, parameters, np.random.default_rng(seed))
+
+
+def unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
+    """Other numbers in arrays like `seen`, from a seed that no program has been told.
+
+    A workload may draw all its arrays from the seed, or none of them: floats that come out as they were are changed a
+    little. Integers are left alone, for they may be labels or indices. Raises InvalidWorkloadError, and ValueError
+    where the seed decides about the arrays' names, types or shapes.
+    """
+    import numpy as np
+
+    other = generate(workload, parameters, seed)
+    if layout(other) != layout(seen):
+        raise ValueError("another seed gives arrays of other names, types or shapes")
+    rng = np.random.default_rng(seed)
+    return Arrays(
+        state=_changed(other.state, seen.state, rng),
+        batches=tuple(_changed(*pair, rng) for pair in zip(other.batches, seen.batches, strict=True)),
+    )
+
+
+def _changed(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
+    import numpy as np
+
+    def changed(array: Array, before: Array) -> Array:
+        array = np.asarray(array)
+        if not np.issubdtype(array.dtype, np.floating) or not np.array_equal(array, before, equal_nan=True):
+            return array
+        with np.errstate(all="ignore"):
+            return np.asarray(array * (1 + CHANGE * rng.uniform(0.2, 1, array.shape)), dtype=array.dtype)
+
+    return {name: changed(array, seen[name]) for name, array in other.items()}
+
+
+def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
+    """Name, type and shape of every array, the state's before those of each batch."""
+    import numpy as np
+
+    return [
+        {name: (np.asarray(array).dtype.str, np.shape(array)) for name, array in named.items()}
+        for named in (arrays.state, *arrays.batches)
+    ]
 
 
 def digest(arrays: Arrays) -> str:

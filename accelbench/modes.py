@@ -43,6 +43,8 @@ MODES: Mapping[str, Mapping[str, type[WorkloadParameters]]] = {
         "compile": CompileOptions,
     },
 }
+COMPILED_BEFORE = frozenset({"eager", "op-by-op", "jit", "scan"})
+"""Modes whose first call is a step and no more: it was compiled before, or never is."""
 
 
 def options_model(kind: VariantKind) -> type[WorkloadParameters]:

@@ -3,11 +3,14 @@
 In a cluster the file is a key of a ConfigMap, which is mounted into the runner's pod; on a laptop it lies beside the
 manifest. Where it lies is said by the environment variable `ACCELBENCH_SCRIPT`, which launches and the judge inherit.
 Only what measures loads it: the operator never runs what its users wrote.
+
+On a laptop what is measured is a copy, kept with the results. `ACCELBENCH_SCRIPT_ORIGIN` names the file that its author
+edits: tracebacks, `inspect` and `__file__` point there, with the lines of the copy.
 """
 
 import ast
-import importlib.util
 import inspect
+import linecache
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,6 +24,7 @@ from accelbench.usable import InvalidWorkloadError
 from accelbench.workload import Workload
 
 VARIABLE = "ACCELBENCH_SCRIPT"
+ORIGIN = "ACCELBENCH_SCRIPT_ORIGIN"
 SUFFIX = ".py"
 FRAMEWORKS = frozenset({"jax", "jaxlib", "flax", "optax", "orbax", "torch"})
 """What no script may import before one of its programs is built: a launch imports one framework alone."""
@@ -30,6 +34,12 @@ def path(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Where this process's script lies; None where it has none."""
     named = environment.get(VARIABLE)
     return Path(named) if named else None
+
+
+def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The file to point at: where the author of this process's script edits it; None where it has none."""
+    named = environment.get(ORIGIN)
+    return Path(named) if named else path(environment)
 
 
 @contextmanager
@@ -67,7 +77,7 @@ def load(file: Path) -> Workload:
             f"{file.name}, line {line}: imports {package} at the top, and so would launches of the other framework; "
             f"import it inside the methods that use it"
         )
-    module = _executed(file)
+    module = _executed(file, text)
     kinds = [
         member
         for member in vars(module).values()
@@ -108,17 +118,19 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
                 yield statement.lineno, package
 
 
-def _executed(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"accelbench_script_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise InvalidWorkloadError(f"{file.name}: its name has to end in {SUFFIX}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+def _executed(file: Path, text: str) -> ModuleType:
+    """The module that `text`, the content of `file`, makes; for Python it stands in the file that its author edits."""
+    where = (origin() if file == path() else None) or file
+    module = ModuleType(f"accelbench_script_{file.stem}")
+    module.__file__ = str(where)
+    sys.modules[module.__name__] = module
+    # Without a time of change it is never read again: an editor may be saving the next version while this one runs.
+    linecache.cache[str(where)] = (len(text), None, text.splitlines(keepends=True), str(where))
     before = FRAMEWORKS & sys.modules.keys()
     try:
-        spec.loader.exec_module(module)
+        exec(compile(text, str(where), "exec", dont_inherit=True), vars(module))  # noqa: S102 - what we are asked to do
     except usable.RAISED as error:
-        raise usable.invalid(error, file) from error
+        raise usable.invalid(error, where) from error
     if imported := sorted((FRAMEWORKS & sys.modules.keys()) - before):
         raise InvalidWorkloadError(
             f"{file.name}: what it imports at the top imports {', '.join(imported)}, and so would launches of the "
@@ -129,6 +141,7 @@ def _executed(file: Path) -> ModuleType:
 
 def said(error: BaseException) -> str:
     """The exception in one line, with the last line of this process's script that it went through, if any."""
-    file = path()
+    file = origin()
     line = usable.line_of(error, file) if file else ""
-    return f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
+    kind = "" if isinstance(error, InvalidWorkloadError) else f"{type(error).__name__}: "
+    return f"{kind}{error}" + (f" ({line})" if line else "")

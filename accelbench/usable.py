@@ -3,9 +3,14 @@
 What only running shows is asked when it runs: what a method returns, and what a program's step does.
 """
 
+import concurrent.futures
+import functools
 import inspect
+import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,11 +19,22 @@ from pydantic import ValidationError
 
 from accelbench.modes import MODES
 from accelbench.problem import unknown
-from accelbench.workload import Cost, Measure, Workload
+from accelbench.workload import Cost, Measure, Program, Workload
 
 Returned = TypeVar("Returned")
+PROMISES = (concurrent.futures.Future, threading.Thread, types.FunctionType, types.MethodType, functools.partial)
+"""What a step may not return in place of numbers."""
 RAISED = (Exception, SystemExit)
 """What others' code may raise; `sys.exit()` would end us without a word."""
+UNNAMED = Program.__dataclass_fields__["export"].default
+"""The export of a program that gives none: the state itself, which then has to have names."""
+EXPORT = 'Program(..., export=lambda state, out: {"x": state})'
+SKELETONS = {
+    "arrays": 'def arrays(self, parameters, rng): return Arrays(state={"x": rng.standard_normal(1000)})',
+    "reference": 'def reference(self, parameters, arrays, units): ... return {"x": x}, computed with NumPy',
+    "cost": "def cost(self, parameters, float_bytes): return Cost(flops=..., bytes=...), both for one step",
+}
+"""What to write where a method is missing that no workload does without."""
 
 
 class InvalidWorkloadError(Exception):
@@ -58,7 +74,7 @@ def returned(method: Callable[..., Returned], kind: type[Returned], *arguments: 
     found = method(*arguments)
     if not isinstance(found, kind):
         wanted = f"accelbench.workload.{kind.__name__}"
-        raise InvalidWorkloadError(f"{place(method)} returned a {type(found).__name__}; it has to return {wanted}")
+        raise InvalidWorkloadError(f"{place(method)} returned {_given(found)}; it has to return {wanted}")
     return found
 
 
@@ -75,13 +91,57 @@ def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost:
 def check_step(step: Callable[..., Any], found: Any) -> None:
     """Raises InvalidWorkloadError where `found`, what the step returned, is no pair: a row of an array is no state."""
     if isinstance(found, tuple) and len(found) == 2:  # noqa: PLR2004
+        if late := next(_unfinished(found), None):
+            raise InvalidWorkloadError(
+                f"{place(step)} returned a {late}, and nobody waits for that; a step has to return what it has computed"
+            )
         return
-    given = f"a {type(found).__name__}"
+    raise InvalidWorkloadError(
+        f"{place(step)} returned {_given(found)}; a step has to return a tuple of two, (state, out)"
+    )
+
+
+def check_names(build: Callable[..., Any], program: Program) -> None:
+    """Raises InvalidWorkloadError where nothing names what `program` is to be compared by."""
+    if program.export is UNNAMED and not isinstance(program.state, Mapping):
+        raise InvalidWorkloadError(
+            f"{place(build)}: its state is {_given(program.state)}, not a dictionary of named arrays, so name what is "
+            f"compared with the reference: {EXPORT}"
+        )
+
+
+def exported(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
+    """What is compared with the reference, by name; raises InvalidWorkloadError."""
+    found = program.export(state, out)
+    if not isinstance(found, Mapping):
+        raise InvalidWorkloadError(
+            f"{place(program.export)} returned {_given(found)}; export has to return a dictionary of named arrays, "
+            f"as in {EXPORT}"
+        )
+    for name, value in found.items():
+        if not hasattr(value, "dtype"):
+            raise InvalidWorkloadError(
+                f'{place(program.export)} exports "{name}" as {_given(value)}; it has to be an array, as in {EXPORT}'
+            )
+    return found
+
+
+def _given(found: Any) -> str:
     if isinstance(found, tuple):
-        given = f"a tuple of {len(found)}"
-    elif hasattr(found, "shape"):
-        given = f"an array of shape {tuple(found.shape)}"
-    raise InvalidWorkloadError(f"{place(step)} returned {given}; a step has to return a tuple of two, (state, out)")
+        return f"a tuple of {len(found)}"
+    if hasattr(found, "shape"):
+        return f"an array of shape {tuple(found.shape)}"
+    return "None" if found is None else f"a {type(found).__name__}"
+
+
+def _unfinished(value: Any) -> Iterator[str]:
+    """The type of each thing in a step's result that promises a result instead of being one."""
+    if isinstance(value, tuple | list):
+        yield from (late for each in value for late in _unfinished(each))
+    elif isinstance(value, Mapping):
+        yield from (late for each in value.values() for late in _unfinished(each))
+    elif isinstance(value, PROMISES) or inspect.isawaitable(value) or inspect.isgenerator(value):
+        yield str(type(value).__name__)
 
 
 def file_of(kind: type[Workload]) -> Path:
@@ -115,10 +175,7 @@ def _made(kind: type[Workload], where: str) -> Workload:
     needed = {each.method for each in variants.values()} | {"arrays"} | ({"reference", "cost"} if timed else set())
     missing = sorted(name for name in needed if getattr(kind, name, None) is getattr(Workload, name, None))
     if missing:
-        raise InvalidWorkloadError(
-            f"{where} has no {', no '.join(f'{name}()' for name in missing)}; where a framework is left out on "
-            f'purpose, say so: modes = {{"jax": ("jit",)}}'
-        )
+        raise InvalidWorkloadError(f"{where} {_without(kind, missing)}")
     if not variants:
         raise InvalidWorkloadError(f"{where} offers no variant: modes is empty, and nothing is marked with @variant")
     for name in sorted(needed):
@@ -126,6 +183,21 @@ def _made(kind: type[Workload], where: str) -> Workload:
     if timed:
         cost(workload, defaults, 4)
     return workload
+
+
+def _without(kind: type[Workload], missing: Sequence[str]) -> str:
+    """That these methods are missing, and what to write."""
+    advice = []
+    for name in missing:
+        meant = get_close_matches(name, vars(kind).keys() - vars(Workload).keys(), n=1, cutoff=0.7)
+        if meant:
+            advice.append(f"is {meant[0]}() meant to be {name}()?")
+        elif name in SKELETONS:
+            advice.append(f"write {SKELETONS[name]}")
+        else:
+            other = "pytorch" if name == "jax" else "jax"
+            advice.append(f'write it, or leave {name} out: modes = {{"{other}": {kind.modes.get(other, ())}}}')
+    return f"has no {', no '.join(f'{name}()' for name in missing)}: {'; '.join(advice)}"
 
 
 def _accepts(method: Callable[..., Any]) -> None:

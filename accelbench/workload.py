@@ -47,7 +47,8 @@ class Measure:
     `parity_units` is the least number of units that every variant computes before it is compared with the reference
     (a variant whose one call computes more is compared after that call). `non_finite` names why NaN or infinity is
     expected, for workloads that declare it. `cold`: every block begins with empty caches (a GPU's L2, a processor's
-    last level), for steps whose data is never at hand; only the first call of a block meets them so.
+    last level), for steps whose data is never at hand; only the first call of a block meets them so. `differentiates`:
+    the step computes gradients; the steps of all others run without autograd (`torch.no_grad()`).
     """
 
     protocol: ProtocolName = "steady"
@@ -55,6 +56,7 @@ class Measure:
     parity_units: int = 1
     non_finite: str | None = None
     cold: bool = False
+    differentiates: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,18 @@ ready=$(seconds)
 echo "Set-up took $((ready - start)) s. Running examples/01-matmul-chain.yaml ..."
 echo
 
+out=results/demo
+number=1
+while [ -e "$out" ]; do # nothing is overwritten
+    number=$((number + 1))
+    out=results/demo-$number
+done
 status=0
-.venv/bin/accelbench run examples/01-matmul-chain.yaml --out results/demo || status=$?
+.venv/bin/accelbench run examples/01-matmul-chain.yaml --out "$out" || status=$?
 finished=$(seconds)
 
 echo
-echo "Set-up: $((ready - start)) s. Run: $((finished - ready)) s. Report: results/demo/report.html"
+echo "Set-up: $((ready - start)) s. Run: $((finished - ready)) s. Report: $out/report.html"
 # 5: invalid. Of the reasons one is nobody's fault, and passes.
 [ "$status" -ne 5 ] || echo "No verdict: see the checks above. Where others used the processors, try again on a machine at rest."
 exit "$status"

@@ -39,6 +39,7 @@ class CaseMeasurement(Document):
     equivalence_margin: DecimalString = Field(default="0.02", description="Speedups this close to 1 are equivalent.")
     time_limit_seconds: int = Field(default=600, description="Of the whole case.")
     seed: int = Field(default=0, description="Of the input data and of the rounds' order.")
+    accept_noise: bool = Field(default=False, description="Disturbed rounds count, and leave no verdict.")
 
 
 class CaseAccelerator(Document):

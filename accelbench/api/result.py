@@ -32,7 +32,14 @@ Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm
 Bound = Literal["compute", "memory"]
 LimitsSource = Literal["data sheet", "measured"]
 EnergySource = Literal["nvml", "rapl"]
-StopReason = Literal["target-met", "rounds-max", "time-limit", "interrupted", "nothing-to-compare"]
+StopReason = Literal[
+    "target-met",
+    "rounds-max",
+    "time-limit",  # it was reached
+    "no-time-for-round",  # it was not, but another round would have gone beyond it
+    "interrupted",
+    "nothing-to-compare",
+]
 
 
 class Check(Document):
@@ -67,8 +74,13 @@ class Failure(Document):
 
 
 class Quantiles(Document):
-    """Five numbers of a sample, in seconds: what a box plot needs."""
+    """A variant's time, and five numbers of its launches beside it: what a box plot needs. In seconds."""
 
+    geometric_mean_seconds: DecimalString | None = Field(
+        default=None,
+        description="The time of the variant, wherever one is shown: the geometric mean over launches of each launch's "
+        "median block. The ratio of two over the same rounds is the speedup. None: an older result, see its launches.",
+    )
     p5_seconds: DecimalString
     p25_seconds: DecimalString
     median_seconds: DecimalString
@@ -133,9 +145,9 @@ class Cost(Document):
 
     flops_per_unit: DecimalString | None = Field(default=None, description="Analytic: what the workload declares.")
     bytes_per_unit: DecimalString | None = Field(default=None, description="Analytic: what has to move.")
-    flops_per_second: DecimalString | None = Field(default=None, description="FLOPs / median seconds.")
+    flops_per_second: DecimalString | None = Field(default=None, description="FLOPs / time.")
     bytes_per_second: DecimalString | None = Field(
-        default=None, description="Bytes / median seconds: from a cache where they fit one."
+        default=None, description="Bytes / time: from a cache where they fit one."
     )
     intensity: DecimalString | None = Field(default=None, description="FLOPs for each byte that has to move.")
     bound: Bound | None = Field(
@@ -150,7 +162,7 @@ class Cost(Document):
         description="Where they come from: measured is the best product and triad of any launch of the case.",
     )
     joules_per_unit: DecimalString | None = Field(
-        default=None, description="Mean power in the steady phase, times seconds per unit: the median over launches."
+        default=None, description="Mean power in the steady phase (the median over launches), times the time per unit."
     )
     energy_source: EnergySource | None = Field(
         default=None, description="nvml: the GPU; rapl: all processors of the machine, neighbours included."
@@ -178,7 +190,10 @@ class Executable(Document):
 
 
 class VariantResult(Document):
-    """What was measured of one variant. Without `seconds` there is a `failure`, or no complete round."""
+    """What was measured of one variant.
+
+    Without `seconds` there is a `failure`, or no complete round, or a check rejected it: then nothing timed is kept.
+    """
 
     name: str = Field(description="Unique in the run.")
     use: str = Field(description="Framework and mode.")
@@ -197,7 +212,7 @@ class VariantResult(Document):
         default=None,
         description="The largest error of the outputs over its tolerance, over launches; above 1 is wrong.",
     )
-    flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / median seconds.")
+    flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / time.")
     peak_memory_bytes: int | None = Field(
         default=None,
         description="The most over all launches: of live arrays on a GPU; on a CPU of the process's own, without "
@@ -244,6 +259,9 @@ class Comparison(Document):
     rounds: int = Field(description="Complete pairs of launches that the interval rests on.")
     confidence: DecimalString = Field(description="Of the interval, after its share in the run's comparisons.")
     verdict: Verdict | None = None
+    noisy: bool = Field(
+        default=False, description="Rounds that other load disturbed count: the interval stands, and no verdict does."
+    )
     invalid: tuple[str, ...] = Field(
         default=(), description="Names of the checks that failed; then there is no speedup and no verdict."
     )
@@ -265,6 +283,8 @@ class Comparison(Document):
             raise ValueError(f"{self.variant}: a verdict needs an interval and no failed check")
         if self.invalid and any(number is not None for number in numbers):
             raise ValueError(f"{self.variant}: an invalid comparison shows no speedup")
+        if self.noisy and (self.verdict or self.invalid):
+            raise ValueError(f"{self.variant}: a noisy comparison has an interval, and no verdict")
         return self
 
     @property
@@ -273,14 +293,19 @@ class Comparison(Document):
         if self.speedup is None or self.lower is None or self.upper is None:
             return f"{self.variant} {'invalid: ' + ', '.join(self.invalid) if self.invalid else 'not compared'}"
         interval = figures.interval(float(self.lower), float(self.upper))
-        return f"{self.variant} {self.verdict or 'no verdict'} {figures.speedup(float(self.speedup))} ({interval})"
+        said = self.verdict or ("noisy" if self.noisy else "no verdict")
+        return f"{self.variant} {said} {figures.speedup(float(self.speedup))} ({interval})"
 
 
-class Quarantined(Document):
-    """A round that something outside the variants disturbed: it counts for none of them, and was measured again."""
+class Disturbed(Document):
+    """A round that something outside the variants disturbed."""
 
     round: int = Field(description="Its number, from 1.")
     reasons: tuple[str, ...] = Field(description="Which check noticed, of which variant, and what it read.")
+
+
+class Quarantined(Disturbed):
+    """A disturbed round that counts for no variant, and was measured again."""
 
 
 class Result(Document):
@@ -298,6 +323,10 @@ class Result(Document):
     rounds: int = Field(description="Complete rounds that count.")
     quarantined: tuple[Quarantined, ...] = Field(
         default=(), description="Rounds that were disturbed; where all were, no comparison is valid."
+    )
+    noisy: tuple[Disturbed, ...] = Field(
+        default=(),
+        description="Rounds that were disturbed and count, as the case accepts noise; with any, nothing has a verdict.",
     )
     variants: tuple[VariantResult, ...] = Field(description="What was measured of each variant.")
     protocol: Literal["steady", "latency", "episode", "observe"] | None = Field(
@@ -324,7 +353,19 @@ class Result(Document):
             if comparison.verdict is not None and (failed or not self.certificate.checks):
                 names = ", ".join(check.name for check in failed) or "no certificate"
                 raise ValueError(f"{comparison.variant}: no verdict can stand beside failed checks ({names})")
+            if comparison.verdict is not None and self.noisy:
+                raise ValueError(f"{comparison.variant}: no verdict can stand beside disturbed rounds that count")
         return self
+
+    @property
+    def ranked(self) -> tuple[Comparison, ...]:
+        """The comparisons, the one to read first at the head, whatever their order in the manifest.
+
+        That is the variant which is surely the fastest, by the lower end of its interval: the one to choose, and no
+        headline about another can hide it. A wide interval with a high estimate establishes less. Those without an
+        interval come last, as the manifest lists them.
+        """
+        return tuple(sorted(self.comparisons, key=lambda each: -float(each.lower or 0)))
 
     @property
     def valid(self) -> bool:
@@ -349,7 +390,7 @@ class Result(Document):
         """The finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`, one part for each comparison."""
         failed = [f"{variant.name} failed: {variant.failure.reason}" for variant in self.variants if variant.failure]
         found = [
-            *(comparison.headline for comparison in self.comparisons),
+            *(comparison.headline for comparison in self.ranked),
             *(each.headline for each in self.observations),
         ]
         return "; ".join([*found, *failed]) or "no comparison"

@@ -118,6 +118,10 @@ class Measurement(Document):
     )
     time_limit_seconds: int = Field(default=600, ge=10, le=86400, description="Per case.")
     seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Of the input data and of the rounds' order.")
+    accept_noise: bool = Field(
+        default=False,
+        description="Keep rounds that other load disturbed. The result is then noisy: intervals, and no verdict.",
+    )
 
 
 class Accelerator(Document):
@@ -309,7 +313,7 @@ class Headline(Document):
     case: str = Field(description="The case's name.")
     variant: str = Field(description="The variant that is compared with the baseline.")
     verdict: str = Field(
-        description="faster, slower, equivalent or inconclusive; where there is none: failed, invalid or none."
+        description="faster, slower, equivalent or inconclusive; where there is none: failed, invalid, noisy or none."
     )
     speedup: str | None = Field(default=None, description="Baseline seconds / variant seconds.")
     interval: str | None = Field(default=None, description="Of the speedup, at the run's confidence.")

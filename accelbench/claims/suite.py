@@ -52,6 +52,8 @@ def _unusable(mean: GeometricMean, result: Result, pairs: int) -> str:
             return f"it has no {name}"
         if variant.failure:
             return f"{name} failed in round {variant.failure.round} ({variant.failure.reason})"
+    if result.noisy:
+        return "noisy (measured beside other load)"
     if names := unclean(result.certificate, mean.variant, mean.over):
         return f"invalid ({', '.join(names)})"
     least = result.case.measurement.rounds_min

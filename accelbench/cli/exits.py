@@ -18,13 +18,14 @@ class Exit(IntEnum):
 
     SUCCESS = 0, "success: every case has a valid result, every expectation is met"
     EXPECTATION_NOT_MET = 6, "an expectation is not met, or undecided"
+    NOISY = 7, "noise was accepted, and met: an interval, no certified verdict"
     INVALID_MEASUREMENT = 5, "a comparison is invalid, or has no verdict"
     VARIANT_FAILED = 4, "a variant failed; the other variants' results stand"
     INVALID_SPEC = 3, "a manifest or a result file is not valid, or cannot run on this machine"
     USAGE = 2, "the command line is wrong, or a file cannot be read or written"
     INTERNAL = 1, "accelbench itself failed"
-    INTERRUPTED = 130, "interrupted by Ctrl-C; complete rounds are kept"
-    TERMINATED = 143, "ended by SIGTERM; complete rounds are kept"
+    INTERRUPTED = 130, "interrupted by Ctrl-C; what was measured is kept"
+    TERMINATED = 143, "ended by SIGTERM; what was measured is kept"
 
     @classmethod
     def worst(cls, codes: "list[Exit]") -> "Exit":

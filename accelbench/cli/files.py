@@ -5,6 +5,8 @@ runner said; `run.json` the manifest as it was run, and which cases there are; `
 Beside them lies a copy of the script, where the workload comes from one.
 """
 
+import contextlib
+import itertools
 import json
 import os
 import tempfile
@@ -45,6 +47,10 @@ class UnreadableResultError(Exception):
     """There is no result where one was asked for, or it is not one; the message says which."""
 
 
+class OccupiedError(Exception):
+    """Results would be mixed with what lies there already; the message says what to do."""
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write all of `text` or leave what was there: a reader never sees half a file."""
     with tempfile.NamedTemporaryFile(
@@ -76,6 +82,15 @@ class RunDirectory:
     def create(self) -> None:
         """Make it, with its parents; what an earlier run left in it is replaced file by file."""
         self.path.mkdir(parents=True, exist_ok=True)
+
+    def reserve(self) -> None:
+        """Make it, for results that overwrite nothing; raises OccupiedError, and OSError."""
+        self.create()
+        if any(self.path.iterdir()):
+            held = f"already holds the results of a run; `accelbench report {self.path}` shows them"
+            raise OccupiedError(
+                f"{self.path} {held if self.begun else 'is not empty'}. Nothing is overwritten: give --out another name"
+            )
 
     def log(self, case: str) -> Path:
         """Where a case's log goes."""
@@ -128,6 +143,19 @@ class RunDirectory:
 
     def _result(self, case: str) -> Path:
         return self.path / f"{case}{RESULT_SUFFIX}"
+
+
+def reserve_beside(path: Path) -> RunDirectory:
+    """A new directory at `path`, or where something lies there already, at the first free of `path-2`, `path-3`, ...
+
+    It is there, and empty, so that nobody else gets it; raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for name in itertools.chain([path.name], (f"{path.name}-{number}" for number in itertools.count(2))):
+        with contextlib.suppress(FileExistsError):
+            path.with_name(name).mkdir()
+            return RunDirectory(path.with_name(name))
+    raise AssertionError  # names do not run out
 
 
 def load_result(path: Path) -> Result:

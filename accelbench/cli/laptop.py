@@ -18,7 +18,7 @@ from accelbench.cli.live import Display
 from accelbench.expectations import ExpectationOutcome, evaluate
 from accelbench.plan.cases import plan_cases
 from accelbench.report import markdown
-from accelbench.script import VARIABLE
+from accelbench.script import ORIGIN, VARIABLE
 
 EXIT_OF_SIGNAL = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED}
 
@@ -77,7 +77,7 @@ def measure(
         if case.name not in done:
             directory.forget(case.name)
     directory.write_record(record)
-    environment = {VARIABLE: str(directory.keep_script(script).resolve())} if script else {}
+    environment = script_environment(script, directory)
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:
@@ -104,6 +104,13 @@ def measure(
     return outcome
 
 
+def script_environment(script: Path | None, directory: RunDirectory) -> dict[str, str]:
+    """What a runner is told of the script: the copy that is kept with the results, and what it is a copy of."""
+    if script is None:
+        return {}
+    return {VARIABLE: str(directory.keep_script(script).resolve()), ORIGIN: str(script.absolute())}
+
+
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
     """The exit code of a run that nobody interrupted."""
     codes: list[Exit] = []
@@ -114,13 +121,22 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
         if result is not None:
             if any(variant.failure for variant in result.variants):
                 codes.append(Exit.VARIANT_FAILED)
-            if any(comparison.verdict is None for comparison in result.comparisons):
+            if _untold(result):
                 codes.append(Exit.INVALID_MEASUREMENT)
+            if result.noisy:
+                codes.append(Exit.NOISY)
             if result.refuted_observations:
                 codes.append(Exit.INVALID_MEASUREMENT)
         if any(expectation.outcome != "met" for expectation in outcome.expectations):
             codes.append(Exit.EXPECTATION_NOT_MET)
     return Exit.worst(codes)
+
+
+def _untold(result: Result) -> bool:
+    """A comparison has neither verdict nor accepted noise, or was never made: there was no time for the variant."""
+    compared = {each.variant for each in result.comparisons if each.verdict is not None or each.noisy}
+    wanted = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
+    return not result.observations and compared != wanted
 
 
 def _outcome(run: BenchmarkRun, case: Case, ended: Ended, log: Path, *, interrupted: bool) -> CaseOutcome:

@@ -31,13 +31,13 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
         path, equals, value = assignment.partition("=")
         path = path.strip().removeprefix("spec.")
         if not equals or not _PATH.fullmatch(path):
-            raise InvalidOverrideError(f'--set "{assignment}": write PATH=VALUE, as in measurement.rounds.max=5')
+            raise InvalidOverrideError(f'"{assignment}": write PATH=VALUE, as in measurement.rounds.max=5')
         if not isinstance(changed, dict) or not isinstance(changed.setdefault("spec", {}), dict):
-            raise InvalidOverrideError(f'--set "{assignment}": the manifest has no spec to change')
+            raise InvalidOverrideError(f'"{assignment}": the manifest has no spec to change')
         tokens = [int(index) if index else key for key, index in _TOKEN.findall(path)]
         annotation = _annotation(BenchmarkRunSpec, tokens)
         if annotation is None:
-            raise InvalidOverrideError(f'--set: unknown path "{path}"; {_advice(path, changed["spec"])}')
+            raise InvalidOverrideError(f'unknown path "{path}"; {_advice(path, tokens, changed["spec"])}')
         _assign(changed["spec"], tokens, _parse(value, annotation), path)
     return changed
 
@@ -93,9 +93,9 @@ def _assign(spec: Any, tokens: Sequence[str | int], value: Any, path: str) -> No
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if isinstance(token, int) and not (isinstance(target, list) and token < len(target)):
             held = len(target) if isinstance(target, list) else 0
-            raise InvalidOverrideError(f'--set: "{path}": there is no [{token}]; the manifest lists {held}')
+            raise InvalidOverrideError(f'"{path}": there is no [{token}]; the manifest lists {held}')
         if isinstance(token, str) and not isinstance(target, dict):
-            raise InvalidOverrideError(f'--set: "{path}": the manifest has no fields where "{token}" should be')
+            raise InvalidOverrideError(f'"{path}": the manifest has no fields where "{token}" should be')
         if following is None:
             target[token] = value
         elif isinstance(token, str) and target.get(token) is None:
@@ -103,11 +103,21 @@ def _assign(spec: Any, tokens: Sequence[str | int], value: Any, path: str) -> No
         target = target[token]
 
 
-def _advice(path: str, spec: Any) -> str:
+def _advice(path: str, tokens: Sequence[str | int], spec: Any) -> str:
+    """The nearest path: one that ends like it, one field of what it begins with, or any."""
     known = sorted(_paths(BenchmarkRunSpec, spec, ""))
-    ending = [candidate for candidate in known if candidate.endswith((f".{path}", f"].{path}"))]
-    near = ending or difflib.get_close_matches(path, known, n=1, cutoff=0.6)
-    if near:
+    if ending := [candidate for candidate in known if candidate.endswith((f".{path}", f"].{path}"))]:
+        return f"did you mean {ending[0]}?"
+    right = next(count for count in range(len(tokens)) if _annotation(BenchmarkRunSpec, tokens[: count + 1]) is None)
+    fields = [name for name, _ in _fields(_inside(_annotation(BenchmarkRunSpec, tokens[:right])))]
+    began, ended = list(_TOKEN.finditer(path))[right].span()
+    before = path[:began].rstrip(".")
+    if before and (near := difflib.get_close_matches(path[began:ended], fields, n=1, cutoff=0.6)):
+        meant = f"{before}.{near[0]}"
+        return f"did you mean {meant + path[ended:] if meant + path[ended:] in known else meant}?"
+    if before and fields:
+        return f"{before} has {', '.join(fields)}"
+    if near := difflib.get_close_matches(path, known, n=1, cutoff=0.6):
         return f"did you mean {near[0]}?"
     return f"one of: {', '.join(name for name, _ in _fields(BenchmarkRunSpec))}"
 

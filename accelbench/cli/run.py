@@ -9,7 +9,12 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from accelbench.api.run import BenchmarkRun
     from accelbench.cli.files import RunDirectory
+
+ACCEPT_NOISE = "measurement.acceptNoise=true"
 
 
 def run(
@@ -21,43 +26,54 @@ def run(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where results go. Default: results/NAME-TIME.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="A new directory for the results. Default: results/NAME-TIME."),
     ] = None,
+    accept_noise: Annotated[
+        bool,
+        typer.Option(
+            "--accept-noise",
+            help="Keep rounds that other load disturbs; the result then says noisy and has no verdict.",
+        ),
+    ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")] = Output.TABLE,
 ) -> None:
     """Measure a manifest on this machine and say what is faster.
 
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
-    ends the measurement and keeps its complete rounds; a second one kills it.
+    ends the measurement and keeps what was measured; a second one kills it.
     """
-    from rich.console import Console
-
+    from accelbench.cli.console import console
     from accelbench.cli.device import missing_frameworks, platform_of
-    from accelbench.cli.files import RunDirectory
+    from accelbench.cli.files import OccupiedError
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.json_report import json_report
-    from accelbench.cli.laptop import measure, now
+    from accelbench.cli.laptop import measure
     from accelbench.cli.live import display
     from accelbench.cli.manifests import InvalidSpecError, read, script_of
     from accelbench.report import terminal
 
     try:
-        runs = read(file, assignments or [])
+        runs = read(file, [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else [])])
         platforms = [platform_of(each) for each in runs]
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error
 
+    try:
+        directories = _directories(runs, out)
+    except (OccupiedError, OSError) as error:
+        what = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        typer.echo(f"error: {what}", err=True)
+        raise typer.Exit(Exit.USAGE) from error
+
     codes: list[Exit] = []
     with Signals() as signals:
-        for each, platform in zip(runs, platforms, strict=True):
-            name = each.metadata.name
+        for each, platform, directory in zip(runs, platforms, directories, strict=True):
             for variant, what in missing_frameworks(each).items():
                 typer.echo(f"warning: {variant} will fail: {what}", err=True)
-            path = out if out is not None else Path("results", f"{name}-{now():%Y%m%dT%H%M%SZ}")
-            directory = RunDirectory(path / name if out is not None and len(runs) > 1 else path)
             try:
-                with display(Console(stderr=True)) as shown:
+                with display(console(stderr=True)) as shown:
                     outcome = measure(
                         each, platform, directory, signals=signals, display=shown, script=script_of(each, file)
                     )
@@ -70,14 +86,26 @@ def run(
             if output is Output.JSON:
                 typer.echo(json_report(outcome.measured, outcome.record))
             else:
-                Console().print(terminal.reports(outcome.measured))
-            if signals.received is None:
-                _write_page(directory)
+                console().print(terminal.reports(outcome.measured))
+            _write_page(directory)
             typer.echo(f"results: {directory.path}", err=True)
             if signals.received is not None:
-                typer.echo("interrupted: complete rounds are kept", err=True)
+                typer.echo("interrupted: what was measured is kept", err=True)
                 break
     raise typer.Exit(Exit.worst(codes))
+
+
+def _directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
+    """A new one for each run; of several they lie in `out`. Raises OccupiedError and OSError."""
+    from accelbench.cli.files import RunDirectory, reserve_beside
+    from accelbench.cli.laptop import now
+
+    names = [run.metadata.name for run in runs]
+    if out is None:
+        return [reserve_beside(Path("results", f"{name}-{now():%Y%m%dT%H%M%SZ}")) for name in names]
+    directory = RunDirectory(out)
+    directory.reserve()
+    return [directory] if len(runs) == 1 else [reserve_beside(out / name) for name in names]
 
 
 def _write_page(directory: "RunDirectory") -> None:

@@ -73,6 +73,7 @@ def _measurement(measurement: Measurement) -> CaseMeasurement:
         equivalence_margin=ratio(measurement.equivalence_margin),
         time_limit_seconds=measurement.time_limit_seconds,
         seed=measurement.seed,
+        accept_noise=measurement.accept_noise,
     )
 
 

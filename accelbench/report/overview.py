@@ -51,4 +51,6 @@ def _cell(comparison: Comparison) -> str:
 
 
 def _finding(comparison: Comparison) -> str:
+    if comparison.noisy:
+        return "noisy"
     return "invalid" if comparison.invalid else comparison.verdict or "not compared"

@@ -35,4 +35,5 @@ CHECK = CaseCheck(
     threshold=f"lag-1 correlation at most what independent rounds exceed in 1 % of cases, from {FEWEST} rounds on",
     reason="at a lag-1 correlation of 0.7 an interval that says 95 % covers 58 %",
     look=_look,
+    noise=True,
 )

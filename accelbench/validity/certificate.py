@@ -9,6 +9,24 @@ from accelbench.api.result import Certificate, Check
 from accelbench.validity.check import ValidityCheck
 from accelbench.validity.evidence import Evidence
 
+UNTIMED = frozenset(
+    {
+        "denormals",
+        "depends-on-inputs",
+        "emulated",
+        "gradients",
+        "non-finite",
+        "parity",
+        "precision",
+        "same-inputs",
+        "same-protocol",
+        "threads",
+        "work-present",
+        "work-skipped",
+    }
+)
+"""What can be asked of launches that compute and are not timed."""
+
 
 @cache
 def validity_checks() -> tuple[ValidityCheck, ...]:
@@ -18,16 +36,17 @@ def validity_checks() -> tuple[ValidityCheck, ...]:
     return tuple(sorted((module.CHECK for module in modules if hasattr(module, "CHECK")), key=lambda check: check.name))
 
 
-def certify(evidence: Evidence) -> Certificate:
+def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
     """Every check's readings; one line for all variants where it says the same of each.
 
-    Where nothing was timed, checks that ask about times or outputs say nothing, and are left out.
+    Checks that cannot say anything are left out: those that ask about times or outputs where launches observe, and
+    those that ask about times where launches were not `timed`.
     """
     return Certificate(
         checks=tuple(
             reading
             for check in validity_checks()
-            if check.observed or not evidence.nothing_timed
+            if (check.observed if evidence.nothing_timed else timed or check.name in UNTIMED)
             for reading in _alike(tuple(check.checks(evidence)), len(evidence.case.variants))
         )
     )

@@ -10,6 +10,8 @@ from accelbench.api.case import Case
 from accelbench.api.result import Check, CheckOutcome
 from accelbench.validity.evidence import Evidence, Launch, Unreadable, clip
 
+WHOLE_PERCENT = 0.01
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -17,6 +19,18 @@ class Finding:
 
     outcome: CheckOutcome
     reading: str
+    widened: bool = False
+    """It passed, and yet something disturbed the launch: times spread further, and the speedup did not move."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How large a share a disturbance may take. docs/adr/0022-which-disturbances-bias.md has the figures."""
+
+    widens: float
+    """Above this, times spread further: the round counts, and the reading says so."""
+    biases: float
+    """Above this, speedups were seen to move: the round is discarded."""
 
 
 def passed(reading: str) -> Finding:
@@ -24,8 +38,23 @@ def passed(reading: str) -> Finding:
     return Finding("passed", reading)
 
 
+def widened(reading: str) -> Finding:
+    """Disturbed, and within the threshold: what biases no speedup."""
+    return Finding("passed", reading, widened=True)
+
+
+def percent(share: float) -> str:
+    """A share of something, to the digits that a disturbance is worth: `7 %`, `0.4 %`."""
+    return f"{100 * share:.0f} %" if share >= WHOLE_PERCENT or not share else f"{100 * share:.1g} %"
+
+
 def failed(reading: str | Unreadable) -> Finding:
-    """Beyond the threshold, or not shown to be within where a verdict cannot do without."""
+    """Beyond the threshold, or not shown to be within where a verdict cannot do without.
+
+    Where a probe of accelbench's own gave no answer, it is untested: no variant fails for that.
+    """
+    if isinstance(reading, Unreadable) and reading.ours:
+        return untested(reading)
     return Finding("failed", reading.why if isinstance(reading, Unreadable) else reading)
 
 
@@ -47,6 +76,8 @@ class LaunchCheck:
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     disturbance: bool = False
     """What fails it is no variant's doing: the round is quarantined for all variants alike, and measured again."""
+    advice: str = ""
+    """What whoever measures can do about a disturbance."""
     always: bool = False
     """It looks at quarantined launches too: what they computed does not depend on who disturbed them."""
 
@@ -55,7 +86,7 @@ class LaunchCheck:
         for variant in evidence.variants:
             launches = evidence.of(variant) + (evidence.quarantined_of(variant) if self.always else ())
             findings = [(launch.round, self.look(evidence.case, launch)) for launch in launches]
-            yield _check(self, _worst(findings), variant)
+            yield _check(self, worst(findings, disturbance=self.disturbance), variant)
 
 
 @dataclass(frozen=True)
@@ -69,6 +100,8 @@ class CaseCheck:
     look: Callable[[Evidence], Iterable[tuple[str | None, Finding]]]
     observed: bool = False
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
+    noise: bool = False
+    """Other load can fail it, as well as the variant: an interval stands beside it where the case accepts noise."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
         """The readings, as the look orders them."""
@@ -78,17 +111,25 @@ class CaseCheck:
 
 ValidityCheck = LaunchCheck | CaseCheck
 
-_SEVERITY: dict[CheckOutcome, int] = {"passed": 0, "untested": 1, "failed": 2}
+_SEVERITY: dict[CheckOutcome, int] = {"passed": 0, "untested": 2, "failed": 3}
 
 
-def _worst(findings: list[tuple[int, Finding]]) -> Finding:
+def _severity(finding: Finding) -> int:
+    return _SEVERITY[finding.outcome] + finding.widened
+
+
+def worst(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
     """The last of the worst: of launches that all passed the newest speaks, else the first that did not."""
-    severity = max(_SEVERITY[finding.outcome] for _, finding in findings)
-    worst = [(number, finding) for number, finding in findings if _SEVERITY[finding.outcome] == severity]
+    severity = max(_severity(finding) for _, finding in findings)
+    worst = [(number, finding) for number, finding in findings if _severity(finding) == severity]
     if severity == 0:
         return worst[-1][1]
     number, finding = worst[0]
-    more = f" (and in {len(worst) - 1} more)" if len(worst) > 1 else ""
+    others = len(worst) - 1
+    if disturbance and finding.outcome != "untested":
+        also = f"; {others} more {'round was' if others == 1 else 'rounds were'} also disturbed" if others else ""
+        return Finding(finding.outcome, f"{finding.reading} in round {number}{also}", finding.widened)
+    more = f" (and in {others} more)" if others else ""
     return Finding(finding.outcome, f"round {number}: {finding.reading}{more}")
 
 

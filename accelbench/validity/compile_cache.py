@@ -29,7 +29,9 @@ def _look(_case: Case, launch: Launch) -> Finding:
         return passed(found)
     warm = readable("the warm probe's compileCache", launch.warm.cache, Cache)
     if launch.warm.failure or isinstance(warm, Unreadable):
-        return untested(f"{found}; the warm probe failed: {launch.warm.failure or 'it reported no counts'}")
+        return untested(
+            f"{found}; accelbench's own warm probe failed: {launch.warm.failure or 'it reported no counts'}"
+        )
     found += f"; warm: {warm.hits} hits, {warm.misses} misses"
     return passed(found) if answered(launch.warm.cache) else untested(f"{found}: its times are not those of a hit")
 

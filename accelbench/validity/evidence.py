@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args
 
 from annotated_types import Ge, Gt, Len
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints, TypeAdapter, ValidationError
@@ -53,6 +53,30 @@ class Parity(Protocol):
     @property
     def detail(self) -> str:
         """For people: where, how much, how much was allowed."""
+        ...
+
+    @property
+    def compared(self) -> bool:
+        """False: no number is finite, as the workload declares."""
+        ...
+
+    @property
+    def unseen(self) -> "Unseen | None":
+        """The same on inputs that the launch had not seen; None: it was given none."""
+        ...
+
+
+class Unseen(Protocol):
+    """Outputs on inputs that a launch had not seen."""
+
+    @property
+    def reading(self) -> Parity:
+        """Against the reference on those."""
+        ...
+
+    @property
+    def changes(self) -> bool:
+        """What is right differs from what is right on the inputs that the program was built from."""
         ...
 
 
@@ -103,6 +127,11 @@ class Launch(Protocol):
         """None: there was none."""
         ...
 
+    @property
+    def unchecked(self) -> "Mapping[Probe, str]":
+        """Which of accelbench's own probes gave no answer, and why: no doing of the variant's."""
+        ...
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -121,6 +150,11 @@ class Evidence:
     def quarantined_of(self, variant: str) -> tuple[Launch, ...]:
         """The quarantined launches of one variant."""
         return tuple(launch for launch in self.quarantined if launch.variant == variant)
+
+    def tried_unseen_inputs(self, variant: str) -> tuple[Launch, ...]:
+        """The launches of one variant that were given other inputs, those of disturbed rounds included."""
+        launches = self.of(variant) + self.quarantined_of(variant)
+        return tuple(launch for launch in launches if "dependence" in launch.facts)
 
     @property
     def nothing_timed(self) -> bool:
@@ -213,6 +247,14 @@ class Throttling(Fact):
     """For which some task waited for a processor; a launch's own threads that wait for each other count too."""
 
 
+class Process(Fact):
+    """Another process, and the processor time that it used in the launch's steady phase."""
+
+    name: Annotated[str, StringConstraints(max_length=40)]
+    pid: NonNegativeInt
+    seconds: Annotated[FiniteFloat, Ge(0)]
+
+
 class Neighbours(Fact):
     """What other processes did on the launch's processors during its steady phase."""
 
@@ -220,6 +262,8 @@ class Neighbours(Fact):
     """Processor time that was spent, and not by the launch; below zero where the kernel's ticks missed some."""
     offered_seconds: PositiveFloat
     """The phase's wall seconds times the processors that the launch may run on."""
+    processes: Annotated[list[Process], Len(0, 3)] = []
+    """Those that used most, as far as they can be seen from where the launch runs."""
 
 
 class Counts(Fact):
@@ -236,6 +280,16 @@ class Operations(Fact):
     found: Counts | None
     source: str | None
     """What they were counted in."""
+
+
+class Arithmetic(Fact):
+    """Floating-point operations of one call; None for what could not be counted."""
+
+    written: FiniteFloat | None
+    """In the program as its author wrote it."""
+    run: FiniteFloat | None
+    """In what is left of it after all optimisation."""
+    source: str
 
 
 class Executable(Fact):
@@ -298,6 +352,43 @@ class Synchronisation(Fact):
     """Whether all that the calls returned was there; None where the framework cannot say."""
 
 
+class Replay(Fact):
+    """The same calls, timed and not: how far apart the results are, as a share of their size; None: nothing finite."""
+
+    calls: NonNegativeInt
+    timed: FiniteFloat | None
+    """Of timed calls from untimed ones."""
+    untimed: FiniteFloat | None
+    """Of untimed calls from themselves."""
+
+
+class Dependence(Fact):
+    """What a step did with inputs that it had not seen, once its blocks had been timed."""
+
+    captured: list[str] = []
+    """Arrays that it finds outside its arguments."""
+    units: NonNegativeInt | None = None
+    """After which its outputs on them were written; None: they were not."""
+    unable: str | None = None
+    """Why it was not given other inputs."""
+    raised: str | None = None
+    """What it raised on them."""
+    seen: dict[str, NonNegativeInt] = {}
+    """Operations run, by name, when a call was repeated on the inputs that the program was built from."""
+    dispatched: dict[str, NonNegativeInt] = {}
+    """In the first call on other inputs."""
+    again: list[dict[str, NonNegativeInt]] = []
+    """In one call more on the same, in two, in three and so on, each time from the beginning."""
+    replay: Replay | None = None
+
+
+class Gradients(Fact):
+    """Whether the workload differentiates, and whether autograd was found to be recording."""
+
+    wanted: bool
+    found: Literal["on", "off", "functional"]
+
+
 class HostOverDevice(Fact):
     """A block's seconds by the host's clock over those by the device's events."""
 
@@ -305,8 +396,23 @@ class HostOverDevice(Fact):
     """Of all blocks."""
 
 
-Aside = Literal["watch", "parity", "operations", "synchronisation", "limits"]
-"""What a launch does beside its phases: asking NVML, the outputs for the parity check, the looks of three checks."""
+Aside = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits"]
+"""What a launch does beside its phases: asking NVML, the outputs for the parity check, the looks of other checks."""
+Probe = Literal["watch", "synchronisation", "limits"]
+"""What accelbench asks on its own account, without a step of the variant's: where it hangs or crashes, we are to blame.
+
+Of the aside `synchronisation` only the products that leave nothing undone; it makes calls of the variant's too.
+"""
+PROBES: tuple[Probe, ...] = get_args(Probe)
+FOUND_BY: Mapping[str, Probe] = {
+    "throttling": "watch",
+    "neighbours": "watch",
+    "gpu": "watch",
+    "energy": "watch",
+    "synchronisation": "synchronisation",
+    "limits": "limits",
+}
+"""The probe that a fact comes from."""
 Asides = dict[Aside, Annotated[FiniteFloat, Ge(0)]]
 """The fact `aside`: seconds."""
 
@@ -321,11 +427,16 @@ class Unreadable:
     """A fact that is missing or is not what it should be."""
 
     why: str
+    ours: bool = False
+    """A probe of accelbench's own gave no answer: nothing that a variant could be blamed for."""
 
 
 def fact(launch: Launch, name: str, kind: type[T]) -> T | Unreadable:
     """The fact `name` as a `kind`, or why it cannot be had."""
     if name not in launch.facts:
+        probe = FOUND_BY.get(name)
+        if probe is not None and probe in launch.unchecked:
+            return Unreadable(clip(launch.unchecked[probe]), ours=True)
         return Unreadable(f"the launch did not report {name}")
     return readable(name, launch.facts[name], kind)
 

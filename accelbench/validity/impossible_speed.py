@@ -1,12 +1,12 @@
 """Nothing ran faster than its device can: declared work that was not done shows as a speed that cannot be."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from accelbench.api.result import LimitsSource
 from accelbench.report.figures import quantity
 from accelbench.roofline import CACHES, Roof, roof, work_per_unit, works_from_memory
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
-from accelbench.validity.evidence import Evidence, Launch, Operations, Unreadable, fact, launch_seconds
+from accelbench.validity.evidence import Evidence, Launch, Limits, Operations, Unreadable, fact, launch_seconds
 
 ALLOWED: dict[LimitsSource, float] = {"data sheet": 1.02, "measured": 1.5}
 """Times the limit. Nothing is faster than its data sheet, but for clocks' rounding. A product and a triad, measured,
@@ -21,11 +21,18 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     for variant in evidence.variants:
         launches = [launch for launch in evidence.of(variant) if launch_seconds(launch)]
         if limits is None:
-            yield variant, untested("the device's limits are neither published nor measured")
+            yield variant, untested(_no_limits(evidence.launches))
         elif not launches or work_per_unit(launches[0]) is None:
             yield variant, untested("the workload declares neither operations nor bytes")
         else:
             yield variant, _fastest(launches, limits)
+
+
+def _no_limits(launches: Iterable[Launch]) -> str | Unreadable:
+    """Why they are not known: our own probe's failure, where it was that."""
+    told = (fact(launch, "limits", Limits) for launch in launches)
+    ours = (each for each in told if isinstance(each, Unreadable) and each.ours)
+    return next(ours, "the device's limits are neither published nor measured")
 
 
 def _fastest(launches: list[Launch], limits: Roof) -> Finding:

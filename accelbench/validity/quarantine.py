@@ -1,5 +1,7 @@
 """Which rounds something outside the variants disturbed: they count for no variant, and are measured again.
 
+Where a case accepts noise they count, and nothing has a verdict.
+
 What decides is read from the machine, never from the times themselves: leaving out rounds for being slow would choose
 the answer.
 """
@@ -24,6 +26,8 @@ class Sifted(Generic[L]):
     quarantined: tuple[L, ...] = ()
     reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Of each disturbed round, by its number."""
+    noisy: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """The same of disturbed rounds that count all the same, as the case accepts noise."""
 
     @property
     def nothing_clean(self) -> bool:
@@ -34,6 +38,15 @@ class Sifted(Generic[L]):
 def disturbance_checks() -> tuple[LaunchCheck, ...]:
     """The checks that a launch can fail without its variant's doing."""
     return tuple(check for check in validity_checks() if isinstance(check, LaunchCheck) and check.disturbance)
+
+
+def failed_by_noise() -> frozenset[str]:
+    """Names of the checks that other load can fail."""
+    return frozenset(
+        check.name
+        for check in validity_checks()
+        if (check.disturbance if isinstance(check, LaunchCheck) else check.noise)
+    )
 
 
 def disturbances(case: Case, launch: Launch) -> tuple[str, ...]:
@@ -52,6 +65,8 @@ def sift(case: Case, launches: Sequence[L]) -> Sifted[L]:
     for launch in launches:
         if found := disturbances(case, launch):
             reasons[launch.round] = reasons.get(launch.round, ()) + found
+    if case.measurement.accept_noise:
+        return Sifted(counted=tuple(launches), noisy=reasons)
     counted = tuple(_outside(launches, reasons))
     if not counted:
         return Sifted(counted=tuple(launches), reasons=reasons)

@@ -6,14 +6,18 @@ Heat is another matter: it depends on what ran before. Pressure (PSI) is kept as
 framework that wait for each other look the same as neighbours, who have a check of their own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from accelbench.api.case import Case
-from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
+from accelbench.validity.check import Finding, LaunchCheck, Limit, failed, passed, percent, untested, widened
 from accelbench.validity.evidence import Gpu, Launch, Neighbours, Throttling, Unreadable, fact
 
-ALLOWED_SHARE = 0.01
-ALLOWED_STEAL = 0.05
+QUOTA = Limit(widens=0.01, biases=0.01)
+"""Of the timed seconds: half of the usual margin; a launch's median over blocks sees less of it still."""
+STEAL = Limit(widens=0.05, biases=0.05)
+"""Of the processors' time. It comes to all variants, and a virtual machine is never without."""
+CLOCKS = Limit(widens=0.01, biases=0.01)
+"""Of the phase."""
 LAWFUL = {"power cap", "board limit", "reliability"}
 """What holds clocks back for as long as a variant asks for what it does."""
 
@@ -41,33 +45,36 @@ def clock_shares(launch: Launch) -> Mapping[str, float] | None:
     return {why: seconds / gpu.seconds for why, seconds in gpu.held_back_seconds.items()}
 
 
+def _shares(launch: Launch) -> Iterator[tuple[float, Limit, str]]:
+    """What was taken away, its limit, and how to say it."""
+    if (held_back := quota_share(launch)) is not None:
+        yield held_back, QUOTA, f"Held back by the CPU quota: {percent(held_back)} of the timed seconds"
+    stolen = steal_share(launch)
+    yield stolen, STEAL, f"Hypervisor steal: {percent(stolen)}"
+    for why, share in (clock_shares(launch) or {}).items():
+        if share > CLOCKS.widens:
+            yield 0.0 if why in LAWFUL else share, CLOCKS, f"{why} for {share:.0%} of the phase"
+
+
 def _look(case: Case, launch: Launch) -> Finding:
     throttling = fact(launch, "throttling", Throttling)
     if isinstance(throttling, Unreadable):
         return untested(throttling)
-    timed = sum(block.seconds for block in launch.blocks)
-    readings = [f"held back for {throttling.seconds:.3g} s in {throttling.periods} periods, {timed:.3g} s timed"]
-    beyond = throttling.seconds > ALLOWED_SHARE * timed
-    if (stolen := steal_share(launch)) > ALLOWED_STEAL:
-        readings.append(f"the hypervisor took {stolen:.0%}")
-        beyond = True
-    clocks = clock_shares(launch)
-    for why, share in (clocks or {}).items():
-        if share > ALLOWED_SHARE:
-            readings.append(f"{why} for {share:.0%} of the phase")
-            beyond |= why not in LAWFUL
-    if beyond:
-        return failed(", ".join(readings))
-    if clocks is None and case.accelerator.platform == "cuda":
+    shares = list(_shares(launch))
+    if beyond := [f"{words} (limit {percent(limit.biases)})" for share, limit, words in shares if share > limit.biases]:
+        return failed("; ".join(beyond))
+    if clock_shares(launch) is None and case.accelerator.platform == "cuda":
         return untested("NVML does not say why the clocks were what they were")
-    return passed(", ".join(readings))
+    reading = "; ".join(words for _, _, words in shares)
+    return widened(reading) if any(share > limit.widens for share, limit, _ in shares) else passed(reading)
 
 
 CHECK = LaunchCheck(
     name="throttled",
     threshold=(
-        f"at most {ALLOWED_SHARE:.0%} of the timed seconds by quota, {ALLOWED_STEAL:.0%} of the processors' time by "
-        f"the hypervisor, {ALLOWED_SHARE:.0%} of the phase by the device's clocks ({', '.join(sorted(LAWFUL))}: any)"
+        f"at most {percent(QUOTA.biases)} of the timed seconds by quota, {percent(STEAL.biases)} of the processors' "
+        f"time by the hypervisor, {percent(CLOCKS.biases)} of the phase by the device's clocks "
+        f"({', '.join(sorted(LAWFUL))}: any)"
     ),
     reason=(
         "half of the usual margin; a launch's median over blocks sees less of it still. Stolen time comes to all "
@@ -75,4 +82,5 @@ CHECK = LaunchCheck(
     ),
     look=_look,
     disturbance=True,
+    advice="wait for a quieter time, take a host of your own, or raise the CPU limit",
 )

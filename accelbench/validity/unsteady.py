@@ -66,4 +66,5 @@ CHECK = CaseCheck(
         "ones too unless they are evident beyond the blocks' own autocorrelation"
     ),
     look=_look,
+    noise=True,
 )

@@ -27,7 +27,7 @@ def _of(launches: tuple[Launch, ...]) -> Finding:
     looks = [each for each in told if not isinstance(each, Unreadable)]
     unreadable = [each for each in told if isinstance(each, Unreadable)]
     if not looks:
-        return failed(unreadable[0])
+        return failed(min(unreadable, key=lambda each: each.ours))
     if any(look.ready is False for look in looks):
         return failed("an output was not ready after synchronisation")
     ratios = [fact(launch, "hostOverDevice", HostOverDevice) for launch in launches]

@@ -62,7 +62,7 @@ class DeepNetwork(Workload):
     def measure(self, parameters: Any) -> Measure:
         """Three steps."""
         del parameters
-        return Measure(parity_units=3)
+        return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
         """Weights of variance 1/width and small biases; standard normal inputs and targets (batch, width)."""

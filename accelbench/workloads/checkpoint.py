@@ -60,7 +60,7 @@ class Checkpoint(Workload):
     def measure(self, parameters: Parameters) -> Measure:
         """A checkpoint is timed, a training is looked at."""
         if parameters.asks == "resume":
-            return Measure(protocol="observe", unit="call")
+            return Measure(protocol="observe", unit="call", differentiates=True)
         return Measure(unit="checkpoint")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:

@@ -57,7 +57,7 @@ class CifarCnn(Workload):
     def measure(self, parameters: Parameters) -> Measure:
         """Three steps move every weight by more than rounding does."""
         del parameters
-        return Measure(parity_units=3)
+        return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Kernels (3, 3, in, out), weights (in, out), biases (out,); images (batch, size, size, 3); labels (batch,)."""

@@ -43,7 +43,7 @@ class LinearRegression(Workload):
     def measure(self, parameters: Parameters) -> Measure:
         """Ten steps are enough to tell a wrong gradient."""
         del parameters
-        return Measure(parity_units=10)
+        return Measure(parity_units=10, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Zeros for w (3,); x (samples, 3) standard normal, y (samples,) with noise."""

@@ -66,8 +66,7 @@ class Mlp(Workload):
 
     def measure(self, parameters: Parameters) -> Measure:
         """Ten steps move the weights by far more than rounding does."""
-        del parameters
-        return Measure(parity_units=10)
+        return Measure(parity_units=10, differentiates=parameters.work == "train")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Weights (in, out) and biases (out,) of both layers; inputs (batch, in); targets (batch, out) to train on."""
@@ -225,8 +224,7 @@ def _torch_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, *, 
 
     @place
     def predict(inputs: Any, model: Any) -> tuple[Any, None]:
-        with torch.no_grad():
-            return _moved_on(torch.cat, inputs, model(inputs)), None
+        return _moved_on(torch.cat, inputs, model(inputs)), None
 
     if not train:
         return _predicting(tools.put(arrays.state["inputs"]), predict, model, placed=compiled)

@@ -61,7 +61,7 @@ class TrainingCurve(Workload):
     def measure(self, parameters: Parameters) -> Measure:
         """Each epoch is looked at."""
         del parameters
-        return Measure(protocol="observe", unit="epoch")
+        return Measure(protocol="observe", unit="epoch", differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Weights (in, out), biases; each epoch's inputs (steps, batch, in) and labels (steps, batch).

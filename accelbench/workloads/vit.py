@@ -82,7 +82,8 @@ class Vit(Workload):
 
     def measure(self, parameters: Parameters) -> Measure:
         """Three steps of training move every weight by more than rounding does."""
-        return Measure(parity_units=3 if parameters.work == "train" else 1)
+        train = parameters.work == "train"
+        return Measure(parity_units=3 if train else 1, differentiates=train)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Images (batch, image, image, 3); all weights, those of the blocks stacked; labels (batch,) to train on."""
@@ -289,7 +290,7 @@ def _torch_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, *, 
     if parameters.work == "predict":
         weights = tools.put(_apart(arrays.batches[0], parameters.layers))
         program = _predicting(arrays, tools, logits_of, weights)
-        return replace(program, step=place(torch.no_grad()(program.step)), placed=compiled)
+        return replace(program, step=place(program.step), placed=compiled)
 
     @place
     def cross_entropy(w: Any, batch: Any) -> Any:

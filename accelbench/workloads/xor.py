@@ -65,7 +65,7 @@ class Xor(Workload):
 
     def measure(self, parameters: Parameters) -> Measure:
         """Ten epochs are enough to tell a wrong gradient; how a whole training ends takes as many as it has."""
-        return Measure(unit="epoch", parity_units=parameters.compared_epochs)
+        return Measure(unit="epoch", parity_units=parameters.compared_epochs, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Weights (out, in) and biases (out,) of both layers; inputs (4, 2) and targets (4, 1)."""

@@ -34,6 +34,7 @@ VERDICT_COLOURS = {
     "inconclusive": "orange",
     "failed": "purple",
     "invalid": "dark-red",
+    "noisy": "yellow",
     "none": "text",
 }
 
@@ -79,7 +80,7 @@ def verdicts() -> Table:
         merged_table(
             "Verdicts",
             "Each variant against its run's baseline, from the latest result. Above 1 the variant is faster; the "
-            "bounds are those of the confidence interval. An invalid comparison has no speedup.",
+            "bounds are those of the confidence interval. Invalid comparisons have no speedup, noisy ones no verdict.",
             columns,
             ("Value #verdict",),
             rows(
@@ -122,7 +123,7 @@ def step_time() -> Lines:
     """Seconds per unit of work."""
     return lines(
         "Step time",
-        "Steady seconds per unit of work, the median over launches. Logarithmic, as variants may be far apart.",
+        "Steady seconds per unit of work, the geometric mean over launches. Logarithmic, as variants may be far apart.",
         "s",
         over_time(f"{COMPARED} (accelbench_step_seconds{{{RESULTS}}})", VARIANT),
     ).scale_distribution(common.ScaleDistributionConfig().type(style.ScaleDistribution.LOG).log(10))

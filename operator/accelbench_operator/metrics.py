@@ -17,17 +17,19 @@ from prometheus_client.registry import Collector
 
 from accelbench import __version__
 from accelbench.api.result import Verdict
+from accelbench.stats.summary import TIME
 from accelbench_operator.snapshot import ComparisonSummary, Snapshot, Summary, VariantSummary
 
 T = TypeVar("T")
 Labels = tuple[str, ...]
 Family = GaugeMetricFamily | CounterMetricFamily
 
-RESULT_LABELS: Labels = ("namespace", "series", "case", "workload", "accelerator")
+RESULT_LABELS: Labels = ("namespace", "series", "case", "workload", "accelerator", "noisy")
 VARIANT_LABELS: Labels = (*RESULT_LABELS, "variant", "framework")
 
-VERDICTS: Labels = (*get_args(Verdict), "failed", "invalid", "none")
-"""What can be said of a comparison: `invalid` where a check failed, `none` where complete rounds were missing."""
+VERDICTS: Labels = (*get_args(Verdict), "failed", "invalid", "noisy", "none")
+"""What can be said of a comparison: `invalid` where a check failed, `noisy` where disturbed rounds count, `none` where
+complete rounds were missing."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
 OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     Metric(
         "accelbench_step_seconds",
-        "Steady seconds per unit of work: the median over the launches of the latest result.",
+        f"Steady seconds per unit of work in the latest result: {TIME['steady']}.",
         lambda variant: variant.seconds,
     ),
     Metric(
@@ -116,7 +118,7 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     ),
     Metric(
         "accelbench_flops_per_second",
-        "Floating-point operations per second that the workload's own count and the median time amount to.",
+        "Floating-point operations per second: the workload's own count over the time of a unit.",
         lambda variant: variant.flops_per_second,
     ),
     Metric(
@@ -249,7 +251,8 @@ class OperatorCollector(Collector):
 
 
 def _result_labels(result: Summary) -> Labels:
-    return (result.namespace, result.series, result.case, result.workload, result.accelerator)
+    noisy = "true" if result.noisy else "false"
+    return (result.namespace, result.series, result.case, result.workload, result.accelerator, noisy)
 
 
 def _variant_labels(result: Summary, variant: VariantSummary) -> Labels:

@@ -14,7 +14,7 @@ class VariantSummary:
     name: str
     framework: str
     seconds: float | None
-    """The median over launches; None where the variant has no complete round."""
+    """The geometric mean over launches; None without a complete round, or where a check rejects the variant."""
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
     flops_per_second: float | None = None
@@ -37,11 +37,15 @@ class ComparisonSummary:
     invalid: tuple[str, ...] = ()
     failed: bool = False
     """The variant or the baseline failed."""
+    noisy: bool = False
+    """Disturbed rounds count: there is an interval and no verdict."""
 
     @property
     def outcome(self) -> str:
-        """The verdict; without one `failed`, `invalid` or `none`."""
-        return self.verdict or ("failed" if self.failed else "invalid" if self.invalid else "none")
+        """The verdict; without one `failed`, `invalid`, `noisy` or `none`."""
+        if self.verdict:
+            return self.verdict
+        return "failed" if self.failed else "invalid" if self.invalid else "noisy" if self.noisy else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class Summary:
     rounds: int
     quarantined: int
     """Rounds that something disturbed, and that count for no variant."""
+    noisy: bool
+    """Rounds that something disturbed count, as the run accepts noise."""
     variants: tuple[VariantSummary, ...]
     comparisons: tuple[ComparisonSummary, ...]
     observations: tuple[str, ...] = ()
@@ -72,6 +78,11 @@ class Summary:
     failed_checks: tuple[str, ...] = ()
     not_met: tuple[str, ...] = ()
     """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
+
+    @property
+    def only_noisy(self) -> bool:
+        """Noise was accepted, and nothing else stands between the comparisons and their verdicts."""
+        return self.noisy and all(each.verdict or each.noisy for each in self.comparisons)
 
 
 @dataclass(frozen=True)

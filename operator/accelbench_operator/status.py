@@ -17,6 +17,7 @@ from accelbench_operator.snapshot import ComparisonSummary, Summary
 MAXIMUM_COMPARISONS = 64
 MAXIMUM_HEADLINE = 160
 MAXIMUM_MESSAGE = 2048
+NOISY = "measured beside other load, as acceptNoise allows: an interval, no certified verdict"
 NAMED_CASES = 3
 """How many cases a message names before it says how many more there are."""
 
@@ -167,8 +168,13 @@ def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterab
     )
     yield (
         "InvalidMeasurement",
-        [f"{result.case}: {', '.join(result.failed_checks)} failed" for result in results if not result.valid],
+        [
+            f"{result.case}: {', '.join(result.failed_checks)} failed"
+            for result in results
+            if not result.valid and not result.only_noisy
+        ],
     )
+    yield "Noisy", [f"{result.case}: {NOISY}" for result in results if result.only_noisy]
     yield "ExpectationNotMet", [f"{result.case}: {sentence}" for result in results for sentence in result.not_met]
 
 
@@ -204,7 +210,7 @@ def _headline(plan: Plan, progress: Progress) -> str:
     results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
     by_variant: dict[str, list[ComparisonSummary]] = {}
     for result in results:
-        for comparison in result.comparisons:
+        for comparison in sorted(result.comparisons, key=lambda each: -(each.lower or 0)):  # as `Result.ranked`
             by_variant.setdefault(comparison.variant, []).append(comparison)
     observed = Counter(found for result in results for found in result.observations)
     parts = [f"{name} {_tendency(found)}" for name, found in by_variant.items()]

@@ -1,5 +1,7 @@
 """`python -m accelbench_runner CASE`: measures one case and delivers one result.
 
+With `--check` each variant runs twice, nothing is timed, and the result is a certificate of what they compute.
+
 Exit status: 0 a result was delivered, failed variants included; 2 the case document cannot be run; 3 an error of
 accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial result. The log goes to standard output, the
 headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is written outside the work directory
@@ -9,25 +11,30 @@ headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is writt
 import argparse
 import os
 import resource
+import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
-from accelbench.delivery import Headline
-from accelbench_runner import processors
+from accelbench.delivery import Headline, MachineSeen
+from accelbench_runner import looking, processors
+from accelbench_runner.allowance import PROBE_SECONDS
 from accelbench_runner.case_file import InvalidCaseError, read_case
 from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
 from accelbench_runner.deliver import LogWriter, TerminationMessage
 from accelbench_runner.judging import Judge, JudgeError
 from accelbench_runner.launches import Launcher
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import Supervisor
+from accelbench_runner.supervisor import ProbeError, Supervisor
 
 EXIT_DELIVERED = 0
 EXIT_INVALID_CASE = 2
@@ -44,24 +51,30 @@ def main(
     *,
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
+    see: looking.See = looking.see,
+    probe_seconds: float = PROBE_SECONDS,
 ) -> int:
     """Run one case; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
-    path: Path = parser.parse_args(arguments).case
+    parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
+    given = parser.parse_args(arguments)
     interruption = Interruption()
     interruption.listen()
     log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:
-        case = read_case(path)
+        case = read_case(given.case)
     except InvalidCaseError as error:
         log.notice(f"error: {error}")
         termination.write(Headline(case="", attempt=0, state="failed", message=str(error)))
         return EXIT_INVALID_CASE
     try:
         with _work_directory() as directory:
-            supervisor = _supervisor(case, directory, log, termination, interruption, launch_command, judge_command)
+            launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
+            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, see)
+            if given.check:
+                supervisor = _checking(supervisor)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -73,7 +86,7 @@ def main(
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
     try:
         result = supervisor.run()
-    except (JudgeError, UnkillableError) as error:
+    except (JudgeError, ProbeError, UnkillableError) as error:
         supervisor.give_up(f"internal error: {error}")
         return EXIT_INTERNAL
     except Exception as error:  # noqa: BLE001 - whatever it is, what was measured is delivered
@@ -90,8 +103,9 @@ def _supervisor(
     log: LogWriter,
     termination: TerminationMessage,
     interruption: Interruption,
-    launch_command: Sequence[str],
+    launcher: Callable[..., Launcher],
     judge_command: Sequence[str],
+    see: looking.See,
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
@@ -99,26 +113,46 @@ def _supervisor(
     threads = len(processors.settle())
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
     environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
+    host, compares = _fingerprint(case, threads), _compares(case)
+    if compares:
+        _look_around(case, host, log, see)
     judge_directory = directory / "judge"
     judge_directory.mkdir()
+    unseen_seed = secrets.randbits(63)
     return Supervisor(
         case=case,
-        launcher=Launcher(
-            case=case, command=launch_command, environment=environment, threads=threads, interruption=interruption
-        ),
+        launcher=launcher(environment=environment, threads=threads, interruption=interruption, unseen_seed=unseen_seed),
         judge=Judge(
             command=judge_command,
             environment=environment,
             directory=judge_directory,
             interruption=interruption,
             log=log,
+            unseen_seed=unseen_seed,
         ),
         log=log,
         termination=termination,
         interruption=interruption,
         directory=directory,
-        host=_fingerprint(case, threads),
+        host=host,
+        compares=compares,
     )
+
+
+def _checking(supervisor: Supervisor) -> Supervisor:
+    """The same case with nothing timed: then no variant's failure makes another's result worthless."""
+    return replace(
+        supervisor,
+        launcher=replace(supervisor.launcher, purpose="check"),
+        judge=replace(supervisor.judge, timed=False),
+        compares=False,
+    )
+
+
+def _compares(case: Case) -> bool:
+    """Whether times of its variants are compared; else each is observed for itself."""
+    workload = catalogue.find(case.workload)
+    return workload.measure(catalogue.parse_parameters(workload, case.parameters)).protocol != "observe"
 
 
 def _fingerprint(case: Case, threads: int) -> dict[str, str]:
@@ -130,6 +164,19 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
         **fingerprint.of_source(type(workload)),
         **fingerprint.of_case(case, parameters),
     }
+
+
+def _look_around(case: Case, host: Mapping[str, str], log: LogWriter, see: looking.See) -> None:
+    """Says what will disturb the case, before its time begins."""
+    try:
+        seen = see(host)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        log.notice(f"what the machine is doing cannot be seen: {error}")
+        return
+    if lines := looking.warnings(seen, accepts_noise=case.measurement.accept_noise):
+        for line in lines:
+            log.notice(f"warning: {line}")
+        log.event(MachineSeen(warnings=lines))
 
 
 def _termination_log() -> Path | None:

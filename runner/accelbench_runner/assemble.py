@@ -1,7 +1,7 @@
 """From launches and an assessment to the result document: pure, and never more than a result may hold."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import get_args
@@ -23,7 +23,8 @@ from accelbench.api.result import (
 )
 from accelbench.document import decimal_string
 from accelbench.lost import without_finding
-from accelbench.stats.summary import quantile
+from accelbench.shown import shown
+from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
 from accelbench.validity import compile_cache, evidence
 from accelbench.validity.evidence import Asides, Operations, Unreadable, fact, launch_seconds, protocol_of
 from accelbench_runner.costs import cost, most
@@ -33,6 +34,8 @@ from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, War
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """What compiling is made of: parts that the adapters name. Launches may name anything."""
+PRINTS_BYTES = 16 * 1024
+"""Printed by one launch while its steps repeat; a warning or two is less."""
 LARGEST_RATIO = 1e15
 """An error that no tolerance allows is a number all the same."""
 
@@ -50,23 +53,35 @@ class Course:
     host: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     discarded: tuple[LaunchRecord, ...] = ()
-    """Launches of rounds that were not completed: they cost time and count for nothing."""
+    """They cost time and count for nothing: of a round that was cut short, or made again without a probe of ours."""
 
 
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, course: Course) -> Result:
-    """The result of what is known so far; `launches` are those that count, and all that failed."""
+    """The result of what is known so far; `launches` are those that count, and all that failed.
+
+    What was timed of a variant whose parity is not known, or which a check rejects, is left out.
+    """
     notes = course.notes
     if assessment and assessment.quarantined:
         disturbed = len(assessment.quarantined)
-        notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
-    if course.discarded:
-        rounds = ", ".join(str(number) for number in sorted({launch.round for launch in course.discarded}))
-        notes += (f"round {rounds} was not completed: {len(course.discarded)} launches count for nothing",)
+        notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were discarded",)
+    if assessment and assessment.noisy:
+        notes += (f"{len(assessment.noisy)} of {assessment.rounds} rounds were disturbed, and count",)
+    notes += tuple(_discarded(course.discarded))
+    if course.stopped == "time-limit":
+        limit = case.measurement.time_limit_seconds
+        reached = {launch.variant for launch in (*launches, *course.discarded) if not launch.unfinished}
+        notes += tuple(
+            f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
+            for variant in case.variants
+            if variant.name not in reached
+        )
+    notes += tuple(_printing(launches))
     if any(launch.facts.get("cold") is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
     counted = _counted(launches, {each.round for each in quarantined})
-    return fit(
+    result = shown(
         Result(
             case=case,
             complete=course.complete,
@@ -76,6 +91,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             finished=course.finished,
             rounds=assessment.rounds if assessment else 0,
             quarantined=quarantined,
+            noisy=assessment.noisy if assessment else (),
             variants=tuple(
                 _variant_result(
                     case,
@@ -96,6 +112,30 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             notes=notes,
         )
     )
+    return fit(result)
+
+
+def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """A note on each variant whose steps print."""
+    for variant in dict.fromkeys(launch.variant for launch in launches):
+        printed = [launch.facts.get("printedBytes", 0) for launch in launches if launch.variant == variant]
+        if max(printed) > PRINTS_BYTES:
+            yield (
+                f"{variant} printed {max(printed) / 1e6:.3g} MB in one launch while its steps ran again and again: "
+                f"printing takes time, which is measured as the step's"
+            )
+
+
+def _discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """What became of launches that count for nothing: those in which a probe of ours hung, and those of rounds cut."""
+    for launch in launches:
+        if launch.ended_by and launch.unfinished == "probe":
+            yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
+    cut = [launch for launch in launches if launch.unfinished != "probe"]
+    for number in sorted({launch.round for launch in cut}):
+        lost = [launch for launch in cut if launch.round == number]
+        how = "interrupted" if any(launch.unfinished == "interrupted" for launch in lost) else "not completed"
+        yield f"round {number} was {how}: {len(lost)} {'launch was' if len(lost) == 1 else 'launches were'} discarded"
 
 
 def _counted(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
@@ -130,8 +170,11 @@ def _variant_result(
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch_seconds(launch) is not None]
     if not measured:
-        return VariantResult(name=variant.name, use=variant.use, failure=failure)
-    medians = [seconds for launch in measured if (seconds := launch_seconds(launch)) is not None]
+        sound = [launch for launch in launches if launch.failure is None]
+        return VariantResult(name=variant.name, use=variant.use, failure=failure, executable=_executable(sound))
+    summaries = tuple(map(_launch_summary, measured))
+    times = [float(launch.seconds) for launch in summaries]
+    seconds = geometric_mean(times)
     ratios = [launch.parity.worst_ratio for launch in measured if launch.parity]
     flops = _positive(measured[0].facts.get("flopsPerUnit"))
     return VariantResult(
@@ -139,25 +182,26 @@ def _variant_result(
         use=variant.use,
         failure=failure,
         seconds=Quantiles(
-            p5_seconds=decimal_string(quantile(medians, 5)),
-            p25_seconds=decimal_string(quantile(medians, 25)),
-            median_seconds=decimal_string(statistics.median(medians)),
-            p75_seconds=decimal_string(quantile(medians, 75)),
-            p95_seconds=decimal_string(quantile(medians, 95)),
+            geometric_mean_seconds=decimal_string(seconds, TIME_DIGITS),
+            p5_seconds=decimal_string(quantile(times, 5)),
+            p25_seconds=decimal_string(quantile(times, 25)),
+            median_seconds=decimal_string(statistics.median(times)),
+            p75_seconds=decimal_string(quantile(times, 75)),
+            p95_seconds=decimal_string(quantile(times, 95)),
         ),
         phases=_phases([launch.phases for launch in measured]),
         warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
-        launches=tuple(map(_launch_summary, measured)),
+        launches=summaries,
         spread=spread,
         units_per_call=_units_per_call(measured),
         parity=decimal_string(min(max(ratios), LARGEST_RATIO)) if ratios else None,
-        flops_per_second=decimal_string(flops / statistics.median(medians)) if flops else None,
+        flops_per_second=decimal_string(flops / seconds) if flops else None,
         peak_memory_bytes=most(measured, "peakMemoryBytes"),
         compile_peak_memory_bytes=most(measured, "compilePeakMemoryBytes"),
         reserved_memory_bytes=most(measured, "reservedMemoryBytes"),
         products_per_call=_products_per_call(measured),
         executable=_executable(measured),
-        cost=cost(case, measured, everyone, statistics.median(medians)),
+        cost=cost(case, measured, everyone, seconds),
     )
 
 
@@ -217,8 +261,8 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
     seconds = seconds_per_unit(launch)
     return LaunchSummary(
         round=launch.round,
-        seconds=decimal_string(launch_seconds(launch) or 0.0),
-        p99_seconds=decimal_string(quantile(seconds, 99)) if protocol_of(launch) == "latency" else None,
+        seconds=decimal_string(launch_seconds(launch) or 0.0, TIME_DIGITS),
+        p99_seconds=decimal_string(quantile(seconds, 99), TIME_DIGITS) if protocol_of(launch) == "latency" else None,
         p5_seconds=decimal_string(quantile(seconds, 5)),
         p95_seconds=decimal_string(quantile(seconds, 95)),
         blocks=len(launch.blocks),

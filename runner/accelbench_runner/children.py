@@ -9,6 +9,7 @@ child started is then left to its own devices, except in a container, where the 
 
 import contextlib
 import ctypes
+import math
 import os
 import selectors
 import signal
@@ -73,7 +74,11 @@ class Listener(Protocol):
         ...
 
     def patience(self) -> float | None:
-        """Seconds that the child may still take to end by itself; None: its whole limit."""
+        """Seconds that the child may still take to end by itself; None: what is left of its limit."""
+        ...
+
+    def left(self, elapsed: float) -> float:
+        """Seconds that are left of its limit, `elapsed` after it was started; asked whenever it says something."""
         ...
 
 
@@ -98,7 +103,6 @@ def run_child(
     *,
     request: Path,
     environment: Mapping[str, str],
-    limit_seconds: float,
     listener: Listener,
     interruption: Interruption,
     messages: tuple[int, int] | None = None,
@@ -129,7 +133,7 @@ def run_child(
         stack.callback(os.close, exited)
         selector.register(exited, selectors.EVENT_READ, None)
         try:
-            by_us = _attend(process.pid, selector, listener, interruption, deadline=started + limit_seconds)
+            by_us = _attend(process.pid, selector, listener, interruption, started=started)
         finally:
             interruption.end_group()
             end_descendants(except_for=process.pid)
@@ -177,30 +181,31 @@ def _start(
 
 
 def _attend(
-    pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, deadline: float
+    pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Literal["limit", "dismissed", "interrupted"] | None:
     """Listen until the process has ended, or has to be; returns why it has to be."""
-    dismissed = dumping = False
+    dismissed = dumping = math.inf
     while True:
-        ready = selector.select(max(0.0, deadline - time.monotonic()))
+        now = time.monotonic()
+        if (patience := listener.patience()) is not None:
+            dismissed = min(dismissed, now + patience)
+        over = min(dismissed, now + listener.left(now - started)) if dumping == math.inf else dumping
+        if now >= over:
+            if now >= dumping:
+                return "limit"
+            if dismissed < math.inf:
+                return "dismissed"
+            dumping = now + DUMP_SECONDS
+            os.kill(pid, signal.SIGABRT)
+            continue
+        ready = selector.select(over - now)
         for key, _ in ready:
             if key.data is not None:
                 _read(selector, key, listener)
         if interruption.signal is not None:
             return "interrupted"
         if any(key.data is None for key, _ in ready):
-            return "limit" if dumping else None
-        if not dismissed and not dumping and (patience := listener.patience()) is not None:
-            dismissed = True
-            deadline = min(deadline, time.monotonic() + patience)
-        if time.monotonic() >= deadline:
-            if dismissed:
-                return "dismissed"
-            if dumping:
-                return "limit"
-            dumping = True
-            deadline = time.monotonic() + DUMP_SECONDS
-            os.kill(pid, signal.SIGABRT)
+            return "limit" if dumping < math.inf else None
 
 
 def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener: Listener) -> int:

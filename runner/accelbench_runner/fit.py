@@ -1,8 +1,9 @@
 """Making a result fit its 32 KiB: what is least missed goes first, and the result says what went.
 
-The order: quarantined rounds (their number stays in the notes), quantiles inside each launch, then single launches
-(every second one, again and again; the quantiles over all launches stay), then texts at length, then checks that every
-variant passed become one each, and last of all observed texts. Verdicts, intervals and failed checks are never touched.
+The order: disturbed rounds (their number stays in the notes), quantiles inside each launch, then texts at length, then
+checks that every variant passed become one each, then single launches (every second one, again and again; the time and
+the quantiles over all launches stay), and last of all observed texts. Verdicts, intervals and failed checks are never
+touched. Launches go late: without them a result cannot be compared with another.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from accelbench.api.observation import ObservedValue
 from accelbench.api.result import MAXIMUM_BYTES, Certificate, Check, Result
 
-LISTED_QUARANTINED = 10
+LISTED = 10
 SHORT = 120
 VERY_SHORT = 40
 
@@ -18,13 +19,13 @@ VERY_SHORT = 40
 def fit(result: Result) -> Result:
     """`result`, reduced no further than it must be; raises ValueError if nothing helps."""
     reductions: tuple[tuple[str, Callable[[Result], Result]], ...] = (
-        (f"quarantined rounds after the first {LISTED_QUARANTINED}", _few_quarantined),
+        (f"disturbed rounds after the first {LISTED}", _few_disturbed),
         ("the spread inside each launch", _without_launch_quantiles),
         ("outliers and shares of variance", _without_spread),
-        *((f"all but every {2**power}th launch", _every_second_launch) for power in range(1, 7)),
         ("the ends of long texts", lambda reduced: _shorten(reduced, SHORT)),
         ("one by one, the checks that all variants passed", _fold_passed_checks),
         ("the ends of texts", lambda reduced: _shorten(reduced, VERY_SHORT)),
+        *((f"all but every {2**power}th launch", _every_second_launch) for power in range(1, 7)),
         ("the ends of observed texts", lambda reduced: _shorten_observations(reduced, VERY_SHORT)),
     )
     gone: list[str] = []
@@ -55,8 +56,8 @@ def _noted(result: Result, gone: list[str]) -> Result:
     return result.model_copy(update={"notes": (*result.notes, note)})
 
 
-def _few_quarantined(result: Result) -> Result:
-    return result.model_copy(update={"quarantined": result.quarantined[:LISTED_QUARANTINED]})
+def _few_disturbed(result: Result) -> Result:
+    return result.model_copy(update={"quarantined": result.quarantined[:LISTED], "noisy": result.noisy[:LISTED]})
 
 
 def _without_launch_quantiles(result: Result) -> Result:

@@ -7,7 +7,7 @@ numpy and scipy.special, so that the supervisor need not.
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,23 +15,28 @@ from typing import Any
 
 from accelbench import script
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Comparison, Failure, Quarantined, StopReason
+from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Quarantined, StopReason
 from accelbench.document import decimal_string
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
-from accelbench.validity.evidence import Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
-from accelbench.validity.quarantine import Sifted, disturbance_checks, sift
-from accelbench.verdict import Clean, unclean, verdict_sentence
+from accelbench.validity.evidence import Dependence, Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
+from accelbench.validity.quarantine import Sifted, disturbance_checks, failed_by_noise, sift
+from accelbench.verdict import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
+from accelbench_runner.dependence import UNSEEN
 from accelbench_runner.payback import payback
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading, UnseenReading
 from accelbench_runner.spread import spreads
 
 MAXIMUM_SENTENCE = 500
+WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped")
+"""Checks that a program which does not do its work would fail: a verdict says so where they could not be made."""
+CHECKED_ROUNDS = 2
+"""A variant that is checked runs twice, to see whether its launches agree."""
 MAXIMUM_REASONS = 2
-"""Of a quarantined round: one is enough for it."""
+"""Of a disturbed round: one is enough for it."""
 
 
 def judge(request: JudgeRequest) -> Assessment:
@@ -41,6 +46,8 @@ def judge(request: JudgeRequest) -> Assessment:
         launch.model_copy(update={"parity": parity.get(f"{launch.round}/{launch.variant}", launch.parity)})
         for launch in request.launches
     )
+    if not request.timed:
+        return check(request.case, launches, parity)
     sifted = sift(request.case, [launch for launch in launches if launch.failure is None])
     evidence = Evidence(case=request.case, launches=sifted.counted, quarantined=sifted.quarantined)
     measured = Measured(request.case, launches, certify(evidence), sifted)
@@ -53,8 +60,24 @@ def judge(request: JudgeRequest) -> Assessment:
         quarantined=tuple(
             Quarantined(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(sifted.reasons.items())
         ),
+        noisy=tuple(
+            Disturbed(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(sifted.noisy.items())
+        ),
         spread=spreads(sifted.counted),
         stop=measured.stop(),
+    )
+
+
+def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
+    """Whether launches that nobody timed compute what they should; nobody disturbs that."""
+    sound = tuple(launch for launch in launches if launch.failure is None)
+    rounds = len({launch.round for launch in launches})
+    return Assessment(
+        parity=parity,
+        certificate=certify(Evidence(case=case, launches=sound), timed=False),
+        comparisons=(),
+        rounds=rounds,
+        stop="target-met" if rounds >= CHECKED_ROUNDS else None,
     )
 
 
@@ -82,7 +105,48 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             readings[key] = compare(outputs, reference(request.case, units, Path(request.directory)), units)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
             readings[key] = mismatch(units, f"the reference cannot be computed: {script.said(error)}")
-    return readings
+        if launch and (unseen := read_unseen(request, launch, Path(directory))):
+            readings[key] = readings[key].model_copy(update={"unseen": unseen})
+    return _agreeing(request, readings)
+
+
+def _agreeing(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
+    """The readings; where all variants differ from the reference, and not from each other, they say so."""
+    from accelbench_runner.parity import agree, read_outputs
+    from accelbench_runner.reference import reference
+
+    units, *others = {reading.units for reading in readings.values()} or {0}
+    if len(readings) < 2 or others or any(reading.worst_ratio <= 1 for reading in readings.values()):  # noqa: PLR2004
+        return readings
+    try:
+        right = reference(request.case, units, Path(request.directory))
+        if not agree([read_outputs(Path(request.outputs[key])) for key in readings], right):
+            return readings
+    except Exception:  # noqa: BLE001 - the readings have said what is wrong
+        return readings
+    who = "both variants agree" if len(readings) == 2 else "all variants agree"  # noqa: PLR2004
+    said = f"{who} with each other and differ from the reference"
+    return {
+        key: reading.model_copy(update={"detail": f"{reading.detail}; {said}"}) for key, reading in readings.items()
+    }
+
+
+def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
+    """The reading of what the launch made of inputs that it had not seen; None where it was given none."""
+    from accelbench_runner.parity import compare, mismatch, read_outputs, within
+    from accelbench_runner.reference import reference
+
+    found = fact(launch, "dependence", Dependence)
+    if isinstance(found, Unreadable) or found.units is None:
+        return None
+    units, directory = found.units, Path(request.directory)
+    try:
+        right = reference(request.case, units, directory, unseen_seed=request.unseen_seed)
+        before = reference(request.case, units, directory)
+        reading = compare(read_outputs(outputs, UNSEEN), right, units)
+        return UnseenReading(reading=reading, changes=not within(before.values, right))
+    except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
+        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.said(error)}"), changes=True)
 
 
 @dataclass(frozen=True)
@@ -142,7 +206,10 @@ class Measured:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """By variant and complete round, seconds per unit by what decides."""
+        """By variant and round that nothing disturbed, seconds per unit by what decides.
+
+        Of a round that was cut short, too: whoever was measured in it beside the baseline makes a pair.
+        """
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
@@ -150,7 +217,8 @@ class Measured:
             variant.name: {
                 launch.round: value
                 for launch in self.launches
-                if launch.variant == variant.name and launch.round in self.rounds and launch.failure is None
+                if launch.variant == variant.name and launch.failure is None
+                if launch.round not in self.sifted.reasons
                 if (value := launch_seconds(launch, quantity)) is not None
             }
             for variant in self.case.variants
@@ -198,8 +266,7 @@ class Measured:
 
     def _spoilt(self, variant: str) -> bool:
         """Another round cannot mend it."""
-        disturbances = {check.name for check in disturbance_checks()}
-        return any(check.name not in disturbances for check in self.certificate.failed(variant))
+        return any(check.name not in self._excused for check in self.certificate.failed(variant))
 
     def _pairs(self, variant: str, quantity: Quantity | None = None) -> list[float]:
         seconds = self._seconds(quantity) if quantity else self.seconds
@@ -234,7 +301,7 @@ class Measured:
         for name in (variant, baseline):
             if failure := self.failures.get(name):
                 return comparison(f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare.")
-        if names := unclean(self.certificate, variant, baseline):
+        if names := unclean(self._certifying, variant, baseline):
             return comparison(self._invalid_sentence(variant, names), invalid=names)
         if not pairs:
             return comparison(f"{variant}: no complete round yet.")
@@ -243,20 +310,20 @@ class Measured:
         if interval is None:
             words = f"{variant}: {len(pairs)} round{'s'[: len(pairs) > 1]}, too few for an interval."
             return comparison(words, speedup=speedup)
+        bounds = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}
+        if self.sifted.noisy:
+            words = noisy_sentence(interval, variant=variant, baseline=baseline, sure=self._sure())
+            return comparison(" ".join([words, *self._remarks(variant)]), noisy=True, speedup=speedup, **bounds)
         margin = float(self.case.measurement.equivalence_margin)
         enough = len(pairs) >= rule.rounds_min
         clean = Clean(self.certificate, variant, baseline)
         verdict = clean.decide(interval, margin) if enough else "inconclusive"
         sentences = [
             verdict_sentence(verdict, interval, variant=variant, baseline=baseline, margin=margin, sure=self._sure())
+            if enough
+            else no_verdict_yet(interval, variant=variant, baseline=baseline, rounds=len(pairs), least=rule.rounds_min)
         ]
-        if not enough:
-            sentences.append(f"Only {len(pairs)} of at least {rule.rounds_min} rounds.")
-        sentences += [
-            gap.sentence(name)
-            for name in (variant, baseline)
-            if (gap := find_gap(tuple(self.seconds[name].values()), rule.target))
-        ]
+        sentences += self._remarks(variant)
         pays_back = payback(self._counted(baseline), self._counted(variant), rule.nominal_alpha)
         if pays_back:
             sentences.append(pays_back.sentence)
@@ -265,9 +332,26 @@ class Measured:
             verdict=verdict,
             pays_back=pays_back.document if pays_back else None,
             speedup=speedup,
-            lower=decimal_string(interval.lower),
-            upper=decimal_string(interval.upper),
+            **bounds,
         )
+
+    def _remarks(self, variant: str) -> Iterator[str]:
+        """What a reader must know beside an interval: a gap between launches, checks that were not made."""
+        for name in (variant, self.case.baseline):
+            if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
+                yield gap.sentence(name)
+        if unchecked := self._unchecked(variant):
+            yield f"Not checked: {unchecked}."
+
+    def _unchecked(self, variant: str) -> str:
+        """What a reader of the verdict must know was not checked, of which side and why."""
+        sides = {variant, self.case.baseline, None}
+        found = {
+            f"{check.name}{f' of {check.variant}' if check.variant else ''} ({check.reading})"
+            for check in self.certificate.checks
+            if check.name in WEIGHTY and check.outcome == "untested" and check.variant in sides
+        }
+        return "; ".join(sorted(found))
 
     def _counted(self, variant: str) -> Mapping[int, LaunchRecord]:
         return {
@@ -275,6 +359,18 @@ class Measured:
             for launch in self.sifted.counted
             if launch.variant == variant and launch.round in self.rounds
         }
+
+    @cached_property
+    def _excused(self) -> frozenset[str]:
+        """Names of the checks that say nothing against a variant: a quieter round may pass them."""
+        return failed_by_noise() if self.sifted.noisy else frozenset(check.name for check in disturbance_checks())
+
+    @cached_property
+    def _certifying(self) -> Certificate:
+        """The checks that an interval needs: where disturbed rounds count, all but those that noise can fail."""
+        if not self.sifted.noisy:
+            return self.certificate
+        return Certificate(checks=tuple(each for each in self.certificate.checks if each.name not in self._excused))
 
     def _sure(self) -> str:
         sure = f"{100 * self.rule.confidence:.4g} %"

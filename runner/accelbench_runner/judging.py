@@ -23,10 +23,11 @@ class JudgeError(Exception):
 class _Answer:
     """What the judge writes: the assessment, and on standard error why there is none."""
 
-    def __init__(self, forward: OutputForwarder) -> None:
+    def __init__(self, forward: OutputForwarder, limit_seconds: float) -> None:
         self.stdout = b""
         self.stderr_tail = b""
         self._forward = forward
+        self._limit_seconds = limit_seconds
 
     def received(self, channel: Channel, data: bytes) -> None:
         if channel == "stdout":
@@ -41,6 +42,9 @@ class _Answer:
     def patience(self) -> float | None:
         return 0.0 if len(self.stdout) > MAXIMUM_ASSESSMENT_BYTES else None
 
+    def left(self, elapsed: float) -> float:
+        return self._limit_seconds - elapsed
+
 
 @dataclass(frozen=True)
 class Judge:
@@ -52,31 +56,38 @@ class Judge:
     """Kept between rounds."""
     interruption: Interruption
     log: LogWriter
+    unseen_seed: int
+    timed: bool = True
 
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment | None:
-        """What it makes of the rounds so far; None when interrupted; raises JudgeError."""
+        """What it makes of the rounds so far; raises JudgeError.
+
+        None when it is interrupted, or when it was asked after an interruption and has no time left.
+        """
+        last = self.interruption.signal is not None
         request = JudgeRequest(
             case=case,
             launches=tuple(launches),
             outputs={key: str(directory) for key, directory in outputs.items()},
             directory=str(self.directory),
+            unseen_seed=self.unseen_seed,
+            timed=self.timed,
         )
         request_file = self.directory / "request.json"
         request_file.write_text(request.to_json())
         forward = OutputForwarder(self.log, "judge")
-        answer = _Answer(forward)
+        answer = _Answer(forward, limit_seconds)
         ending = run_child(
             self.command,
             request=request_file,
             environment={**self.environment, "TMPDIR": str(self.directory), "HOME": str(self.directory)},
-            limit_seconds=limit_seconds,
             listener=answer,
-            interruption=self.interruption,
+            interruption=Interruption() if last else self.interruption,
         )
         forward.finish()
-        if self.interruption.signal is not None:
+        if ending.by_us == "interrupted" or (last and ending.by_us == "limit"):
             return None
         if ending.by_us == "limit":
             raise JudgeError(f"the judge had not finished after {limit_seconds:.0f} s")

@@ -1,42 +1,49 @@
 """One launch: a fresh process that runs one variant of one case, and tells the supervisor what it took.
 
 `python -m accelbench_runner.launch` reads a `LaunchRequest` from standard input. In order: import the framework, wake
-the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure. A
-warm probe ends after the first call.
+the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure. At
+the end the program is given inputs that it has not seen. A warm probe ends after the first call; a check times nothing.
 """
 
 import os
 import platform
 import statistics
 import sys
-import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from accelbench import catalogue, inputs, script, usable
-from accelbench.modes import PACKAGES, not_installed
+from accelbench import catalogue, inputs, usable
+from accelbench.modes import COMPILED_BEFORE, PACKAGES, not_installed
 from accelbench.workload import Measure, Program
-from accelbench_runner import blocks, limits, observe, synchronised
+from accelbench_runner import blocks, dependence, limits, observe, synchronised
 from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
+from accelbench_runner.failure import MAXIMUM_MESSAGE_CHARACTERS, failure
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
 from accelbench_runner.machine import Machine
-from accelbench_runner.protocol import Block, Done, Failed, LaunchRequest, PhaseEnded, PhaseStarted
+from accelbench_runner.protocol import (
+    UNDER_WAY,
+    Block,
+    Done,
+    LaunchRequest,
+    Measured,
+    PhaseEnded,
+    PhaseStarted,
+)
 from accelbench_runner.reporter import Reporter
 
-if TYPE_CHECKING:
-    from accelbench.api.result import FailureReason
-
 OUTPUTS = "outputs.npz"
+LEAST_PARITY_UNITS = 2
+"""The second works on what the first returned: a step that ignores its state is right once."""
 Inspect = Callable[[Any], None]
 """Is shown what a block's last call returned, once the clock has stopped."""
-MAXIMUM_MESSAGE_CHARACTERS = 2000
-MAXIMUM_TRACE_CHARACTERS = 8000
 
 
 def main() -> int:
@@ -47,7 +54,8 @@ def main() -> int:
 def carry_out(request: LaunchRequest, machine: Machine) -> int:
     """One launch on a machine, told over the request's descriptor; returns the exit status."""
     clock = machine.clock
-    reporter = Reporter(request.descriptor, clock)
+    mark = Path(request.directory) / UNDER_WAY
+    reporter = Reporter(request.descriptor, clock, mark=mark, skip=request.skip)
     launch = None
     try:
         launch = Launch(request, reporter, machine)
@@ -59,11 +67,21 @@ def carry_out(request: LaunchRequest, machine: Machine) -> int:
     return 0
 
 
+class Pace(NamedTuple):
+    """How calls were timed; of what was not timed in blocks, one at a time."""
+
+    calls: int = 1
+    """In a block."""
+    seconds_per_call: float = 0.0
+
+
 class Launch:
     """The stages of a launch, and what one hands to the next."""
 
     adapter: Adapter | None = None
     _compiler_import_seconds = 0.0
+    _seen: Mapping[str, int] = MappingProxyType({})
+    """Operations of a call on the inputs that the program was built from; of an episode none."""
     _held_bytes = 0
     """By the process before setup."""
 
@@ -80,8 +98,8 @@ class Launch:
         self._measure: Measure = self._workload.measure(self._parameters)
         self._libraries = self._workload.libraries.get(self._kind.framework, ())
         self._causes: list[str] = []
-        with reporter.aside("watch"):
-            self._watch = Watch(case.accelerator.platform, machine.clock, machine.processors)
+        self._watch = Watch(case.accelerator.platform, machine.clock, machine.processors)
+        reporter.probe("watch", self._watch.arrive)
 
     def run(self) -> None:
         """Everything, in order; raises what the variant raises."""
@@ -89,15 +107,15 @@ class Launch:
         adapter = self.adapter = self._import()
         with self._reporter.phase("device-init"):
             adapter.initialise()
-        with self._reporter.aside("watch"):
-            settings = self._watch.awake(adapter.gpu())
+        gpu = adapter.gpu()
+        settings = self._reporter.probe("watch", lambda: self._watch.awake(gpu))
         self._reporter.facts(
             protocol=protocol,
             versions=_versions(adapter, self._libraries),
             gpuSettings=settings,
             emulated=adapter.emulated(),
         )
-        if self._request.probe:
+        if self._request.purpose == "probe":
             self._first_call(adapter, self._set_up(adapter)[1])
             self._reporter.facts(compileCache=adapter.compile_cache())
             return
@@ -105,15 +123,6 @@ class Launch:
             self._observe(adapter)
         else:
             self._measure_steps(adapter)
-        self._reporter.facts(
-            precision=adapter.precision(),
-            threads={
-                "requested": self._request.threads,
-                "affinity": len(os.sched_getaffinity(0)),
-                "framework": adapter.threads(),
-            },
-            aside=self._reporter.asides,
-        )
 
     def _observe(self, adapter: Adapter) -> None:
         """`observe`: what every call did; nothing is timed, and no speedup will be said of it."""
@@ -121,6 +130,20 @@ class Launch:
         with self._reporter.phase("steady"):
             found = observe.look(adapter, program, work, self._workload.observes)
         self._reporter.facts(**found)
+        self._measured(adapter)
+
+    def _measured(self, adapter: Adapter) -> None:
+        """The last of what a verdict needs; what comes after it may fail, and the measurement stands."""
+        self._reporter.facts(
+            precision=adapter.precision(),
+            gradients={"wanted": self._measure.differentiates, "found": adapter.gradients()},
+            threads={
+                "requested": self._request.threads,
+                "affinity": len(os.sched_getaffinity(0)),
+                "framework": adapter.threads(),
+            },
+        )
+        self._reporter.say(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
         """The other protocols: parity's outputs, then times; then what the device can do at most."""
@@ -128,19 +151,52 @@ class Launch:
         cpu.restart_peak()
         program, work = self._set_up(adapter)
         protocol = self._measure.protocol
+        pace = Pace()
         if protocol == "episode":
             self._measure_episode(adapter, program, work)
+            self._measured(adapter)
         else:
             self._compute_outputs(adapter, program, work)
             self._count_operations(adapter, work)
             cpu.restart_peak()
-            with blocks.garbage_kept() if protocol == "steady" else nullcontext():
-                self._measure_blocks(adapter, work)
-        if self._request.round <= limits.ROUNDS:
-            platform = self._request.case.accelerator.platform
-            with self._reporter.aside("limits"):
-                found = limits.measure_undisturbed(adapter, platform, self._clock, self._machine.processors)
-            self._reporter.facts(limits=found)
+            if self._request.purpose == "measure":
+                with blocks.garbage_kept() if protocol == "steady" else nullcontext():
+                    pace = self._measure_blocks(adapter, work)
+            self._measured(adapter)
+            if self._request.purpose == "measure":
+                self._look_behind(adapter, work, pace)
+        if self._request.round <= dependence.ROUNDS:
+            functions, work = (program.step, program.export), dependence.forget_inputs(work)
+            del program  # two sets of inputs need not fit beside each other
+            self._try_unseen_inputs(adapter, *functions, work, pace)
+        if self._request.purpose == "measure" and self._request.round <= limits.ROUNDS:
+            asked = adapter, self._request.case.accelerator.platform, self._clock, self._machine.processors
+            self._reporter.facts(limits=self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked)))
+
+    def _try_unseen_inputs(
+        self,
+        adapter: Adapter,
+        step: Callable[..., Any],
+        export: Callable[[Any, Any], Mapping[str, Any]],
+        work: blocks.Work,
+        pace: Pace,
+    ) -> None:
+        request = self._request
+        subject = dependence.Subject(
+            workload=self._workload,
+            parameters=self._parameters,
+            kind=self._kind,
+            seed=request.case.measurement.seed,
+            step=step,
+            export=export,
+            work=work,
+            calls=pace.calls,
+            seconds_per_call=pace.seconds_per_call,
+        )
+        with self._reporter.aside("dependence"):
+            directory = Path(request.directory)
+            found = dependence.examine(adapter, subject, request.unseen_seed, directory, self._clock)
+        self._reporter.facts(dependence={**found, "seen": dict(self._seen)})
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -150,6 +206,7 @@ class Launch:
             platform=case.accelerator.platform,
             precision=case.measurement.precision,
             threads=self._request.threads,
+            differentiates=self._measure.differentiates,
         )
         framework = self._kind.framework
         with self._reporter.phase("import"):
@@ -171,6 +228,8 @@ class Launch:
             arrays = inputs.generate(self._workload, self._parameters, self._request.case.measurement.seed)
             build = getattr(self._workload, self._kind.method)
             program = usable.returned(build, Program, self._parameters, arrays, adapter)
+            if self._measure.protocol != "observe":
+                usable.check_names(build, program)
             work = adapter.prepare(program)
             if self._measure.cold:
                 work = replace(work, evict=adapter.evictor())
@@ -200,7 +259,7 @@ class Launch:
         )
         with self._reporter.aside("parity"):
             units = work.units
-            while units < self._measure.parity_units:
+            while units < max(LEAST_PARITY_UNITS, self._measure.parity_units):
                 state, out = work.call(state, work.batches)
                 units += work.units
             self._write_outputs(adapter, program, state, out, units)
@@ -208,7 +267,7 @@ class Launch:
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
         import numpy as np
 
-        outputs = adapter.to_numpy(program.export(state, adapter.last(out)))
+        outputs = adapter.to_numpy(usable.exported(program, state, adapter.last(out)))
         np.savez(Path(self._request.directory) / OUTPUTS, allow_pickle=False, **outputs)
         self._reporter.facts(parityUnits=units)
 
@@ -218,7 +277,10 @@ class Launch:
         with self._reporter.aside("operations"):
             self._reporter.facts(executable=adapter.executable_facts())
             counted = adapter.operations(work) if declared else None
+            arithmetic = None if declared else adapter.arithmetic(work)
+            self._seen, _ = dependence.count(adapter, work, 1, self._clock)
         if declared is None:
+            self._reporter.facts(arithmetic=arithmetic._asdict() if arithmetic else None)
             return
         self._reporter.facts(
             operations={
@@ -229,13 +291,19 @@ class Launch:
         )
 
     def _first_call(self, adapter: Adapter, work: blocks.Work) -> tuple[Any, Any]:
-        """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest."""
+        """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest.
+
+        A call that fails and has nothing left to compile has failed in its first step.
+        """
         state = work.fresh()
         work.synchronise(state)
         before = adapter.compilations().seconds
         self._reporter.say(PhaseStarted(phase="compile"))
         began = self._clock.seconds()
         adapter.compile_ahead(work)
+        compiled = self._kind.mode in COMPILED_BEFORE
+        if compiled:
+            self._reporter.say(PhaseStarted(phase="first-step"))
         called = self._clock.seconds()
         ahead = adapter.compilations().seconds
         result = work.call(state, work.batches)
@@ -249,12 +317,13 @@ class Launch:
             parts["import"] = imported
         seconds = imported + called - began + within
         self._reporter.say(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
-        self._reporter.say(PhaseStarted(phase="first-step"))
+        if not compiled:
+            self._reporter.say(PhaseStarted(phase="first-step"))
         self._reporter.say(PhaseEnded(phase="first-step", seconds=ended - called - within))
         work.check(result)
         return result
 
-    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> None:
+    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> Pace:
         """`steady`: blocks of many calls, planned; `latency`: every call a block of its own."""
         with self._reporter.phase("warm-up"):
             if self._measure.protocol == "latency":
@@ -275,12 +344,14 @@ class Launch:
             self._reporter.facts(replanned=measured.replanned)
             return measured.blocks
 
-        timed = self._time(adapter, measure)
+        return Pace(self._time(adapter, measure)[0].units // work.units, seconds_per_call)
+
+    def _look_behind(self, adapter: Adapter, work: blocks.Work, pace: Pace) -> None:
         with self._reporter.aside("synchronisation"):
             found = self._aftermath(adapter).look(
                 work,
-                calls=timed[0].units // work.units,
-                seconds_per_call=seconds_per_call,
+                calls=pace.calls,
+                seconds_per_call=pace.seconds_per_call,
                 long=self._request.round <= synchronised.LONG_ROUNDS,
             )
         self._reporter.facts(synchronisation=found)
@@ -309,7 +380,8 @@ class Launch:
             self._write_outputs(adapter, program, state, out, work.units * len(batches))
 
     def _aftermath(self, adapter: Adapter) -> synchronised.Aftermath:
-        return synchronised.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere)
+        probe = partial(self._reporter.probe, "synchronisation")
+        return synchronised.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere, probe)
 
     def _time(self, adapter: Adapter, measure: Callable[[Inspect], Sequence[blocks.Timed]]) -> Sequence[blocks.Timed]:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""
@@ -320,15 +392,16 @@ class Launch:
 
         def inspect(result: Any) -> None:
             devices.append(adapter.device(result))
-            self._watch.look()
+            if self._watch.gpu:
+                self._reporter.glance("watch", self._watch.look)
 
-        self._watch.begin()
+        self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
             timed = measure(inspect)
             for part, seconds in adapter.compilations().seconds.items():
                 if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
                     parts[part] = more
-        watched = self._watch.end()
+        watched = self._reporter.probe("watch", self._watch.end) or {}
         on_device = adapter.peak_memory_bytes()
         peak = max(0, cpu.peak_bytes() - self._held_bytes) if on_device is None else on_device
         ratios = adapter.host_over_device()[compared:]
@@ -358,21 +431,6 @@ def _versions(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
     packages = sorted(set(map(_package, libraries)))
     beside = {package: str(getattr(sys.modules[package], "__version__", "unknown")) for package in packages}
     return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **beside}
-
-
-def failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """The exception as a message: its reason, one line for people, and the trace with our own frames left out."""
-    if isinstance(error, UnsupportedError):
-        return Failed(reason="Unsupported", message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
-    reason: FailureReason = "Raised"
-    if isinstance(error, MemoryError) or (adapter is not None and adapter.out_of_memory(error)):
-        reason = "OutOfMemory"
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = next((index for index, frame in enumerate(frames) if "accelbench_runner" not in frame.filename), 0)
-    kept = traceback.StackSummary.from_list(frames[theirs:])
-    text = "".join([*kept.format(), *traceback.format_exception_only(error)])
-    message = script.said(error)[:MAXIMUM_MESSAGE_CHARACTERS]
-    return Failed(reason=reason, message=message, trace=text[-MAXIMUM_TRACE_CHARACTERS:])
 
 
 if __name__ == "__main__":

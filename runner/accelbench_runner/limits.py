@@ -55,7 +55,7 @@ def measure_undisturbed(
     used, began = processors.usage(), clock.seconds()
     found = measure(adapter, platform, clock)
     offered = (clock.seconds() - began) * len(os.sched_getaffinity(0))
-    return found if processors.usage().by_others_since(used) <= shared_device.ALLOWED_SHARE * offered else None
+    return found if processors.usage().by_others_since(used) <= shared_device.NEIGHBOURS.biases * offered else None
 
 
 def measure(adapter: Reaching, platform: str, clock: Clock) -> dict[str, Any] | None:

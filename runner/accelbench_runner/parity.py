@@ -1,5 +1,7 @@
 """Parity: a launch's outputs against the float64 reference, number by number."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +10,22 @@ import numpy as np
 from accelbench.validity.evidence import MISMATCH
 from accelbench.workload import Array, NamedArrays
 from accelbench_runner.records import ParityReading
-from accelbench_runner.reference import Reference
+from accelbench_runner.reference import EPSILON, Reference, root_mean_square
+
+NARROW = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 
 
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
     """A launch's exported arrays against the reference: the worst error over its tolerance, and where."""
     if problem := _shape_problem(outputs, reference.values):
         return mismatch(units, problem)
-    worst = ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array="", detail="nothing to compare")
+    worst = ParityReading(
+        units=units, finite=True, worst_ratio=0.0, worst_array="", detail="nothing to compare", compared=False
+    )
     for name, value in reference.values.items():
         reading = _compare_array(name, np.asarray(outputs[name]), value, reference, units)
-        if (not reading.finite, reading.worst_ratio) >= (not worst.finite, worst.worst_ratio):
+        severity = (not reading.finite, reading.worst_ratio, reading.compared)
+        if severity >= (not worst.finite, worst.worst_ratio, worst.compared):
             worst = reading
     if worst.worst_ratio <= 1 and reference.sees_nothing():
         return mismatch(
@@ -29,9 +36,33 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     return worst
 
 
-def read_outputs(directory: Path) -> NamedArrays:
-    """The arrays of a launch's `outputs.npz`; raises OSError, ValueError, zipfile.BadZipFile and the like."""
-    with (directory / "outputs.npz").open("rb") as file, np.load(file, allow_pickle=False) as archive:
+def within(outputs: NamedArrays, reference: Reference) -> bool:
+    """Whether outputs are those of the reference as far as its tolerance tells."""
+    return compare(outputs, replace(reference, non_finite=True), 0).worst_ratio <= 1
+
+
+def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
+    """Whether outputs of several variants are alike, whatever the reference says is right.
+
+    They may differ by roundings of their own size, or by as much as the reference says that inputs move them: it may be
+    wrong about that, too.
+    """
+    first, *others = outputs
+    ulp = EPSILON[reference.precision]
+    rounded = {name: np.full(value.shape, ulp * root_mean_square(value)) for name, value in first.items()}
+    moved = {
+        name: known if (known := reference.spreads.get(name, spread)).shape == spread.shape else spread
+        for name, spread in rounded.items()
+    }
+    return bool(others) and any(
+        all(within(other, replace(reference, values=first, spreads=spreads)) for other in others)
+        for spreads in (rounded, moved)
+    )
+
+
+def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
+    """The arrays of a launch's outputs; raises OSError, ValueError, zipfile.BadZipFile and the like."""
+    with (directory / name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 
@@ -66,11 +97,14 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
             finite=False,
             worst_ratio=MISMATCH,
             worst_array=name,
-            detail=f"{name}{_place(unexpected.argmax(), value)}: {what} in {int(unexpected.sum())} of {value.size}",
+            detail=(
+                f"{name}{_place(unexpected.argmax(), value)}: {what} in {int(unexpected.sum())} of {value.size}"
+                f"{NARROW if reference.precision == 'float16' else ''}"
+            ),
         )
     if value.size and not finite.any():
         detail = f"{name}: nothing finite to compare; NaN and infinity stand where the reference has them"
-        return ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array=name, detail=detail)
+        return ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array=name, detail=detail, compared=False)
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0)
         tolerance = np.where(finite, reference.tolerance(name), 0.0)
@@ -85,8 +119,8 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
         worst_ratio=float(ratio.flat[index]),
         worst_array=name,
         detail=(
-            f"{name}{_place(index, value)}: error {error.flat[index]:.2g}, tolerance {tolerance.flat[index]:.2g}, "
-            f"after {units} units"
+            f"{name}{_place(index, value)} is off by {error.flat[index]:.2g} after "
+            f"{'1 step' if units == 1 else f'{units:,} steps'}"
         ),
     )
 

@@ -13,8 +13,15 @@ from pydantic import Field, TypeAdapter
 from accelbench.api.case import Case
 from accelbench.api.result import FailureReason, Phase
 from accelbench.document import Document
+from accelbench.validity.evidence import Aside, Probe
+
+Purpose = Literal["measure", "probe", "check"]
+"""What a launch is for. A `probe` ends after the first step: a warm start, on the compile caches that a launch has
+left. A `check` does all that a measurement does, but time blocks."""
 
 MAXIMUM_MESSAGE_BYTES = 1024 * 1024
+UNDER_WAY = "under-way"
+"""A file in the launch's directory: the probe that is under way between blocks, where no message may wake anyone."""
 ABOUT_THE_MACHINE = "ACCELBENCH_MACHINE_DIRECTORY"
 """Names the directory, one for all launches of a case, of what a framework finds out about the machine alone."""
 
@@ -31,8 +38,11 @@ class LaunchRequest(Document):
     """The file descriptor that messages go to."""
     threads: int
     """For both frameworks; equal to the processors that the process may run on."""
-    probe: bool = False
-    """Only up to the end of the first step: a warm probe, on the compile caches that a launch has left."""
+    purpose: Purpose = "measure"
+    skip: tuple[Probe, ...] = ()
+    """Probes of accelbench's own that are left out: they hung or crashed in an earlier launch of the case."""
+    unseen_seed: int = 0
+    """Of inputs that the program is given once it has been timed; nobody tells it before."""
 
 
 class PhaseStarted(Document):
@@ -58,6 +68,31 @@ class Facts(Document):
     values: dict[str, Any]
 
 
+class AsideStarted(Document):
+    """Something beside the phases begins."""
+
+    type: Literal["aside-started"] = "aside-started"
+    name: Aside
+    alone: bool = False
+    """It is a probe of accelbench's own, which runs nothing of the variant's."""
+
+
+class AsideEnded(Document):
+    """What began last beside the phases took this long, without what began inside it."""
+
+    type: Literal["aside-ended"] = "aside-ended"
+    name: Aside
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    problem: str = ""
+    """Of a probe: what it raised instead of an answer."""
+
+
+class Measured(Document):
+    """Whatever a verdict needs has been told: what follows are looks that it can do without."""
+
+    type: Literal["measured"] = "measured"
+
+
 class Block(Document):
     """One timed run of `steps` units between two synchronisations."""
 
@@ -81,7 +116,7 @@ class Failed(Document):
     trace: str = ""
 
 
-Message = PhaseStarted | PhaseEnded | Facts | Block | Done | Failed
+Message = PhaseStarted | PhaseEnded | AsideStarted | AsideEnded | Facts | Block | Measured | Done | Failed
 _message: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
 
 

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Comparison, Failure, Phase, Quarantined, Spread, StopReason
+from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Phase, Quarantined, Spread, StopReason
+from accelbench.delivery import Unfinished
 from accelbench.document import Document
+from accelbench.validity.evidence import Probe
 
 
 class BlockRecord(Document):
@@ -38,6 +40,18 @@ class ParityReading(Document):
     worst_array: str
     detail: str
     """For people: the error, the tolerance and where."""
+    compared: bool = True
+    """False: none of its numbers is finite, so that nothing was compared but where they stand."""
+    unseen: "UnseenReading | None" = None
+    """Of the same launch on inputs that it had not seen; None: it was given none."""
+
+
+class UnseenReading(Document):
+    """Outputs on other inputs than those a program was built from."""
+
+    reading: ParityReading
+    changes: bool
+    """What is right differs from what is right on the inputs it was built from, by more than the tolerance."""
 
 
 class WarmProbe(Document):
@@ -64,6 +78,13 @@ class LaunchRecord(Document):
     failure: Failure | None = None
     parity: ParityReading | None = None
     warm: WarmProbe | None = None
+    unfinished: Unfinished | None = None
+    unchecked: dict[Probe, str] = {}
+    """Probes of accelbench's own that gave no answer, and why."""
+    ended_by: Probe | None = None
+    """The probe that hung or crashed, and the process with it; a measurement that was complete stands."""
+    probe_seconds: float = 0.0
+    """Of the wall seconds: what those probes took that gave an answer, too."""
 
 
 class JudgeRequest(Document):
@@ -75,6 +96,10 @@ class JudgeRequest(Document):
     """`ROUND/VARIANT` to the launch's directory, which holds `outputs.npz`."""
     directory: str
     """The case's own; references are kept there between rounds."""
+    unseen_seed: int = 0
+    """Of the inputs that launches were given once they had been timed."""
+    timed: bool = True
+    """False: launches compute, and only that is judged."""
 
 
 class Assessment(Document):
@@ -88,6 +113,7 @@ class Assessment(Document):
     rounds: int
     """Complete rounds that count."""
     quarantined: tuple[Quarantined, ...] = ()
+    noisy: tuple[Disturbed, ...] = ()
     spread: dict[str, Spread] = {}
     """By variant, of the launches that count."""
     stop: StopReason | None = None

@@ -23,7 +23,7 @@ import numpy as np
 
 from accelbench import catalogue
 from accelbench.api.case import Case, Precision
-from accelbench.inputs import generate
+from accelbench.inputs import generate, unseen
 from accelbench.workload import Array, Arrays, NamedArrays
 
 EPSILON: Mapping[Precision, float] = {
@@ -97,23 +97,25 @@ class Reference:
         """Whether the tolerance of every floating-point array is above its own size: anything would pass."""
         floats = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
         return bool(floats) and all(
-            np.nanmedian(self.tolerance(name)) > _size(self.values[name]) > 0 for name in floats
+            np.nanmedian(self.tolerance(name)) > root_mean_square(self.values[name]) > 0 for name in floats
         )
 
 
-def reference(case: Case, units: int, directory: Path) -> Reference:
+def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
     """The reference of `case` after `units` units, computed once and kept in `directory` for the next judge.
 
-    Raises what the workload's own reference raises.
+    With `unseen_seed` that of inputs which no program was built from. Raises what the workload's own reference raises.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     precision = case.measurement.precision
-    kept = directory / f"reference-{units}.npz"
+    kept = directory / f"reference-{units}{'' if unseen_seed is None else '-unseen'}.npz"
     if kept.exists():
         values, spreads = _load(kept)
     else:
         arrays = generate(workload, parameters, case.measurement.seed)
+        if unseen_seed is not None:
+            arrays = unseen(workload, parameters, arrays, unseen_seed)
         values, spreads = compute(partial(workload.reference, parameters), arrays, units, precision)
         _save(kept, values, spreads)
     return Reference(
@@ -210,6 +212,7 @@ def is_float(array: Array) -> bool:
     return bool(np.issubdtype(array.dtype, np.floating))
 
 
-def _size(value: Array) -> float:
+def root_mean_square(value: Array) -> float:
+    """Of what is finite; 0 of nothing."""
     finite = value[np.isfinite(value)]
     return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from accelbench.api.case import Case
-from accelbench.api.result import Failure, Phase, Quarantined, Result, StopReason
+from accelbench.api.result import Disturbed, Failure, Phase, Result, StopReason
 from accelbench.delivery import (
     ComparisonNow,
     DocumentKind,
@@ -23,10 +23,13 @@ from accelbench.delivery import (
     LaunchStarted,
     PhaseReached,
     RoundFinished,
+    TimeNow,
 )
 from accelbench.document import decimal_string
 from accelbench.plan.schedule import round_order
-from accelbench.validity.evidence import launch_seconds
+from accelbench.shown import rejections
+from accelbench.validity.evidence import Probe
+from accelbench_runner.allowance import launch_limit, warm_limit
 from accelbench_runner.assemble import Course, assemble
 from accelbench_runner.children import Interruption
 from accelbench_runner.deliver import LogWriter, OutputForwarder, TerminationMessage
@@ -36,21 +39,13 @@ from accelbench_runner.records import Assessment, LaunchRecord
 
 JUDGE_SECONDS = 120.0
 """The judge may take this long even when the case's time is up: rounds that were measured are worth a verdict."""
-HANG_FACTOR = 5.0
-HANG_SECONDS = 30.0
-"""A launch hangs that takes longer than this, and than five times the longest before it of the same variant."""
+LAST_JUDGE_SECONDS = 5.0
+"""After a signal: whoever sent it waits ten seconds for all that is left to do, or kills."""
+COLD_PHASES = {"import", "device-init", "setup", "compile", "first-step"}
 
 
-def launch_limit(remaining: float, *, time_limit: float, left: int, rounds_min: int, before: Sequence[float]) -> float:
-    """Seconds that a launch may take; `left` launches of the round are still to come, this one included.
-
-    `before`: wall seconds of the same variant's launches in earlier rounds. A first launch gets its share of what
-    remains, or what a launch could take at most if the least number of rounds is to be had; so one that hangs leaves
-    time for the others. `remaining` bounds both.
-    """
-    if before:
-        return min(remaining, max(HANG_SECONDS, HANG_FACTOR * max(before)))
-    return min(remaining, max(remaining / left, time_limit / rounds_min))
+class ProbeError(Exception):
+    """A probe of accelbench's own keeps a launch from measuring, even one that leaves it out: no variant's fault."""
 
 
 @dataclass
@@ -65,14 +60,18 @@ class Supervisor:
     interruption: Interruption
     directory: Path
     host: Mapping[str, str]
+    compares: bool = True
+    """False: every variant is observed or checked for itself."""
     clock: Callable[[], float] = time.monotonic
 
     _launches: list[LaunchRecord] = field(default_factory=list)
-    """Those of complete rounds, and all that failed."""
+    """Those that count, and all that failed."""
     _discarded: list[LaunchRecord] = field(default_factory=list)
     _failed: dict[str, Failure] = field(default_factory=dict)
     _assessment: Assessment | None = None
     _digest: str | None = None
+    _left_out: dict[Probe, str] = field(default_factory=dict)
+    """Probes of our own that hung or crashed, and why; further launches do without."""
     _judge_seconds: float = 0.0
     _round_seconds: list[float] = field(default_factory=list)
 
@@ -82,12 +81,14 @@ class Supervisor:
         self._deadline = self._began + self.case.measurement.time_limit_seconds
 
     def run(self) -> Result:
-        """Rounds until there is a reason to stop, then the result, delivered; raises JudgeError and UnkillableError."""
+        """Rounds until there is a reason to stop, then the result, delivered.
+
+        Raises JudgeError, ProbeError and UnkillableError.
+        """
         number = 0
         while (stopped := self._why_stop()) is None:
             number += 1
-            if not self._round(number) and self.interruption.signal is None:
-                stopped = "time-limit"
+            if (stopped := self._round(number)) is not None:
                 break
         result = self._deliver("result", complete=stopped != "interrupted", stopped=stopped)
         signal = self.interruption.signal
@@ -116,12 +117,18 @@ class Supervisor:
             return "nothing-to-compare"
         if self._rounds >= self.case.measurement.rounds_max:
             return "rounds-max"
-        if self._round_seconds and self._deadline - self.clock() < min(self._round_seconds):
-            return "time-limit"  # no round yet was that short
+        return self._out_of_time()
+
+    def _out_of_time(self) -> StopReason | None:
+        left = self._deadline - self.clock()
+        if left <= 0:
+            return "time-limit"
+        if self._round_seconds and left < min(self._round_seconds):
+            return "no-time-for-round"  # none yet was that short
         return None
 
-    def _round(self, number: int) -> bool:
-        """One launch of every variant that has not failed, and judgement; False when the round was cut short.
+    def _round(self, number: int) -> StopReason | None:
+        """One launch of every variant that has not failed, and judgement; why it was cut short, if it was.
 
         A round that repeats a quarantined one has its order: the schedule goes on once a round counts.
         """
@@ -129,61 +136,97 @@ class Supervisor:
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
         order = round_order(variants, seed=self.case.measurement.seed, case=self.case.name, number=self._rounds + 1)
         directories = {variant: self.directory / f"{number}-{position}" for position, variant in enumerate(order)}
-        launches, complete = self._launch_all(number, directories)
-        failed = [launch for launch in launches if launch.failure]
-        counted = launches if complete else failed
+        launches, cut = self._launch_all(number, directories)
+        counted = launches if cut is None else self._of_a_part(launches, cut)
         judged = False
         try:
             judged = self._judge(number, counted, directories)
         finally:
-            self._keep(counted if judged else failed, launches)
+            self._keep(counted if judged else [launch for launch in launches if launch.failure], launches)
             for directory in directories.values():
                 shutil.rmtree(directory, ignore_errors=True)
-        if not (judged and complete):
-            return False
-        reasons = next((each.reasons for each in self._quarantined() if each.round == number), ())
-        self.log.event(RoundFinished(round=number, quarantined=reasons, comparisons=self._comparisons()))
-        self._deliver("checkpoint", complete=False, stopped=None)
+        assessed = self._assessment
+        if cut or not judged or not assessed:
+            return cut or "interrupted"
+        result = self._deliver("checkpoint", complete=False, stopped=None)
+        event = RoundFinished(
+            round=number,
+            quarantined=_reasons(number, assessed.quarantined),
+            noisy=_reasons(number, assessed.noisy),
+            times=times_now(result),
+            comparisons=self._comparisons(),
+        )
+        self.log.event(event)
         self._round_seconds.append(self.clock() - began)
-        return True
+        return None
 
-    def _launch_all(self, number: int, directories: Mapping[str, Path]) -> tuple[list[LaunchRecord], bool]:
-        """The round's launches, in order; and whether there was time for all of them."""
+    def _of_a_part(self, launches: Sequence[LaunchRecord], cut: StopReason) -> list[LaunchRecord]:
+        """What counts of a round that was cut short: failures, and whoever has a pair with the baseline.
+
+        All that ended, where there can be no pairs any more.
+        """
+        ended = [launch for launch in launches if not launch.unfinished]
+        sound = {launch.variant for launch in ended if not launch.failure}
+        paired = len(sound) > 1 and self.case.baseline in sound
+        alone = cut == "nothing-to-compare" or self.case.baseline in self._failed
+        return [launch for launch in ended if launch.failure or paired or alone]
+
+    def _launch_all(self, number: int, directories: Mapping[str, Path]) -> tuple[list[LaunchRecord], StopReason | None]:
+        """The round's launches, in order, and why they are not all there."""
         launches: list[LaunchRecord] = []
         for position, variant in enumerate(directories):
-            remaining = self._deadline - self.clock()
-            if remaining <= 0 and number > 1:
-                return launches, False
-            record = (
-                self._launch(variant, number, position, directories, remaining)
-                if remaining > 0
-                else self._never_launched(variant, number, position)
-            )
             if self.interruption.signal is not None:
-                return launches, False
-            if number > 1 and _timed_out(record) and self.clock() >= self._deadline:
-                self._discarded.append(record.model_copy(update={"failure": None}))
-                return launches, False
+                return launches, "interrupted"
+            if self.clock() >= self._deadline:
+                return launches, "time-limit"
+            record = self._launch(variant, number, position, directories)
             launches.append(record)
+            if record.unfinished:
+                return launches, "interrupted" if record.unfinished == "interrupted" else "time-limit"
             if record.failure:
                 self._failed[variant] = record.failure
-        return launches, True
+                if position + 1 < len(directories) and self._settled(record.failure):
+                    return launches, "nothing-to-compare"
+        return launches, None
 
-    def _launch(
-        self, variant: str, number: int, position: int, directories: Mapping[str, Path], remaining: float
-    ) -> LaunchRecord:
+    def _settled(self, failure: Failure) -> bool:
+        """In the first round and before anything was timed: what is left makes no comparison any more."""
+        if not self.compares or failure.round > 1 or failure.phase == "steady":
+            return False
+        return self.case.baseline in self._failed or len(self.case.variants) - len(self._failed) < 2  # noqa: PLR2004
+
+    def _launch(self, variant: str, number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
+        """One that measured, failed or was cut short; made again without the probe of ours that ended it."""
+        while True:
+            record = self._launch_once(variant, number, position, directories)
+            if record.ended_by is None or record.unfinished not in {None, "probe"}:
+                return record
+            known = record.ended_by in self._left_out
+            self._left_out[record.ended_by] = record.unchecked[record.ended_by]
+            if record.unfinished is None:
+                return record
+            if known:
+                raise ProbeError(f"{self._left_out[record.ended_by]}, where it was to be left out")
+            if self.clock() >= self._deadline:
+                return record.model_copy(update={"unfinished": "time-limit"})
+            self._discarded.append(record)
+            shutil.rmtree(directories[variant])
+
+    def _launch_once(self, variant: str, number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
         self.headline("running", running=variant, number=number)
         self.log.event(LaunchStarted(variant=variant, round=number, position=position, of=len(directories)))
         forward = OutputForwarder(self.log, f"{variant} round {number}")
+        remaining = self._deadline - self.clock()
         limit = launch_limit(
             remaining,
             time_limit=measurement.time_limit_seconds,
+            of=len(directories),
             left=len(directories) - position,
             rounds_min=measurement.rounds_min,
-            before=[launch.wall_seconds for launch in self._launches if launch.variant == variant],
+            before=[each.wall_seconds - each.probe_seconds for each in self._launches if each.variant == variant],
         )
 
         def phase_reached(phase: Phase) -> None:
@@ -194,60 +237,70 @@ class Supervisor:
             number=number,
             position=position,
             directory=directory,
-            limit_seconds=limit,
+            limit=limit,
+            case_seconds=remaining,
+            skip=self._left_out,
             forward=forward,
             phase_reached=phase_reached,
         )
         if self._wants_probe(record):
+            cold = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
             warm = self.launcher.probe(
                 variant,
                 number=number,
                 directory=directory,
-                limit_seconds=min(self._deadline - self.clock(), max(HANG_SECONDS, record.wall_seconds)),
+                limit=warm_limit(cold, self.launcher.probe_seconds),
+                case_seconds=self._deadline - self.clock(),
                 forward=forward,
                 phase_reached=phase_reached,
             )
             record = record.model_copy(update={"warm": warm})
         forward.finish()
-        seconds = None if record.failure else launch_seconds(record)
         self.log.event(
             LaunchFinished(
                 variant=variant,
                 round=number,
-                seconds=None if seconds is None else decimal_string(seconds),
                 failure=record.failure.reason if record.failure else None,
+                unfinished=record.unfinished,
                 wall_seconds=decimal_string(record.wall_seconds + (record.warm.wall_seconds if record.warm else 0.0)),
             )
         )
         return record
 
     def _wants_probe(self, record: LaunchRecord) -> bool:
-        """Where something is compiled, in as many rounds as are measured in any case; the rest are for the steps."""
-        if record.failure or "compileCache" not in record.facts:
+        """Where something is compiled, in as many rounds as are measured in any case; the rest are for the steps.
+
+        One that failed is not made again for the same variant.
+        """
+        if self.launcher.purpose == "check" or "compileCache" not in record.facts:
+            return False
+        if record.failure or record.unfinished:
+            return False
+        if any(each.warm and each.warm.failure for each in self._launches if each.variant == record.variant):
             return False
         if self.interruption.signal is not None or self.clock() >= self._deadline:
             return False
         return self._rounds < self.case.measurement.rounds_min
 
-    def _never_launched(self, variant: str, number: int, position: int) -> LaunchRecord:
-        limit = self.case.measurement.time_limit_seconds
-        message = f"the time limit of {limit} s had passed before its first launch: raise it, or compare fewer variants"
-        failure = Failure(reason="TimedOut", message=message, round=number)
-        return LaunchRecord(variant=variant, round=number, position=position, wall_seconds=0.0, failure=failure)
-
     def _judge(self, number: int, counted: Sequence[LaunchRecord], directories: Mapping[str, Path]) -> bool:
-        """Have the rounds so far judged, `counted` included; False when there is nothing to judge, or no time to."""
-        if not counted or self.interruption.signal is not None:
+        """Have the rounds so far judged, `counted` included; False when there is nothing to judge, or no time to.
+
+        A signal ends the judge, which is then asked once more, and has little time.
+        """
+        if not counted:
             return False
         self.headline("running", number=number, message="judging")
-        began = self.clock()
-        assessment = self.judge.assess(
-            self.case,
-            [*self._launches, *counted],
-            {f"{number}/{launch.variant}": directories[launch.variant] for launch in counted if not launch.failure},
-            limit_seconds=max(JUDGE_SECONDS, self._deadline - began),
-        )
-        self._judge_seconds += self.clock() - began
+        assessment, last = None, False
+        while assessment is None and not last:
+            began = self.clock()
+            last = self.interruption.signal is not None
+            assessment = self.judge.assess(
+                self.case,
+                [*self._launches, *counted],
+                {f"{number}/{launch.variant}": directories[launch.variant] for launch in counted if not launch.failure},
+                limit_seconds=LAST_JUDGE_SECONDS if last else max(JUDGE_SECONDS, self._deadline - began),
+            )
+            self._judge_seconds += self.clock() - began
         if assessment is None:
             return False
         self._assessment = assessment
@@ -302,14 +355,12 @@ class Supervisor:
             )
         )
 
-    def _quarantined(self) -> tuple[Quarantined, ...]:
-        return self._assessment.quarantined if self._assessment else ()
-
     def _comparisons(self) -> tuple[ComparisonNow, ...]:
         return tuple(
             ComparisonNow(
                 variant=comparison.variant,
                 verdict=comparison.verdict,
+                noisy=comparison.noisy,
                 invalid=comparison.invalid,
                 speedup=comparison.speedup,
                 lower=comparison.lower,
@@ -319,8 +370,21 @@ class Supervisor:
         )
 
 
-def _timed_out(record: LaunchRecord) -> bool:
-    return record.failure is not None and record.failure.reason == "TimedOut"
+def times_now(result: Result) -> tuple[TimeNow, ...]:
+    """Each variant's time so far, or why it has none; of those that have not failed."""
+    return tuple(
+        TimeNow(
+            variant=variant.name,
+            seconds=variant.seconds.geometric_mean_seconds if variant.seconds else None,
+            invalid=rejections(result, variant),
+        )
+        for variant in result.variants
+        if variant.failure is None
+    )
+
+
+def _reasons(number: int, rounds: Sequence[Disturbed]) -> tuple[str, ...]:
+    return next((each.reasons for each in rounds if each.round == number), ())
 
 
 def _now() -> str:

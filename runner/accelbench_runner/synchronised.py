@@ -32,6 +32,10 @@ LONGEST_USUAL_SECONDS = 0.5
 """Pools turn round no longer after more."""
 
 
+Probe = Callable[[Callable[[], Any]], Any]
+"""Makes a look of accelbench's own, and returns what it found; None where it gave no answer."""
+
+
 class Settling(Protocol):
     """What is asked of an adapter."""
 
@@ -51,18 +55,16 @@ class Settling(Protocol):
 class Aftermath:
     """Watches what goes on when a clock has stopped; made where nothing is timed, for what it needs may compile."""
 
-    def __init__(self, adapter: Settling, clock: Clock, burnt: Callable[[], float]) -> None:
+    def __init__(self, adapter: Settling, clock: Clock, burnt: Callable[[], float], probe: Probe) -> None:
         """`burnt` tells the processor time of other threads than the one that asks."""
-        self._adapter, self._clock, self._burnt = adapter, clock, burnt
-        self._product = adapter.product(PRODUCT)
-        self._product()
-        adapter.drain()
+        self._adapter, self._clock, self._burnt, self._probe = adapter, clock, burnt, probe
+        self._product: Callable[[], None] | None = probe(self._first_product)
 
-    def look(self, work: blocks.Work, *, calls: int, seconds_per_call: float, long: bool) -> dict[str, Any]:
-        """The fact `synchronisation`; `calls` is those of a block."""
+    def look(self, work: blocks.Work, *, calls: int, seconds_per_call: float, long: bool) -> dict[str, Any] | None:
+        """The fact `synchronisation`; `calls` is those of a block. None where our own products gave no answer."""
         readies: list[bool | None] = []
 
-        def run(number: int) -> dict[str, float]:
+        def run(number: int) -> dict[str, float] | None:
             late = 0.0
 
             def just_stopped(result: Any) -> None:
@@ -71,28 +73,44 @@ class Aftermath:
                 late = self._late()
 
             seconds = blocks.time_calls(work, number, self._clock, just_stopped)
-            return {"seconds": seconds, "late_seconds": self._beyond_the_usual(late, seconds)}
+            return self._told(seconds, late)
 
+        if self._product is None:
+            return None
         runs = [run(calls)]
         if long and (longer := math.ceil(LONG_SECONDS / seconds_per_call)) > calls:
             runs.append(run(longer))
-        return {"runs": runs, "ready": None if None in readies else all(readies)}
+        return None if None in runs else {"runs": runs, "ready": None if None in readies else all(readies)}
 
-    def look_behind(self, result: Any, seconds: float) -> dict[str, Any]:
+    def look_behind(self, result: Any, seconds: float) -> dict[str, Any] | None:
         """The fact `synchronisation` where calls cannot be made again: the last one took `seconds`, until just now."""
+        if self._product is None:
+            return None
         ready = self._adapter.ready(result)
-        late_seconds = self._beyond_the_usual(self._late(), seconds)
-        return {"runs": [{"seconds": seconds, "late_seconds": late_seconds}], "ready": ready}
+        run = self._told(seconds, self._late())
+        return None if run is None else {"runs": [run], "ready": ready}
 
-    def _beyond_the_usual(self, late: float, seconds: float) -> float:
-        """What of it is not pools that turn round: how late calls are that leave nothing undone, after as long."""
+    def _told(self, seconds: float, late: float) -> dict[str, float] | None:
+        """A run of so many seconds, and what of its lateness is not pools that turn round."""
         if late <= PAUSE_SECONDS:
-            return late
+            return {"seconds": seconds, "late_seconds": late}
+        usual = self._probe(lambda: self._usual(seconds))
+        return None if usual is None else {"seconds": seconds, "late_seconds": max(0.0, late - usual)}
+
+    def _first_product(self) -> Callable[[], None]:
+        product = self._adapter.product(PRODUCT)
+        product()
+        self._adapter.drain()
+        return product
+
+    def _usual(self, seconds: float) -> float:
+        """How late calls are that leave nothing undone, after as long."""
+        assert self._product is not None  # noqa: S101 - asked for before
         began = self._clock.seconds()
         self._product()
         while self._clock.seconds() - began < min(seconds, LONGEST_USUAL_SECONDS):
             self._product()
-        return max(0.0, late - self._late())
+        return self._late()
 
     def _late(self) -> float:
         """Seconds from now until device and process rest."""

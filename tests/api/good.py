@@ -67,6 +67,7 @@ GOOD_CHANGES: dict[str, dict[str, Any]] = {
         "spec.measurement": {"targetRelativeError": "0.0001%", "confidence": "99.99%", "equivalenceMargin": "0%"}
     },
     "another precision": {"spec.measurement": {"precision": "bfloat16", "seed": 2147483647}},
+    "noise accepted": {"spec.measurement.acceptNoise": True},
     "a profile": {"spec.accelerator": {"profile": "nvidia-h100", "devicesPerNode": 8}},
     "an expectation between two bounds": expectation(atLeast="9.5", atMost="10"),
     "an expectation of exactly one value": expectation(atLeast="2", atMost="2.0"),

@@ -10,6 +10,7 @@ from accelbench.api.result import (
     Certificate,
     Check,
     Comparison,
+    Disturbed,
     Failure,
     LaunchSummary,
     PhaseTime,
@@ -140,6 +141,19 @@ def test_no_verdict_stands_beside_a_failed_check(variant: str | None) -> None:
 def test_no_verdict_stands_without_a_certificate() -> None:
     with pytest.raises(ValidationError, match="no certificate"):
         Result(**{**dict(result(FASTER)), "certificate": Certificate()})
+
+
+def test_a_noisy_comparison_has_an_interval_and_no_verdict() -> None:
+    noisy = {**FASTER.model_dump(), "noisy": True}
+    assert Comparison(**{**noisy, "verdict": None}).headline == "jax/jit noisy 2.04x (2.01 to 2.07)"
+    with pytest.raises(ValidationError, match="a noisy comparison has an interval, and no verdict"):
+        Comparison(**noisy)
+
+
+def test_no_verdict_stands_beside_disturbed_rounds_that_count() -> None:
+    disturbed = Disturbed(round=2, reasons=("shared-device of jax/jit: 52 %",))
+    with pytest.raises(ValidationError, match="no verdict can stand beside disturbed rounds that count"):
+        Result(**{**dict(result(FASTER)), "noisy": (disturbed,)})
 
 
 @pytest.mark.cluster

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.api.result import Certificate, Check, LaunchSummary, Result
+from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, Result
 from accelbench.claims.ledger import Claim, GeometricMean
 from accelbench.claims.settle import MeasuredRun, Settled, settle
 from report import sample
@@ -92,6 +92,7 @@ def test_neither_side_need_be_the_baseline_and_moods_cancel() -> None:
             "invalid (parity)",
         ),
         ({"certificate": Certificate()}, "invalid (parity, non-finite)"),
+        ({"noisy": (Disturbed(round=2, reasons=("shared-device of pytorch/eager: 52 %",)),)}, "noisy (measured beside"),
     ],
 )
 def test_one_case_that_does_not_count_leaves_all_undecided(changes: dict[str, Any], said: str) -> None:

@@ -42,9 +42,10 @@ def accelbench(
     play: str | None = None,
     drawn: bool = False,
     manifest: str | None = None,
+    seconds: float = 120,
     **more: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run to its end; `manifest` goes to standard input."""
+    """Run to its end, or for as many `seconds`; `manifest` goes to standard input."""
     return subprocess.run(
         [*START, *arguments],
         cwd=cwd,
@@ -52,17 +53,20 @@ def accelbench(
         input=manifest or "",
         capture_output=True,
         text=True,
+        timeout=seconds,
         check=False,
     )
 
 
 @contextmanager
-def started(*arguments: str, cwd: Path, play: str | None = None) -> Iterator[subprocess.Popen[str]]:
+def started(
+    *arguments: str, cwd: Path, play: str | None = None, drawn: bool = False
+) -> Iterator[subprocess.Popen[str]]:
     """Start it and leave; it is killed at the end if it still runs."""
     with subprocess.Popen(
         [*START, *arguments],
         cwd=cwd,
-        env=environment(play),
+        env=environment(play, drawn=drawn),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -101,6 +101,12 @@ def test_run_refuses_a_bad_override_before_it_starts_anything(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_bad_override_is_named_once() -> None:
+    refused = CliRunner().invoke(app, ["run", "-", "--set", "measurement.foo=3"], input=MANIFEST)
+    assert refused.exit_code == Exit.USAGE
+    assert 'Invalid value for --set: unknown path "measurement.foo"; measurement has ' in refused.stderr
+
+
 def test_an_unknown_workload_to_show_is_refused_with_the_nearest() -> None:
     refused = CliRunner().invoke(app, ["workloads", "matmul-chian"])
     assert refused.exit_code == Exit.USAGE

@@ -110,3 +110,26 @@ def test_help_lists_every_exit_code(command: tuple[str, ...]) -> None:
     shown = subprocess.run([*START, *command, "--help"], capture_output=True, text=True, check=True).stdout
     for code in Exit:
         assert f"  {code.value:>3}  {code.meaning}" in shown
+
+
+def test_accepted_noise_that_came_ends_with_seven_and_shows_an_interval_without_a_verdict(tmp_path: Path) -> None:
+    done = accelbench("run", "-", "--out", "out", "--accept-noise", cwd=tmp_path, play="noisy", manifest=MANIFEST)
+    assert done.returncode == Exit.NOISY
+    assert "2.01 to 2.07" in done.stdout
+    assert "noisy" in done.stdout
+    case = json.loads((tmp_path / "out" / "all.result.json").read_text())["case"]
+    assert case["measurement"]["acceptNoise"] is True
+
+
+def test_accepted_noise_that_did_not_come_is_a_success(tmp_path: Path) -> None:
+    done = accelbench("run", "-", "--out", "out", "--accept-noise", cwd=tmp_path, play="good", manifest=MANIFEST)
+    assert done.returncode == Exit.SUCCESS
+    assert "noisy" not in done.stdout
+
+
+def test_what_will_disturb_the_run_is_said_on_standard_error_alone(tmp_path: Path) -> None:
+    done = accelbench("run", "-", "--out", "out", "-o", "json", cwd=tmp_path, play="busy", manifest=MANIFEST)
+    lines = done.stderr.splitlines()
+    said = next(number for number, line in enumerate(lines) if line.startswith("warning: python (pid 1234) takes 98 %"))
+    assert said < next(number for number, line in enumerate(lines) if line.startswith("round 1"))
+    assert "pid 1234" not in done.stdout

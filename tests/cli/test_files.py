@@ -3,7 +3,15 @@ from pathlib import Path
 import pytest
 
 from accelbench.api.run import BenchmarkRun
-from accelbench.cli.files import RunDirectory, RunRecord, UnreadableResultError, load_result, write_atomically
+from accelbench.cli.files import (
+    OccupiedError,
+    RunDirectory,
+    RunRecord,
+    UnreadableResultError,
+    load_result,
+    reserve_beside,
+    write_atomically,
+)
 from report import sample
 
 
@@ -79,3 +87,28 @@ def test_a_directory_that_no_run_wrote_is_named(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named() -> None:
     with pytest.raises(UnreadableResultError, match="absent: No such file"):
         load_result(Path("absent"))
+
+
+def test_a_directory_is_reserved_where_nothing_lies_yet(tmp_path: Path) -> None:
+    RunDirectory(tmp_path / "deep" / "new").reserve()
+    (tmp_path / "empty").mkdir()
+    RunDirectory(tmp_path / "empty").reserve()
+    assert (tmp_path / "deep" / "new").is_dir()
+
+
+def test_a_directory_with_results_is_never_reserved_again(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.write_record(record())
+    with pytest.raises(OccupiedError, match=r"already holds the results of a run; .* give --out another name"):
+        directory.reserve()
+
+
+def test_a_directory_with_anything_else_is_not_reserved_either(tmp_path: Path) -> None:
+    (tmp_path / "report.md").write_text("somebody's own")
+    with pytest.raises(OccupiedError, match="is not empty"):
+        RunDirectory(tmp_path).reserve()
+
+
+def test_names_that_are_taken_are_counted_on(tmp_path: Path) -> None:
+    taken = [reserve_beside(tmp_path / "results" / "chain").path.name for _ in range(3)]
+    assert taken == ["chain", "chain-2", "chain-3"]

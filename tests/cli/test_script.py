@@ -56,7 +56,7 @@ def test_a_script_that_is_not_there_is_named(mine: Path) -> None:
     (mine / "softmax_rows.py").unlink()
     done = accelbench("run", "mine.yaml", cwd=mine)
     assert done.returncode == 3
-    assert f"{mine / 'softmax_rows.py'} is no file" in done.stderr
+    assert f"script not found: expected {mine / 'softmax_rows.py'}, beside the manifest" in done.stderr
 
 
 def test_what_is_wrong_with_a_script_is_said_with_its_line(mine: Path) -> None:

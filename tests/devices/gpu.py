@@ -35,6 +35,7 @@ for environment, at_first, awake, later in json.load(sys.stdin):
     os.environ.update(environment)
     now(**at_first)
     watch = Watch("cuda", Clock())
+    watch.arrive()
     now(**awake)
     settings = watch.awake(None)
     watch.begin()

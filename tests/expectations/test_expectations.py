@@ -8,6 +8,7 @@ from accelbench.api.result import (
     Certificate,
     Check,
     Comparison,
+    Disturbed,
     Executable,
     Failure,
     LaunchSummary,
@@ -45,7 +46,7 @@ def a_result(
     certificate: Certificate = CLEAN,
     measured: bool = True,
 ) -> Result:
-    times = {f"{name}_seconds": "0.010" for name in ("p25", "median", "p75")}
+    times = {f"{name}_seconds": "0.010" for name in ("geometric_mean", "p25", "median", "p75")}
     first_step = PhaseTime(phase="first-step", median_seconds="0.5", min_seconds="0.5", max_seconds="0.5")
     compiling = {VARIANT: "1.5", BASELINE: "0.6"}
     warm = PhaseTime(phase="compile", median_seconds="0.2", min_seconds="0.2", max_seconds="0.2")
@@ -377,3 +378,16 @@ def test_an_observation_beside_a_failed_check_meets_nothing() -> None:
     broken = Certificate(checks=(Check(name="wrong-device", outcome="failed", reading="on cpu", variant=VARIANT),))
     assert outcome_observed(observed(("3", 5), certificate=broken), equals="3")[0] == "not-met"
     assert not observed(("3", 5), certificate=broken).valid
+
+
+@pytest.mark.parametrize(("metric", "bound"), [("speedup", {"at_least": "2"}), ("seconds", {"at_most": "1"})])
+def test_a_noisy_result_leaves_expectations_on_times_undecided(metric: Any, bound: dict[str, str]) -> None:
+    shared = Check(name="shared-device", outcome="failed", reading="52 %", variant=VARIANT)
+    found = a_result(
+        a_comparison(verdict=None, noisy=True), certificate=Certificate(checks=(*CLEAN.checks, shared))
+    ).model_copy(update={"noisy": (Disturbed(round=2, reasons=("shared-device of jax/jit: 52 %",)),)})
+    (outcome,) = evaluate([Expectation(metric=metric, variant=VARIANT, **bound)], found)
+    assert outcome.outcome == "undecided"
+    wrong = Check(name="parity", outcome="failed", reading="9", variant=VARIANT)
+    broken = found.model_copy(update={"certificate": Certificate(checks=(shared, wrong)), "comparisons": ()})
+    assert evaluate([Expectation(metric=metric, variant=VARIANT, **bound)], broken)[0].outcome == "not-met"

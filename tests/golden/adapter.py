@@ -11,7 +11,8 @@ import numpy as np
 
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.blocks import Work
-from accelbench_runner.frameworks.adapter import Compilations, Counted, RecompiledError, Settings, step_loop
+from accelbench_runner.frameworks.adapter import Arithmetic, Compilations, Counted, RecompiledError, Settings, step_loop
+from accelbench_runner.synchronised import PRODUCT
 from golden.machine import SimulatedMachine
 from golden.truth import Truth
 
@@ -20,9 +21,11 @@ PARTS = {"trace": 0.1, "lower": 0.2, "backend": 0.7}
 RECOMPILES_AT_CALL = 50
 """Of the steady phase."""
 COMPUTED_CALLS = 10
-"""What is compared is computed; what is only timed need not be."""
+"""What is compared is computed, and everything once other inputs have been prepared; what is only timed need not be."""
 FIRST_DRAIN_SECONDS = 0.03
 """As JAX's takes, which compiles what it waits for."""
+UNITS = 4
+"""Products in a call."""
 OLD_CACHE = "another launch's cache"
 
 
@@ -42,6 +45,9 @@ class SimulatedAdapter:
         self._calls = 0
         self._steady_calls: int | None = None
         self._drained = False
+        self._prepared = 0
+        self._captured: Any = None
+        self._dispatched: list[int] = []
         machine.work(truth.import_seconds)
 
     def versions(self) -> dict[str, str]:
@@ -61,7 +67,9 @@ class SimulatedAdapter:
         return np.asarray(arrays, np.float32)
 
     def prepare(self, program: Program) -> Work:
+        self._prepared += 1
         call, batches = step_loop(program)
+        self._captured = self._captured or batches
         state = program.state
         if self._truth.wrong_weight:
             program.batches[0]["w"][0, 0] += 0.05
@@ -73,9 +81,9 @@ class SimulatedAdapter:
         def simulated(state: Any, batches: Any) -> tuple[Any, Any]:
             self._before_call()
             self._machine.call()
-            if self._calls > COMPUTED_CALLS:
+            if self._calls > COMPUTED_CALLS and self._prepared == 1:
                 return state, None
-            state, out = call(state, batches)
+            state, out = call(state, self._captured if self._truth.captures else batches)
             if self._truth.not_a_number:
                 state = np.where(np.eye(len(state), dtype=bool), np.float32("nan"), state)
             return state, out
@@ -134,6 +142,23 @@ class SimulatedAdapter:
     def operations(self, work: Work) -> Counted | None:
         return Counted(Operations(products=self._truth.products), "the simulated program")
 
+    def arithmetic(self, work: Work) -> Arithmetic:
+        return Arithmetic(None, None, "")
+
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        before = self._calls
+        call()
+        self._dispatched.append(self._calls - before)
+        if self._truth.remembers and self._prepared > 1 and any(self._dispatched[2:-1]):
+            return {}
+        return {"product": UNITS * self._dispatched[-1]} if self._dispatched[-1] else {}
+
+    def constants(self) -> list[str]:
+        return []
+
+    def gradients(self) -> str:
+        return self._truth.gradients
+
     def executable_facts(self) -> dict[str, int | None] | None:
         return None
 
@@ -188,9 +213,11 @@ class SimulatedAdapter:
         return 1024**2
 
     def product(self, size: int) -> Callable[[], None]:
+        self._machine.asked("late work" if size == PRODUCT else "product")
         return self._finished(2 * size**3 / self._truth.flops_per_second)
 
     def triad(self, elements: int) -> Callable[[], None]:
+        self._machine.asked("triad")
         return self._finished(3 * 4 * elements / self._truth.bytes_per_second)
 
     def _finished(self, seconds: float) -> Callable[[], None]:

@@ -81,8 +81,13 @@ def _wandering(number: int) -> bool:
 
 
 DEFECTS = (
-    Defect("parity", "a weight is another", {"wrong_weight": True}),
-    Defect("non-finite", "an output is no number", {"not_a_number": True}, hides=frozenset({"parity"})),
+    Defect("parity", "a weight is another", {"wrong_weight": True}, hides=frozenset({"depends-on-inputs"})),
+    Defect(
+        "non-finite",
+        "an output is no number",
+        {"not_a_number": True},
+        hides=frozenset({"parity", "depends-on-inputs"}),
+    ),
     Defect("work-present", "three products of four are dropped", {"products": 1, "call_seconds": 0.0025}),
     Defect(
         "impossible-speed",
@@ -93,6 +98,9 @@ DEFECTS = (
     Defect("unsynchronised", "an output is not there", {"never_ready": True}),
     Defect("recompiled", "compiled in the middle, and counted", {"recompiles": "counted"}),
     Defect("recompiled", "compiled in the middle, and forbidden", {"recompiles": "forbidden"}),
+    Defect("depends-on-inputs", "it computes with what it has captured", {"captures": True}),
+    Defect("work-skipped", "it remembers its results", {"remembers": True}),
+    Defect("gradients", "its step has switched autograd on", {"gradients": "on"}),
     Defect("unsteady", "it becomes slower", {"drift_per_second": 0.05}),
     Defect("unsteady", "it becomes faster", {"drift_per_second": -0.05}),
     Defect(
@@ -125,6 +133,16 @@ DEFECTS = (
         everywhere={"platform": "tpu", "device": "TPU v9"},
         platform="tpu",
     ),
+    Defect("unsynchronised", "our own look for late work raises", {"probe": "late work"}, outcome="untested"),
+    Defect(
+        "throttled",
+        "our own look at the machine raises",
+        {"probe": "watch"},
+        outcome="untested",
+        hides=frozenset({"shared-device"}),
+    ),
+    Defect("impossible-speed", "our own triad raises", everywhere={"probe": "triad"}, outcome="untested"),
+    Defect("impossible-speed", "our own product raises", everywhere={"probe": "product"}, outcome="untested"),
     Defect("same-inputs", "its machine rounds cosines otherwise", disguise=another_libm),
     Defect("same-protocol", "its workload is another version", disguise=another_version),
     Defect(

@@ -1,7 +1,10 @@
 """A case on simulated machines: the real supervisor, launches and judge, in this process and in simulated time."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -9,18 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant, Platform
-from accelbench.api.result import CheckOutcome, Failure, Result
-from accelbench.delivery import read_log
+from accelbench.api.result import CheckOutcome, Result
+from accelbench.delivery import Headline, read_log
 from accelbench_runner.children import Ending, Interruption
 from accelbench_runner.deliver import LogWriter, TerminationMessage
+from accelbench_runner.endings import End, MemoryTold, explain
 from accelbench_runner.judge import judge
-from accelbench_runner.launches import Launcher, LaunchListener, MemoryTold, explain
+from accelbench_runner.launches import Launcher
+from accelbench_runner.listening import LaunchListener
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
 from accelbench_runner.supervisor import Supervisor
 from golden.adapter import EndedError
-from golden.launch import launch
+from golden.launch import command, launch
 from golden.truth import Truth
+from runner.supervision import SUPERVISE
 
 BASELINE, VARIANT = "pytorch/eager", "jax/jit"
 CRASHES_AFTER_SECONDS = 5.0
@@ -47,7 +53,10 @@ def case(*others: str, platform: Platform = "cpu", **measurement: int) -> Case:
     )
 
 
-@dataclass(frozen=True)
+UNSEEN_SEED = 7
+
+
+@dataclass(frozen=True, kw_only=True)
 class SimulatedLauncher(Launcher):
     """Carries launches out here; time is what they truly took."""
 
@@ -55,40 +64,26 @@ class SimulatedLauncher(Launcher):
     around: Around
     passed: list[float]
 
-    def _run(
-        self,
-        listener: LaunchListener,
-        variant: str,
-        number: int,
-        directory: Path,
-        limit_seconds: float,
-        *,
-        probe: bool = False,
-    ) -> tuple[Ending, Failure | None]:
+    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[Ending, End]:
         with tempfile.TemporaryFile() as messages:
-            request = LaunchRequest(
-                case=self.case,
-                variant=variant,
-                round=number,
-                directory=str(directory),
-                descriptor=messages.fileno(),
-                threads=self.threads,
-                probe=probe,
-            )
+            variant, number = request.variant, request.round
             try:
                 with self.around(variant, number):
-                    took = launch(request, self.truth(variant, number))
+                    took = launch(
+                        request.model_copy(update={"descriptor": messages.fileno()}), self.truth(variant, number)
+                    )
                 ending = Ending(status=0, by_us=None, wall_seconds=took)
             except EndedError as ended:
+                hung = listener.allowance.own.seconds
                 ending = {
                     "crashes": Ending(status=-signal.SIGSEGV, by_us=None, wall_seconds=CRASHES_AFTER_SECONDS),
-                    "hangs": Ending(status=-signal.SIGABRT, by_us="limit", wall_seconds=limit_seconds),
+                    "hangs": Ending(status=-signal.SIGABRT, by_us="limit", wall_seconds=hung),
                 }[str(ended)]
             messages.seek(0)
             listener.received("messages", messages.read())
             listener.closed("messages")
         self.passed.append(ending.wall_seconds)
-        return ending, explain(listener, ending, number=number, limit_seconds=limit_seconds, memory=NOTHING_TOLD)
+        return ending, explain(listener, ending, request, NOTHING_TOLD)
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,13 @@ class JudgeHere:
     ) -> Assessment:
         assert limit_seconds > 0
         told = {key: str(directory) for key, directory in outputs.items()}
-        request = JudgeRequest(case=case, launches=tuple(launches), outputs=told, directory=str(self.directory))
+        request = JudgeRequest(
+            case=case,
+            launches=tuple(launches),
+            outputs=told,
+            directory=str(self.directory),
+            unseen_seed=UNSEEN_SEED,
+        )
         return Assessment.model_validate_json(judge(JudgeRequest.model_validate_json(request.to_json())).to_json())
 
 
@@ -123,6 +124,7 @@ def measure(asked: Case, truth: TruthOf, directory: Path, *, around: Around = _n
                 environment={},
                 threads=len(os.sched_getaffinity(0)),
                 interruption=interruption,
+                unseen_seed=UNSEEN_SEED,
                 truth=truth,
                 around=around,
                 passed=passed,
@@ -135,6 +137,35 @@ def measure(asked: Case, truth: TruthOf, directory: Path, *, around: Around = _n
             host={},
             clock=lambda: sum(passed),
         ).run()
+
+
+def in_processes(asked: Case, truths: Mapping[str, Truth], directory: Path, *, probe_seconds: float = 60.0) -> Result:
+    """The case's result where supervisor, launches and judge are processes; truths by variant."""
+    (directory / "case.json").write_text(asked.to_json())
+    judge = [sys.executable, "-m", "accelbench_runner.judge"]
+    path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with (directory / "log").open("wb") as log:
+        subprocess.run(
+            [
+                *SUPERVISE,
+                str(directory / "case.json"),
+                json.dumps(command(truths)),
+                json.dumps(judge),
+                str(probe_seconds),
+            ],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(path),
+                "ACCELBENCH_WORK_DIRECTORY": str(directory),
+                "ACCELBENCH_TERMINATION_LOG": str(directory / "termination-log"),
+            },
+            stdout=log,
+            check=True,
+        )
+    headline = Headline.model_validate_json((directory / "termination-log").read_text())
+    result = read_log((directory / "log").read_text().split("\n")).latest("result", headline.digest)
+    assert result is not None, (directory / "log").read_text()[-3000:]
+    return result
 
 
 def records(directory: Path) -> list[LaunchRecord]:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def launch(request: LaunchRequest, truth: Truth) -> float:
     return machine.now
 
 
-def command(truths: dict[str, Truth]) -> list[str]:
+def command(truths: Mapping[str, Truth]) -> list[str]:
     """How a supervisor starts it; truths by variant."""
     return [sys.executable, "-m", "golden.launch", json.dumps({name: asdict(each) for name, each in truths.items()})]
 

@@ -4,14 +4,17 @@
 import math
 import os
 import random
+import signal
 
 from accelbench_runner.devices.cpu import Taken, Usage
+from accelbench_runner.devices.processes import Reading, Used
 from golden.truth import Truth
 
 SPINNING_SECONDS = 0.002
 """A thread pool turns round so long after the last work, before it sleeps."""
 AT_REST = 0.02
 """Of one processor, that a process burns while it sleeps."""
+NEIGHBOUR = Used("neighbour", 4711, 0.0)
 
 
 class SimulatedMachine:
@@ -49,7 +52,24 @@ class SimulatedMachine:
         others = self._truth.others * self._processors * self.now
         return Usage(all_seconds=self._own + others, own_seconds=self._own)
 
+    def others(self) -> Reading:
+        seconds = self._truth.others * self._processors * self.now
+        return {(NEIGHBOUR.pid, 0.0): NEIGHBOUR._replace(seconds=seconds)} if seconds else {}
+
+    def asked(self, probe: str) -> None:
+        """By accelbench, on its own account."""
+        if probe != self._truth.probe:
+            return
+        match self._truth.probe_does:
+            case "raises":
+                raise ValueError("no answer")
+            case "hangs":
+                signal.pause()
+            case "crashes":
+                os.kill(os.getpid(), signal.SIGSEGV)
+
     def taken(self) -> Taken:
+        self.asked("watch")
         return Taken(
             periods=round(self._held_back / 0.01),
             seconds=self._held_back,

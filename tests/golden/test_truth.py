@@ -1,24 +1,17 @@
 """What is put into a simulated experiment comes out of it."""
 
-import json
 import math
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from accelbench.api.result import PhaseTime, Result, VariantResult
-from accelbench.delivery import Headline, read_log
 from accelbench.workload import Measure, ProtocolName
 from accelbench.workloads.matmul_chain import MatmulChain
 from golden.defects import HONEST, UNITS
-from golden.experiment import BASELINE, VARIANT, case, measure, outcomes
-from golden.launch import command
+from golden.experiment import BASELINE, VARIANT, case, in_processes, measure, outcomes
 from golden.truth import Truth
-from runner.supervision import SUPERVISE
 
 WITHIN = 1e-3
 """Of the truth: a thousandth."""
@@ -33,7 +26,8 @@ def of(result: Result, name: str) -> VariantResult:
 def seconds(result: Result, name: str) -> float:
     quantiles = of(result, name).seconds
     assert quantiles is not None, of(result, name).failure
-    return float(quantiles.median_seconds)
+    assert quantiles.geometric_mean_seconds is not None
+    return float(quantiles.geometric_mean_seconds)
 
 
 def medians(phases: tuple[PhaseTime, ...]) -> dict[str, float]:
@@ -125,6 +119,31 @@ def test_rounds_that_were_disturbed_are_named_and_change_nothing(tmp_path: Path)
         assert seconds(result, name) == pytest.approx(truth.call_seconds / UNITS, rel=WITHIN)
 
 
+def test_where_noise_is_accepted_disturbed_rounds_count_and_the_result_is_noisy(tmp_path: Path) -> None:
+    disturbed = {(VARIANT, 1): {"stolen": 0.11}, (BASELINE, 3): {"others": 0.5}}
+    result = measure(
+        case(accept_noise=True),
+        lambda variant, number: replace(HONEST[variant], **disturbed.get((variant, number), {})),
+        tmp_path,
+    )
+    assert (result.rounds, result.quarantined, result.stopped) == (3, (), "target-met")
+    assert [each.round for each in result.noisy] == [1, 3]
+    assert result.noisy[0].reasons == (f"throttled of {VARIANT}: Hypervisor steal: 11 % (limit 5 %)",)
+    assert "neighbour, pid 4711: 50 %" in result.noisy[1].reasons[0]
+    (comparison,) = result.comparisons
+    assert (comparison.verdict, comparison.noisy, comparison.invalid) == (None, True, ())
+    assert comparison.lower is not None
+    assert not result.valid
+    quiet = measure(case(accept_noise=True), lambda variant, _: HONEST[variant], _fresh(tmp_path))
+    assert (quiet.noisy, quiet.valid, quiet.comparisons[0].verdict) == ((), True, "faster")
+
+
+def _fresh(directory: Path) -> Path:
+    other = directory / "other"
+    other.mkdir()
+    return other
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -154,23 +173,7 @@ def test_real_processes_find_what_the_simulation_in_one_process_finds(tmp_path: 
     truths = {name: replace(truth, compile_seconds=0.0) for name, truth in HONEST.items()}  # so that nothing is probed
     truths[crashing] = replace(truths[VARIANT], ends="crashes")
     asked = case(VARIANT, crashing, rounds_min=2, rounds_max=2, time_limit_seconds=280)
-    (tmp_path / "case.json").write_text(asked.to_json())
-    judge = [sys.executable, "-m", "accelbench_runner.judge"]
-    path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    ended = subprocess.run(
-        [*SUPERVISE, str(tmp_path / "case.json"), json.dumps(command(truths)), json.dumps(judge)],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(path),
-            "ACCELBENCH_WORK_DIRECTORY": str(tmp_path),
-            "ACCELBENCH_TERMINATION_LOG": str(tmp_path / "termination-log"),
-        },
-        capture_output=True,
-        check=True,
-    )
-    headline = Headline.model_validate_json((tmp_path / "termination-log").read_text())
-    result = read_log(ended.stdout.decode().split("\n")).latest("result", headline.digest)
-    assert result is not None, ended.stdout.decode()[-3000:]
+    result = in_processes(asked, truths, tmp_path)
     for name in HONEST:
         assert seconds(result, name) == pytest.approx(truths[name].call_seconds / UNITS, rel=WITHIN)
     assert [comparison.verdict for comparison in result.comparisons] == ["faster", None]

@@ -1,6 +1,7 @@
 """What is true of a simulated launch, by construction: nothing here comes from the product's code."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,19 @@ class Truth:
     """`counted` or `forbidden`: in the middle of the steady phase, and how the framework tells."""
     not_a_number: bool = False
     wrong_weight: bool = False
+    captures: bool = False
+    """It computes with the inputs that it was built from, whatever it is given."""
+    remembers: bool = False
+    """It runs nothing for inputs that it has seen before."""
     raises: str = ""
     ends: str = ""
     """`crashes` or `hangs`, in the middle of the steady phase."""
+
+    # What accelbench asks on its own account.
+    probe: Literal["", "watch", "late work", "product", "triad"] = ""
+    """The one that does not answer."""
+    probe_does: Literal["raises", "hangs", "crashes"] = "raises"
+    """Instead; the last two only to a launch with a process of its own."""
 
     # Its framework.
     platform: str = "cpu"
@@ -45,6 +56,7 @@ class Truth:
     matmul: str = "ieee"
     flush_denormal: bool = True
     emulated: str = ""
+    gradients: str = "functional"
     finds_old_cache: bool = False
     """Its compile cache is not in the launch's own directory."""
 

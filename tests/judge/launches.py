@@ -5,7 +5,7 @@ from typing import Any
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.result import Failure, FailureReason
-from accelbench_runner.records import BlockRecord, LaunchRecord, ParityReading
+from accelbench_runner.records import BlockRecord, LaunchRecord, ParityReading, UnseenReading
 
 BASELINE = "pytorch/eager"
 VARIANT = "jax/jit"
@@ -33,12 +33,28 @@ GOOD_FACTS: dict[str, Any] = {
     "neighbours": {"busy_seconds": 0.01, "offered_seconds": 2.0},
     "emulated": "",
     "synchronisation": {"runs": [{"seconds": 0.02, "late_seconds": 0.0}], "ready": True},
+    "gradients": {"wanted": False, "found": "off"},
+    "dependence": {
+        "units": 4,
+        "seen": {"dot": 4},
+        "dispatched": {"dot": 4},
+        "again": [{"dot": 4}, {"dot": 8}, {"dot": 12}, {"dot": 16}],
+        "replay": None,
+    },
     "flopsPerUnit": 1e6,
     "bytesPerUnit": 1e6,
     "limits": {"flops_per_second": 1e11, "bytes_per_second": 1e10},
     "workingSet": {"bytes": 1_000_000, "cache_bytes": 100_000},
 }
-GOOD_PARITY = ParityReading(units=100, finite=True, worst_ratio=0.2, worst_array="x", detail="x[0]: error 0.2")
+GOOD_UNSEEN = ParityReading(units=4, finite=True, worst_ratio=0.1, worst_array="x", detail="x[0]: error 0.1")
+GOOD_PARITY = ParityReading(
+    units=100,
+    finite=True,
+    worst_ratio=0.2,
+    worst_array="x",
+    detail="x[0]: error 0.2",
+    unseen=UnseenReading(reading=GOOD_UNSEEN, changes=True),
+)
 
 
 def a_case(*variants: str, comparisons: int = 1, **measurement: Any) -> Case:

@@ -334,3 +334,56 @@ def test_a_reference_that_raises_is_the_readings_detail(tmp_path: Path) -> None:
     found = asked(tmp_path, parameters={"size": "many"})
     assert found.worst_ratio == MISMATCH
     assert found.detail.startswith("the reference cannot be computed: ")
+
+
+def both_asked(directory: Path, eager: NamedArrays, jit: NamedArrays) -> list[str]:
+    """What is said of the outputs of two variants."""
+    for name, outputs in (("eager", eager), ("jit", jit)):
+        (directory / name).mkdir()
+        np.savez(directory / name / "outputs.npz", allow_pickle=False, **outputs)
+    found = read_parity(
+        JudgeRequest(
+            case=a_case(),
+            launches=tuple(a_launch(variant, facts={"parityUnits": 4}) for variant in ("pytorch/eager", "jax/jit")),
+            outputs={"1/pytorch/eager": str(directory / "eager"), "1/jax/jit": str(directory / "jit")},
+            directory=str(directory),
+        )
+    )
+    return [reading.detail for reading in found.values()]
+
+
+AGREE = "; both variants agree with each other and differ from the reference"
+
+
+def test_variants_that_agree_against_the_reference_are_said_to(tmp_path: Path) -> None:
+    right = reference(a_case(), 4, tmp_path).values["x"]
+    other = {"x": right + 1}
+    assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, other, {"x": right + 1 + 1e-9}))
+
+
+def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wild = Reference({"x": np.full((8, 8), 1e13)}, {"x": np.full((8, 8), 1e9)}, "float32", non_finite=False)
+    monkeypatch.setattr("accelbench_runner.reference.reference", lambda *_, **__: wild)
+    x = np.random.default_rng(0).standard_normal((8, 8))
+    assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x * (1 + 1e-7)}))
+
+
+def test_variants_that_agree_on_another_shape_are_said_to(tmp_path: Path) -> None:
+    right = reference(a_case(), 4, tmp_path).values["x"]
+    details = both_asked(tmp_path, {"x": right[:4]}, {"x": right[:4]})
+    assert all(detail.startswith("x has shape (4, 8)") and detail.endswith(AGREE) for detail in details)
+
+
+@pytest.mark.parametrize(("eager", "jit"), [(1.0, 2.0), (0.0, 1.0)], ids=["both wrong", "one wrong"])
+def test_variants_that_differ_from_each_other_are_not_said_to_agree(tmp_path: Path, eager: float, jit: float) -> None:
+    right = reference(a_case(), 4, tmp_path).values["x"]
+    assert not any("agree" in detail for detail in both_asked(tmp_path, {"x": right + eager}, {"x": right + jit}))
+
+
+@pytest.mark.parametrize(("precision", "advised"), [("float16", True), ("bfloat16", False), ("float32", False)])
+def test_an_overflow_in_float16_comes_with_what_to_do(precision: Precision, advised: bool) -> None:
+    outputs = in_precision(precision)
+    outputs["x"][3, 4] = np.inf
+    found = reading(outputs, precision)
+    assert found.detail.startswith("x[3, 4]: NaN or infinity in 1 of 1024")
+    assert ("use bfloat16" in found.detail) == advised

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accelbench.validity import throttled
+from accelbench.validity.check import Limit
 from accelbench.validity.quarantine import sift
 from accelbench_runner.judge import judge
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
-from judge.launches import BASELINE, GOOD_PARITY, VARIANT, a_case, a_failure, a_launch, rounds_of
+from accelbench_runner.records import Assessment, BlockRecord, JudgeRequest, LaunchRecord
+from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_failure, a_launch, rounds_of
 
 CROWDED = {"neighbours": {"busy_seconds": 0.8, "offered_seconds": 2.0}}
 THROTTLED = {"throttling": {"periods": 9, "seconds": 1.0}}
@@ -32,7 +35,7 @@ def test_what_disturbed_one_side_of_a_round_changes_no_verdict() -> None:
     assert (found.rounds, comparison.rounds, comparison.verdict) == (3, 3, "faster")
     assert comparison.speedup == "2"
     assert [(each.round, each.reasons) for each in found.quarantined] == [
-        (2, ("shared-device of pytorch/eager: others took 40% of the processors",))
+        (2, ("shared-device of pytorch/eager: Other processes used 40 % of the CPU",))
     ]
 
 
@@ -49,7 +52,65 @@ def test_where_every_round_was_disturbed_nothing_is_valid_and_the_next_may_be_be
     (comparison,) = found.comparisons
     assert (found.rounds, found.stop, comparison.verdict, comparison.speedup) == (0, None, None, None)
     assert set(comparison.invalid) == {"shared-device", "throttled"}
-    assert "others took 40% of the processors" in comparison.sentence
+    assert "Other processes used 40 % of the CPU in round 1" in comparison.sentence
+
+
+def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_has_a_verdict() -> None:
+    launches = [*a_round(1), *a_round(2, facts=CROWDED), *a_round(3, facts=THROTTLED, slower=1.1)]
+    found = assess(*launches, rounds_min=3, rounds_max=3, accept_noise=True)
+    (comparison,) = found.comparisons
+    assert (found.rounds, comparison.rounds, found.stop) == (3, 3, "rounds-max")
+    assert (comparison.verdict, comparison.noisy, comparison.invalid) == (None, True, ())
+    assert comparison.speedup is not None
+    assert comparison.lower is not None
+    assert float(comparison.lower) < 2 < float(comparison.speedup)
+    assert comparison.sentence.startswith(
+        "Noisy: measured beside other load; an interval, not a certified verdict: jax/jit was 2.06 times as fast"
+    )
+    assert found.quarantined == ()
+    assert [each.round for each in found.noisy] == [2, 3]
+    assert {check.name for check in found.certificate.failed(BASELINE)} == {"shared-device", "throttled"}
+
+
+def test_accepted_noise_that_never_came_leaves_a_verdict_like_any_other() -> None:
+    launches = [launch for number in (1, 2, 3) for launch in a_round(number)]
+    quiet = assess(*launches, rounds_min=3)
+    assert assess(*launches, rounds_min=3, accept_noise=True) == quiet
+    assert quiet.comparisons[0].verdict == "faster"
+
+
+def test_noise_excuses_no_wrong_result() -> None:
+    disturbed = a_launch(VARIANT, 1, facts=CROWDED, parity=GOOD_PARITY.model_copy(update={"worst_ratio": 9.0}))
+    found = assess(a_round(1)[0], disturbed, accept_noise=True)
+    assert found.comparisons[0].invalid == ("parity",)
+    assert found.comparisons[0].noisy is False
+    assert found.stop == "nothing-to-compare"
+
+
+def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_accepted() -> None:
+    ramp = tuple(BlockRecord(steps=1, seconds=0.02 * (1 + index / 20)) for index in range(40))
+    launches = [
+        launch.model_copy(update={"blocks": ramp}) if launch.variant == VARIANT else launch
+        for number in (1, 2, 3)
+        for launch in a_round(number, facts=CROWDED)
+    ]
+    found = assess(*launches, rounds_min=3, rounds_max=3, accept_noise=True)
+    assert "unsteady" in {check.name for check in found.certificate.failed(VARIANT)}
+    assert (found.comparisons[0].noisy, found.stop) == (True, "target-met")
+    quiet = [launch.model_copy(update={"facts": {**launch.facts, **GOOD_FACTS}}) for launch in launches]
+    sound = assess(*quiet, rounds_min=3, accept_noise=True)
+    assert (sound.comparisons[0].invalid, sound.stop) == (("unsteady",), "nothing-to-compare")
+
+
+def test_what_only_widens_the_interval_is_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    stolen = {"throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.22}}
+    launches = [*a_round(1), *a_round(2, facts=stolen), *a_round(3)]
+    assert [each.round for each in assess(*launches, rounds_min=3).quarantined] == [2]
+    monkeypatch.setattr(throttled, "STEAL", Limit(widens=0.05, biases=0.5))
+    found = assess(*launches, rounds_min=3)
+    assert (found.quarantined, found.noisy, found.comparisons[0].verdict) == ((), (), "faster")
+    said = {check.variant: check for check in found.certificate.checks if check.name == "throttled"}[BASELINE]
+    assert (said.outcome, said.reading.endswith("Hypervisor steal: 11 % in round 2")) == ("passed", True)
 
 
 def test_a_wrong_result_is_found_in_a_disturbed_round_too() -> None:

@@ -12,7 +12,16 @@ from typing import Any
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench_runner.launches import launch_environment
 from accelbench_runner.limits import ROUNDS as LIMITS_ROUNDS
-from accelbench_runner.protocol import Block, Facts, Failed, LaunchRequest, Message, PhaseEnded, parse_message
+from accelbench_runner.protocol import (
+    AsideEnded,
+    Block,
+    Facts,
+    Failed,
+    LaunchRequest,
+    Message,
+    PhaseEnded,
+    parse_message,
+)
 from accelbench_runner.synchronised import LONG_ROUNDS
 from launch import odd_products, odd_workloads
 
@@ -44,6 +53,10 @@ class Told:
     def facts(self) -> dict[str, Any]:
         facts = (message.values for message in self.messages if isinstance(message, Facts))
         return {name: value for values in facts for name, value in values.items()}
+
+    @property
+    def asides(self) -> dict[str, float]:
+        return {message.name: message.seconds for message in self.messages if isinstance(message, AsideEnded)}
 
     @property
     def phases(self) -> dict[str, PhaseEnded]:
@@ -85,7 +98,7 @@ def started(
         directory=str(directory),
         descriptor=writing,
         threads=threads,
-        probe=probe,
+        purpose="probe" if probe else "measure",
     )
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],

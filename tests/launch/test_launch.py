@@ -42,7 +42,6 @@ FACTS = {
     "synchronisation",
     "workingSet",
     "compilePeakMemoryBytes",
-    "aside",
 }
 
 
@@ -92,8 +91,8 @@ def test_every_fact_is_reported(told: tuple[Told, Path]) -> None:
 
 
 def test_what_a_launch_does_beside_its_phases_is_named(told: tuple[Told, Path]) -> None:
-    assert set(told[0].facts["aside"]) == {"watch", "parity", "operations", "synchronisation", "limits"}
-    assert all(seconds >= 0 for seconds in told[0].facts["aside"].values())
+    assert set(told[0].asides) == {"watch", "parity", "operations", "synchronisation", "dependence", "limits"}
+    assert all(seconds >= 0 for seconds in told[0].asides.values())
 
 
 def test_work_is_done_when_the_clock_stops(told: tuple[Told, Path]) -> None:
@@ -243,7 +242,7 @@ def test_what_the_launch_itself_does_is_no_neighbour() -> None:
         ("pytorch/eager", {}, "an array of shape (2, 4)"),
         ("pytorch/placed", {"returns": "list"}, "a list"),
         ("pytorch/compile", {}, "an array of shape (2, 4)"),
-        ("pytorch/compile", {"returns": "none"}, "a NoneType"),
+        ("pytorch/compile", {"returns": "none"}, "None"),
     ],
 )
 def test_a_step_that_returns_no_pair_is_said_with_its_line(
@@ -256,7 +255,7 @@ def test_a_step_that_returns_no_pair_is_said_with_its_line(
     )
     assert failure is not None
     assert failure.message == (
-        f"InvalidWorkloadError: odd_workloads.py, line {line}: Unpaired.jax.<locals>.step() returned {given}; "
+        f"odd_workloads.py, line {line}: Unpaired.jax.<locals>.step() returned {given}; "
         "a step has to return a tuple of two, (state, out)"
     )
 

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.case import Case
+from accelbench.validity.check import Finding
+from accelbench.validity.evidence import Evidence
 from accelbench.validity.work_present import CHECK
 from accelbench_runner.frameworks.xla_operations import count_hlo, count_kernels
 from accelbench_runner.records import LaunchRecord
@@ -45,9 +48,14 @@ DECLARING = {
 
 
 def found_by(use: str, operations: Any) -> tuple[str, str]:
-    record = LaunchRecord(variant=use, round=1, position=0, wall_seconds=1, facts={"operations": operations})
-    finding = CHECK.look(case("declaring", use), record)
-    return finding.outcome, finding.reading
+    finding = look(case("declaring", use), {"operations": operations})
+    return finding.outcome, finding.reading.removeprefix("round 1: ")
+
+
+def look(asked: Case, facts: dict[str, Any]) -> Finding:
+    record = LaunchRecord(variant=asked.baseline, round=1, position=0, wall_seconds=1, facts=facts)
+    ((_, finding),) = CHECK.look(Evidence(case=asked, launches=(record,)))
+    return finding
 
 
 @pytest.mark.parametrize("framework", ["jax", "pytorch"])
@@ -66,18 +74,18 @@ def test_the_products_of_a_training_step_are_there_and_its_libraries_are_named(t
     asked = case("mlp", "jax/jit", {"outputs": 8})
     told = launch(tmp_path, asked)
     assert told.failure is None, told.failure
-    record = LaunchRecord(variant="jax/jit", round=1, position=0, wall_seconds=1, facts=told.facts)
-    finding = CHECK.look(asked, record)
+    finding = look(asked, told.facts)
     assert (finding.outcome, finding.reading) == ("passed", "5 products of 5 products in the optimised HLO")
     assert {"jax", "flax", "optax"} <= told.facts["versions"].keys()
 
 
-def test_nothing_is_counted_where_nothing_is_declared(tmp_path: Path) -> None:
+def test_where_nothing_is_declared_floating_point_operations_are_counted(tmp_path: Path) -> None:
     asked = case("elementwise-fusion", "pytorch/eager", {"size": 64})
     told = launch(tmp_path, asked)
     assert "operations" not in told.facts
-    record = LaunchRecord(variant="pytorch/eager", round=1, position=0, wall_seconds=1, facts=told.facts)
-    assert CHECK.look(asked, record).outcome == "untested"
+    finding = look(asked, told.facts)
+    assert finding.outcome == "passed", finding
+    assert finding.reading == "192 floating-point operations in a call, in the operations dispatched"
 
 
 ON_A_GPU = """HloModule jit_f

@@ -21,7 +21,7 @@ from accelbench_operator.metrics import (
 )
 from cluster.build import binaries
 from cluster.ports import free_port
-from metrics.documents import failed, faster, invalid, snapshot
+from metrics.documents import failed, faster, invalid, noisy, snapshot
 
 if TYPE_CHECKING:
     from accelbench_operator.snapshot import Snapshot
@@ -33,6 +33,7 @@ ON_JAX = {
     "case": "size-512-0123456789",
     "workload": "matmul-chain",
     "accelerator": "cpu",
+    "noisy": "false",
     "variant": "jax/jit",
     "framework": "jax",
 }
@@ -73,6 +74,20 @@ def test_an_invalid_comparison_exports_no_speedup_and_names_the_check() -> None:
     assert value(shown, "accelbench_verdict", **ON_JAX | {"series": "xor"}, verdict="invalid") == 1
     assert re.search(r'^accelbench_result_checks_failed{.*check="parity".*} 1.0$', text, re.MULTILINE)
     assert re.search(r"^accelbench_result_valid{.*} 0.0$", text, re.MULTILINE)
+
+
+def test_a_noisy_result_has_its_label_an_interval_and_no_verdict() -> None:
+    shown = snapshot(("team-a", noisy()))
+    beside = ON_JAX | {"series": "busy", "noisy": "true"}
+    assert value(shown, "accelbench_speedup_lower_ratio", **beside) == 2.01
+    assert value(shown, "accelbench_step_seconds", **beside) == 0.01
+    assert value(shown, "accelbench_verdict", **beside, verdict="noisy") == 1
+    assert value(shown, "accelbench_verdict", **beside, verdict="faster") == 0
+    of_results = [
+        line for line in exposition(shown).splitlines() if line.startswith("accelbench_") and "series=" in line
+    ]
+    assert of_results
+    assert all('noisy="true"' in line for line in of_results)
 
 
 def test_a_variant_that_ran_out_of_memory_is_named_with_the_reason_and_the_others_times_stay() -> None:

@@ -38,6 +38,19 @@ def test_the_reason_says_what_was_wrong(result: dict[str, Any], expected: tuple[
     assert reason(status_with(make_summary(make_plan(), **result))) == expected
 
 
+def test_a_run_that_accepted_noise_and_met_it_has_no_success_and_says_why() -> None:
+    quiet = make_summary(make_plan())
+    noisy = replace(
+        quiet, valid=False, noisy=True, comparisons=(replace(quiet.comparisons[0], verdict=None, noisy=True),)
+    )
+    status = status_with(noisy)
+    assert reason(status) == ("False", "Noisy")
+    assert status.comparisons[0].verdict == "noisy"
+    assert status.headline == "jax/jit noisy 2.00x (1.90 to 2.10)"
+    invalid = replace(noisy, comparisons=(replace(quiet.comparisons[0], verdict=None, invalid=("parity",)),))
+    assert reason(status_with(invalid)) == ("False", "InvalidMeasurement")
+
+
 def test_the_message_names_the_variant_that_failed_and_the_result_that_says_why() -> None:
     summary = make_summary(make_plan(), failure=FAILED)
     message = next(entry.message for entry in status_with(summary).conditions if entry.type == "Succeeded")

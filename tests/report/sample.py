@@ -10,6 +10,7 @@ from accelbench.api.result import (
     Check,
     Comparison,
     Cost,
+    Disturbed,
     Failure,
     LaunchSummary,
     OutlierCounts,
@@ -21,6 +22,7 @@ from accelbench.api.result import (
     VariantResult,
 )
 
+CROWDED = "Other processes used 52 % of the CPU (python, pid 1234: 49 %)"
 USES = ("pytorch/eager", "jax/jit", "jax/op-by-op")
 PHASE_SECONDS = {
     "import": "0.612",
@@ -60,6 +62,7 @@ def variant(use: str, seconds: str, *, spread: float = 0.004) -> VariantResult:
         name=use,
         use=use,
         seconds=Quantiles(
+            geometric_mean_seconds=seconds,
             p5_seconds=f"{median * (1 - spread):.9f}",
             p25_seconds=f"{median * (1 - spread / 2):.9f}",
             median_seconds=seconds,
@@ -130,7 +133,9 @@ def passed(name: str, use: str | None = None) -> Check:
     return Check(name=name, outcome="passed", reading="as it should be", threshold="0", variant=use)
 
 
-CHECKS = (*(passed("parity", use) for use in USES), *(passed("recompiled", use) for use in USES), passed("clock"))
+PARITY = (passed("parity"), passed("non-finite"))
+"""Without these of every variant no time is shown."""
+CHECKS = (*PARITY, *(passed("recompiled", use) for use in USES), passed("clock"))
 
 FINGERPRINT = {
     "cpu": "AMD EPYC 9B14",
@@ -168,6 +173,30 @@ def result(**changes: Any) -> Result:
         "overhead": {"total": "71.9", "steady": "40.1"},
     }
     return Result(**(fields | changes))
+
+
+def noisy(**changes: Any) -> Result:
+    """Other load disturbed two rounds, which count, as the case accepts noise."""
+    shared = Check(name="shared-device", outcome="failed", reading=CROWDED, variant=USES[1])
+    return result(
+        comparisons=tuple(
+            Comparison(
+                variant=use,
+                baseline=USES[0],
+                rounds=6,
+                confidence="0.95",
+                noisy=True,
+                speedup="2.041",
+                lower="1.512",
+                upper="2.771",
+                sentence=f"Noisy: {use} was 2.04 times as fast.",
+            )
+            for use in USES[1:]
+        ),
+        certificate=Certificate(checks=(*CHECKS, shared)),
+        noisy=tuple(Disturbed(round=number, reasons=(f"shared-device of jax/jit: {CROWDED}",)) for number in (2, 5)),
+        **changes,
+    )
 
 
 def observing(**changes: Any) -> Result:

@@ -30,6 +30,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         (directory / "case.json").write_text(case if isinstance(case, str) else case.to_json())
         judge_command = options.pop("judge_command", [*SCRIPTED_JUDGE, judge])
         command = [json.dumps(launch or SCRIPTED_LAUNCH), json.dumps(judge_command)]
+        command += [str(options.pop("probe_seconds"))] if "probe_seconds" in options else []
         options.setdefault("stdout", subprocess.PIPE)
         wrapper = [word.replace("WORK", str(work)) for word in options.pop("wrapper", [])]
         environment = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 FOREVER = 1000
+SLOW_SECONDS = 0.5
 GRANDCHILD = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.setsid(); time.sleep(1000)"
 
 request = json.load(sys.stdin)
@@ -50,6 +51,7 @@ def measure(facts: dict[str, Any] | None = None) -> None:
             **(facts or {}),
         },
     )
+    say(type="measured")
 
 
 def done() -> None:
@@ -65,9 +67,29 @@ def hang_in_a_named_function() -> None:
         time.sleep(FOREVER)
 
 
-if request["probe"]:
-    if kind == "probe-crashes":
-        os.kill(os.getpid(), signal.SIGSEGV)
+def probe(name: str, how: str) -> None:
+    """One of accelbench's own, which does not do what it should."""
+    say(type="aside-started", name=name, alone=True)
+    misbehave(how)
+    say(type="aside-ended", name=name, seconds=0.1, problem="ValueError: no answer" if how == "raises" else "")
+
+
+def misbehave(how: str) -> None:
+    match how:
+        case "hangs":
+            hang_in_a_named_function()
+        case "crashes":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "exits":
+            os._exit(7)
+        case "slow":
+            time.sleep(SLOW_SECONDS)
+
+
+if request["purpose"] == "probe":
+    if kind.startswith("warm-"):
+        say(type="phase-started", phase="device-init")
+        misbehave(kind.removeprefix("warm-"))
     left = len(list(Path(os.environ["TMPDIR"]).iterdir()))
     for phase, seconds in (("import", 0.01), ("compile", 0.002), ("first-step", 0.001)):
         say(type="phase-started", phase=phase)
@@ -76,15 +98,31 @@ if request["probe"]:
     done()
     sys.exit()
 
+if kind.partition("-")[0] in {"watch", "glance", "synchronisation", "limits", "parity"}:
+    asked, how = kind.split("-", 1)
+    deaf = how.startswith("even-so-")
+    how = how.removeprefix("even-so-")
+    if asked == "parity":
+        say(type="aside-started", name="parity")
+        hang_in_a_named_function()
+    if asked == "watch" and (deaf or "watch" not in request["skip"]):
+        probe("watch", how)
+    if asked == "glance" and "watch" not in request["skip"]:
+        say(type="phase-started", phase="steady")
+        Path(request["directory"], "under-way").write_text("watch")
+        misbehave(how)
+    measure()
+    if asked in {"synchronisation", "limits"} and asked not in request["skip"]:
+        probe(asked, how)
+    done()
+    sys.exit()
+
 match kind:
     case "leaves-a-cache":
         (Path(os.environ["TMPDIR"]) / "compiled").touch()
         measure()
         done()
-    case "probe-crashes":
-        measure()
-        done()
-    case "fine" | "compiles-nothing" | "jax/jit" | "pytorch/eager":
+    case "fine" | "warm-hangs" | "warm-crashes" | "warm-slow" | "compiles-nothing" | "jax/jit" | "pytorch/eager":
         measure()
         done()
     case "observes":
@@ -102,6 +140,9 @@ match kind:
             done()
     case "segfaults":
         say(type="phase-started", phase="compile")
+        ctypes.string_at(0)
+    case "segfaults-in-steady":
+        say(type="phase-started", phase="steady")
         ctypes.string_at(0)
     case "killed":
         say(type="phase-started", phase="compile")
@@ -124,6 +165,11 @@ match kind:
     case "grandchild":
         leave_a_grandchild()
         measure()
+        done()
+    case "prints":
+        measure()
+        sys.stdout.write("x" * 2_000_000)
+        sys.stdout.flush()
         done()
     case "floods":
         line = "x" * 999 + "\n"

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import psutil
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.result import Result, VariantResult
 from accelbench.delivery import Delivered, Event, Headline, parse_event, read_log
+from accelbench.plan.schedule import round_order
 
 HERE = Path(__file__).parent
 SCRIPTED_LAUNCH = [sys.executable, str(HERE / "scripted_launch.py")]
@@ -83,9 +86,19 @@ def case_of(*variants: str, rounds: int = 2, limit: int = 60, **measurement: Any
         variants=tuple(CaseVariant(name=variant, use="jax/jit") for variant in variants),
         baseline=variants[0],
         measurement=CaseMeasurement(
-            rounds_min=2, rounds_max=rounds, time_limit_seconds=limit, seed=measurement.pop("seed", 0), **measurement
+            rounds_min=measurement.pop("rounds_min", 2),
+            rounds_max=rounds,
+            time_limit_seconds=limit,
+            seed=measurement.pop("seed", 0),
+            **measurement,
         ),
     )
+
+
+def seed_of(variants: Sequence[str], order: Sequence[str], number: int = 1) -> int:
+    """The first seed by which that round launches the case's variants in this order."""
+    orders = ((seed, round_order(variants, seed=seed, case="all", number=number)) for seed in count())
+    return next(seed for seed, found in orders if list(found) == list(order))
 
 
 def processes_below(work: Path) -> list[psutil.Process]:

@@ -1,19 +1,20 @@
 """Whatever one launch does, its failure is named, and the other variants' results are kept."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 
-from runner.supervision import Ended, case_of, processes_below
+from runner.supervision import Ended, case_of, processes_below, seed_of
 
 Run = Callable[..., Ended]
 
 FAILURES = {
     "raises": ("Raised", "ValueError: no such shape"),
-    "segfaults": ("Killed", "SIGSEGV"),
+    "segfaults": ("Killed", "SIGSEGV ended it at __init__.py, line "),
     "killed": ("Killed", "SIGKILL"),
-    "exits": ("InvalidOutput", "status 7 and no answer: cannot go on"),
-    "says-nothing": ("InvalidOutput", "status 0 and no answer"),
+    "exits": ("InvalidOutput", "the process exited with status 7 before returning a result: cannot go on"),
+    "says-nothing": ("InvalidOutput", "the process exited before returning a result; does it call os._exit()?"),
     "garbage": ("InvalidOutput", "Traceback"),
     "endless-line": ("InvalidOutput", "bytes of messages, more than a launch may"),
     "cut-off": ("InvalidOutput", "cut off"),
@@ -46,11 +47,46 @@ def test_a_failure_says_in_which_phase_and_where_in_the_users_code(run: Run) -> 
     assert "theirs.py, line 7" in failure.message
 
 
+def test_a_crash_is_named_with_the_lines_that_led_to_it(run: Run) -> None:
+    failure = run(case_of("fine", "segfaults")).variant("segfaults").failure
+    assert failure is not None
+    assert re.search(r"called from scripted_launch\.py, line \d+ in <module>", failure.message)
+    assert "Extension modules" not in failure.message
+
+
 def test_a_baseline_that_fails_leaves_the_other_variants_their_times(run: Run) -> None:
-    ended = run(case_of("killed", "fine", "fine_2"))
-    assert ended.variant("killed").failure is not None
-    assert ended.variant("fine").seconds is not None
+    ended = run(case_of("raises-in-round-2", "fine", "fine_2", rounds=4))
+    assert ended.variant("raises-in-round-2").failure is not None
+    assert [launch.round for launch in ended.variant("fine").launches] == [1, 2, 3, 4]
     assert all(comparison.verdict is None for comparison in ended.result.comparisons)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "order", "launched"),
+    [
+        ("killed", ("killed", "fine", "fine_2"), ["killed"]),
+        ("fine", ("raises", "fine"), ["raises"]),
+        ("fine", ("raises", "killed", "fine"), ["raises", "killed"]),
+        ("killed", ("fine", "killed", "fine_2"), ["fine", "killed"]),
+    ],
+)
+def test_a_first_failure_that_leaves_nothing_to_compare_ends_the_case_at_once(
+    run: Run, baseline: str, order: tuple[str, ...], launched: list[str]
+) -> None:
+    variants = sorted(order, key=lambda variant: variant != baseline)
+    ended = run(case_of(*variants, seed=seed_of(variants, order)))
+    assert ended.result.complete
+    assert ended.result.stopped == "nothing-to-compare"
+    assert [launch["variant"] for launch in ended.launches] == launched
+    failed = {variant.name for variant in ended.result.variants if variant.failure}
+    assert failed == set(launched) - {"fine"}
+    assert ended.result.notes == ()
+
+
+def test_a_failure_while_blocks_are_timed_ends_no_round(run: Run) -> None:
+    ended = run(case_of("segfaults-in-steady", "fine", "fine_2"))
+    assert ended.variant("segfaults-in-steady").failure is not None
+    assert [launch.round for launch in ended.variant("fine").launches] == [1, 2]
 
 
 def test_a_variant_that_fails_in_a_later_round_is_not_launched_again(run: Run) -> None:
@@ -63,9 +99,9 @@ def test_a_variant_that_fails_in_a_later_round_is_not_launched_again(run: Run) -
 
 
 def test_when_every_variant_failed_measuring_stops(run: Run) -> None:
-    ended = run(case_of("raises", "killed", rounds=9))
+    ended = run(case_of("raises-in-round-2", "segfaults-in-steady", rounds=9))
     assert ended.result.stopped == "nothing-to-compare"
-    assert len(ended.launches) == 2
+    assert len(ended.launches) == 3
 
 
 def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
@@ -73,7 +109,7 @@ def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
     failure = ended.variant("hangs").failure
     assert failure is not None
     assert failure.reason == "TimedOut"
-    assert "hang_in_a_named_function" in failure.message
+    assert re.search(r"it was at scripted_launch\.py, line \d+ in hang_in_a_named_function", failure.message)
     assert failure.phase == "setup"
     assert ended.variant("fine").seconds is not None
     assert ended.variant("fine_2").seconds is not None

@@ -7,10 +7,12 @@ from accelbench.api.result import (
     Certificate,
     Check,
     Comparison,
+    Disturbed,
     Failure,
     LaunchSummary,
     PhaseTime,
     Quantiles,
+    Quarantined,
     Result,
     VariantResult,
 )
@@ -134,3 +136,13 @@ def test_a_result_that_cannot_fit_is_refused() -> None:
     notes = tuple(f"note {number}" for number in range(10_000))
     with pytest.raises(ValueError, match="can be at most 32768"):
         fit(result.model_copy(update={"notes": notes}))
+
+
+@pytest.mark.parametrize(("field", "kind"), [("quarantined", Quarantined), ("noisy", Disturbed)])
+def test_of_many_disturbed_rounds_the_first_are_listed(field: str, kind: type[Disturbed]) -> None:
+    rounds = tuple(kind(round=number, reasons=("r" * 160,)) for number in range(1, 51))
+    large = result_of(8, 50, 20, 100).model_copy(update={field: rounds})
+    fitted = fit(large)
+    assert len(fitted.to_json().encode()) <= MAXIMUM_BYTES
+    assert getattr(fitted, field) == rounds[:10]
+    assert "disturbed rounds after the first 10" in fitted.notes[-1]

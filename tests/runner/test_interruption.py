@@ -7,8 +7,8 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from accelbench.delivery import PhaseReached, RoundFinished, parse_event
-from runner.supervision import Supervised, case_of, processes_below
+from accelbench.delivery import LaunchFinished, PhaseReached, RoundFinished, parse_event
+from runner.supervision import Supervised, case_of, processes_below, seed_of
 
 Start = Callable[..., Supervised]
 
@@ -51,7 +51,43 @@ def test_a_signal_ends_every_descendant_within_two_seconds_and_delivers_what_was
     assert ended.result.rounds == 1
     assert ended.variant("fine").seconds is not None
     assert ended.variant("waits-in-round-2").failure is None
+    last = [event for event in ended.events if isinstance(event, LaunchFinished)][-1]
+    assert (last.variant, last.failure, last.unfinished) == ("waits-in-round-2", None, "interrupted")
     assert list(ended.work.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "counted", "discarded"),
+    [
+        (("fine", "fine_2", "waits-in-round-2"), 2, "1 launch was"),
+        (("fine", "waits-in-round-2", "fine_2"), 1, "2 launches were"),
+        (("fine_2", "waits-in-round-2", "fine"), 1, "2 launches were"),
+    ],
+    ids=["a pair", "the baseline alone", "a variant alone"],
+)
+def test_what_was_measured_beside_the_baseline_counts_though_its_round_was_interrupted(
+    start: Start, order: tuple[str, ...], counted: int, discarded: str
+) -> None:
+    variants = ("fine", "fine_2", "waits-in-round-2")
+    supervised = start(case_of(*variants, seed=seed_of(variants, order, number=2)))
+    read_until(supervised, lambda event: isinstance(event, PhaseReached) and event.phase == "warm-up")
+    supervised.process.terminate()
+    ended = supervised.end(timeout=10)
+    assert ended.result.rounds == 1
+    assert [len(ended.variant(name).launches) for name in ("fine", "fine_2")] == [counted, counted]
+    pairs = {comparison.variant: comparison.rounds for comparison in ended.result.comparisons}
+    assert pairs == {"fine_2": counted, "waits-in-round-2": 1}
+    assert ended.result.notes == (f"round 2 was interrupted: {discarded} discarded",)
+
+
+def test_a_launch_that_had_measured_when_its_warm_probe_was_interrupted_counts(start: Start) -> None:
+    variants = ("fine", "warm-hangs")
+    supervised = start(case_of(*variants, seed=seed_of(variants, variants)))
+    read_until(supervised, lambda event: isinstance(event, PhaseReached) and event.phase == "device-init")
+    supervised.process.terminate()
+    ended = supervised.end(timeout=10)
+    assert ended.result.rounds == 1
+    assert ended.result.notes == ()
 
 
 def test_a_signal_in_the_first_round_delivers_a_result_without_times(start: Start) -> None:
@@ -64,7 +100,9 @@ def test_a_signal_in_the_first_round_delivers_a_result_without_times(start: Star
     assert all(variant.seconds is None and variant.failure is None for variant in ended.result.variants)
 
 
-def test_a_signal_while_the_judge_works_ends_it_and_keeps_the_rounds_before(start: Start) -> None:
+def test_a_judge_that_takes_too_long_after_a_signal_is_ended_and_the_rounds_before_are_kept(
+    start: Start,
+) -> None:
     supervised = start(case_of("fine", "fine_2"), judge="waits-in-round-2")
     read_until(supervised, lambda event: isinstance(event, RoundFinished))
     while "judging" not in supervised.headline().message:
@@ -74,6 +112,18 @@ def test_a_signal_while_the_judge_works_ends_it_and_keeps_the_rounds_before(star
     assert ended.status == 143
     assert ended.result.rounds == 1
     assert [launch.round for launch in ended.variant("fine").launches] == [1]
+
+
+def test_a_round_that_was_being_judged_is_judged_even_so(start: Start) -> None:
+    supervised = start(case_of("fine", "fine_2"), judge="waits-once-in-round-2")
+    read_until(supervised, lambda event: isinstance(event, RoundFinished))
+    while not list((supervised.directory / "work").glob("*/judge/asked")):
+        assert supervised.process.poll() is None
+    supervised.process.terminate()
+    ended = supervised.end(timeout=10)
+    assert ended.status == 143
+    assert ended.result.rounds == 2
+    assert ended.result.stopped == "interrupted"
 
 
 def test_a_launch_does_not_outlive_a_supervisor_that_was_killed(

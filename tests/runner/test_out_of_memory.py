@@ -63,7 +63,7 @@ def test_a_case_that_runs_out_of_memory_keeps_the_other_variants_results(
 def test_a_launch_that_never_gets_on_for_lack_of_memory_has_run_out_of_it(
     run: Callable[..., Ended], group_with_a_limit: Path
 ) -> None:
-    case = case_of("fine", "reads-again", "hangs", limit=8)
+    case = case_of("fine", "reads-again", "hangs", limit=15, rounds=3, rounds_min=3)
     ended = run(case, preexec_fn=entering(group_with_a_limit))
     reading, hanging = ended.variant("reads-again").failure, ended.variant("hangs").failure
     assert reading is not None

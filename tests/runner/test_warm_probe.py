@@ -27,15 +27,6 @@ def test_a_probe_finds_the_caches_of_its_own_launch(run: Run) -> None:
     assert ended.variant("fine").warm_phases == ()  # what it took is not what a cache answers
 
 
-def test_a_probe_that_crashes_costs_the_variant_its_warm_times_and_nothing_else(run: Run) -> None:
-    ended = run(case_of("fine", "probe-crashes"))
-    variant = ended.variant("probe-crashes")
-    assert variant.failure is None
-    assert len(variant.launches) == 2
-    assert variant.warm_phases == ()
-    assert all("SIGSEGV" in launch["warm"]["failure"] for launch in ended.launches if launch["variant"] != "fine")
-
-
 @pytest.mark.parametrize("other", ["raises", "compiles-nothing"])
 def test_what_failed_or_compiles_nothing_is_not_probed(run: Run, other: str) -> None:
     ended = run(case_of("fine", other))

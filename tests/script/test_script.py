@@ -1,6 +1,8 @@
 """A user's own workload is loaded, or refused with its file, its line and what to do."""
 
+import inspect
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -86,10 +88,18 @@ def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
         (GOOD + "\n1 / 0\n", "doubling.py, line 31: ZeroDivisionError: division by zero"),
         ("", "found: none"),
         (GOOD + "\nclass Second(Doubling):\n    pass\n", "found: Doubling, Second"),
-        (GOOD.replace("def pytorch(", "def torch("), "line 11: class Doubling has no pytorch(); where a framework is"),
+        (GOOD.replace("def pytorch(", "def torch("), "no pytorch(): is torch() meant to be pytorch()?"),
+        (
+            GOOD.partition("    def pytorch(")[0],
+            'line 11: class Doubling has no pytorch(): write it, or leave pytorch out: modes = {"jax": ',
+        ),
+        (
+            GOOD.replace("def cost(self, parameters, float_bytes):", "def price(self):"),
+            "has no cost(): write def cost(self, parameters, float_bytes): return Cost(flops=..., bytes=...)",
+        ),
         (
             GOOD.replace("def reference(", "def refrence(").replace("def cost(", "def costs("),
-            "no cost(), no reference()",
+            "no cost(), no reference(): is costs() meant to be cost()?; is refrence() meant to be reference()?",
         ),
         (GOOD.replace("    def arrays", "    modes = {}\n\n    def arrays"), "offers no variant"),
         (
@@ -106,7 +116,9 @@ def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
         "raises",
         "no class",
         "two classes",
+        "misspelled pytorch",
         "no pytorch",
+        "no cost",
         "typos",
         "no modes",
         "size",
@@ -178,7 +190,7 @@ def test_a_marked_variant_that_is_none_is_refused_with_its_line(write: Write, us
         (
             "    def cost",
             "    def measure(self, _):\n        return None\n\n    def cost",
-            "20: Doubling.measure() returned a NoneType; it has to return accelbench.workload.Measure",
+            "20: Doubling.measure() returned None; it has to return accelbench.workload.Measure",
         ),
     ],
 )
@@ -229,6 +241,31 @@ def test_what_runs_only_by_itself_may_import_a_framework(write: Write) -> None:
 def test_a_script_cannot_take_a_name_of_the_catalogue(write: Write) -> None:
     with script.used(write(GOOD, "xor.py")), pytest.raises(catalogue.UnknownWorkloadError, match="another name"):
         catalogue.find("xor")
+
+
+def test_a_copy_points_at_the_file_that_its_author_edits(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = GOOD.replace("8)})", "eight)})") + "\nHERE = __file__\n"
+    edited = write(text)
+    copy = tmp_path / "results" / "doubling.py"
+    copy.parent.mkdir()
+    copy.write_text(text)
+    edited.write_text("# saved again while the copy is measured\n" + text)
+    monkeypatch.setenv(script.ORIGIN, str(edited))
+    with script.used(copy):
+        workload = catalogue.find("doubling")
+        with pytest.raises(NameError) as raised:
+            workload.arrays(workload.Parameters(), np.random.default_rng(0))
+        assert script.said(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
+    last = traceback.extract_tb(raised.value.__traceback__)[-1]
+    assert (last.filename, last.lineno, last.line) == (
+        str(edited),
+        15,
+        'return Arrays(state={"x": rng.standard_normal(eight)})',
+    )
+    assert inspect.getsource(type(workload)).startswith("class Doubling")
+    assert str(edited) == sys.modules[type(workload).__module__].HERE
 
 
 def test_a_script_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def accelbench(project: Path, *arguments: str, installed: bool) -> subprocess.Co
 def test_the_page_has_the_files_and_the_commands_that_a_reader_needs() -> None:
     files = ["softmax_jax.py", "softmax_torch.py", "softmax_rows.py", "softmax.yaml", "pyproject.toml"]
     assert [name for name, _ in FILE.findall(PAGE)] == files
-    assert [command.split()[1] for command in COMMAND.findall(PAGE)] == ["workloads", "validate", "run", "workloads"]
+    commands = ["init", "check", "workloads", "validate", "check", "run", "workloads"]
+    assert [command.split()[1] for command in COMMAND.findall(PAGE)] == commands
 
 
 def test_the_example_is_the_tutorials_workload() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from accelbench.api.case import Case
 from accelbench.api.result import Check
 from accelbench.validity.certificate import certify, validity_checks
-from accelbench.validity.evidence import Evidence
+from accelbench.validity.evidence import Evidence, Probe
 from accelbench_runner.parity import mismatch
 from accelbench_runner.records import LaunchRecord, ParityReading
 from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of
@@ -50,6 +50,23 @@ def test_every_check_states_its_threshold_and_its_reason() -> None:
     assert len(NAMES) == len(validity_checks())
 
 
+@pytest.mark.parametrize(
+    ("name", "fact", "probe"),
+    [
+        ("throttled", "throttling", "watch"),
+        ("shared-device", "neighbours", "watch"),
+        ("unsynchronised", "synchronisation", "synchronisation"),
+        ("impossible-speed", "limits", "limits"),
+    ],
+)
+def test_what_a_probe_of_our_own_did_not_answer_fails_nobody_and_is_said(name: str, fact: str, probe: Probe) -> None:
+    why = f"accelbench's own probe `{probe}` did not finish within 20 s in round 1"
+    launch = without(fact).model_copy(update={"unchecked": {probe: why}})
+    check = only(name, launch)
+    assert check.outcome == "untested"
+    assert why in check.reading
+
+
 DEVICE = GOOD_FACTS["device"]
 PRECISION = GOOD_FACTS["precision"]
 
@@ -68,8 +85,17 @@ PRECISION = GOOD_FACTS["precision"]
         ("recompiled", {"recompilations": 1, "recompilationCauses": 7}, "1 in the steady phase"),
         ("clock", {"clock": {"resolution_seconds": 0.001}}, "clock resolves 1e+06 ns"),
         ("clock", {"clock": {"resolution_seconds": 0.0}}, "clock resolves 0 ns"),
-        ("shared-device", {"neighbours": {"busy_seconds": 0.3, "offered_seconds": 2.0}}, "others took 15% of the proc"),
-        ("throttled", {"throttling": {"periods": 3, "seconds": 0.2}}, "held back for 0.2 s in 3 periods, 0.2 s timed"),
+        ("shared-device", {"neighbours": {"busy_seconds": 0.3, "offered_seconds": 2.0}}, "Other processes used 15 %"),
+        (
+            "throttled",
+            {"throttling": {"periods": 3, "seconds": 0.1}},
+            "CPU quota: 50 % of the timed seconds (limit 1 %)",
+        ),
+        (
+            "throttled",
+            {"throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.14}},
+            "Hypervisor steal: 7 % (limit 5 %) in round 1",
+        ),
     ],
 )
 def test_a_launch_that_breaks_a_rule_fails_the_check_with_its_numbers(
@@ -96,6 +122,25 @@ def test_one_bad_round_spoils_its_variant_and_says_which() -> None:
     assert check.outcome == "failed"
     assert check.reading.startswith("round 2: 1 in the steady phase")
     assert check.reading.endswith("(and in 1 more)")
+
+
+def test_disturbed_rounds_are_counted_in_a_sentence() -> None:
+    crowded = {"busy_seconds": 1.04, "offered_seconds": 2.0}
+    reading = only("shared-device", *(with_facts(number, neighbours=crowded) for number in range(1, 8))).reading
+    assert reading == "Other processes used 52 % of the CPU in round 1; 6 more rounds were also disturbed"
+    reading = only("shared-device", *(with_facts(number, neighbours=crowded) for number in (1, 2))).reading
+    assert reading.endswith("in round 1; 1 more round was also disturbed")
+
+
+def test_the_processes_that_used_most_are_named() -> None:
+    processes = [
+        {"name": "python", "pid": 1234, "seconds": 0.98},
+        {"name": "idle", "pid": 7, "seconds": 0.001},
+    ]
+    busy = {"busy_seconds": 1.04, "offered_seconds": 2.0, "processes": processes}
+    assert only("shared-device", with_facts(neighbours=busy)).reading == (
+        "Other processes used 52 % of the CPU (python, pid 1234: 49 %) in round 1"
+    )
 
 
 @pytest.mark.parametrize("failed_first", [True, False])
@@ -144,7 +189,7 @@ def test_denormals_flushed_on_one_side_are_a_warning() -> None:
 @pytest.mark.parametrize(
     ("parity", "check", "reading"),
     [
-        (GOOD_PARITY.model_copy(update={"worst_ratio": 1.01}), "parity", "1 of the tolerance; x[0]: error"),
+        (GOOD_PARITY.model_copy(update={"worst_ratio": 1.01}), "parity", "x[0]: error 0.2, 1.01 times the tolerance"),
         (None, "parity", "were not compared"),
         (None, "non-finite", "were not looked at"),
         (

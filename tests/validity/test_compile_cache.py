@@ -28,7 +28,7 @@ def check(cold: object, warm: WarmProbe | None = None) -> Check:
         (MISS | {"before": 7}, None, "failed", "7 files in its cache beforehand"),
         (MISS, WarmProbe(cache={"hits": 2, "misses": 1}), "untested", "its times are not those of a hit"),
         (MISS, WarmProbe(cache=MISS), "untested", "its times are not those of a hit"),
-        (MISS, WarmProbe(failure="Killed: SIGSEGV ended it"), "untested", "the warm probe failed: Killed: SIGSEGV"),
+        (MISS, WarmProbe(failure="Killed: SIGSEGV ended it"), "untested", "own warm probe failed: Killed: SIGSEGV"),
         (MISS, WarmProbe(cache="garbage"), "untested", "it reported no counts"),
         ("garbage", None, "untested", "compileCache"),
     ],

@@ -12,6 +12,9 @@ from typing import Any
 from accelbench import catalogue, inputs
 from accelbench.api.case import Precision
 from accelbench.workload import NamedArrays, Workload
+from accelbench_runner import dependence
+from accelbench_runner.clock import MonotonicClock
+from accelbench_runner.launch import LEAST_PARITY_UNITS
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,12 @@ def find(name: str) -> Workload:
     return found
 
 
-def compute(asked: Asked) -> tuple[NamedArrays, int]:
-    """What the variant exports, and after how many units."""
+UNSEEN_SEED = 2
+"""Of the inputs that a program is given beside those of seed 1, which it was built from."""
+
+
+def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, Any]]:
+    """What the variant exports, after how many units, and in float32 the facts of a look at other inputs."""
     from accelbench_runner.frameworks.adapter import Adapter, Settings
 
     if asked.use.startswith("jax"):
@@ -50,6 +57,8 @@ def compute(asked: Asked) -> tuple[NamedArrays, int]:
     # Inductor names its own here once it has begun; each adapter would count all files in it.
     os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
     workload = find(asked.workload)
+    parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
+    measure = workload.measure(parameters)
     kind = workload.variants()[asked.use]
     module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
     settings = Settings(
@@ -58,20 +67,39 @@ def compute(asked: Asked) -> tuple[NamedArrays, int]:
         platform="cpu",
         precision=asked.precision,
         threads=1,
+        differentiates=measure.differentiates,
     )
     adapter: Adapter = getattr(import_module(f"accelbench_runner.frameworks.{module}"), name)(settings)
     adapter.import_compiler()
     adapter.initialise()
-    parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)
     work = adapter.prepare(program)
     state, units = work.fresh(), 0
-    while units < max(1, workload.measure(parameters).parity_units):
+    least = 1 if measure.protocol == "episode" else LEAST_PARITY_UNITS  # an episode's calls have batches of their own
+    while units < max(least, measure.parity_units):
         state, out = work.call(state, work.batches)
         units += work.units
     if (device := adapter.device((state, out))["platform"]) != "cpu":
         raise RuntimeError(f"what it returned was on '{device}'")
-    return adapter.to_numpy(program.export(state, adapter.last(out))), units
+    outputs = adapter.to_numpy(program.export(state, adapter.last(out)))
+    if asked.precision != "float32":
+        return outputs, units, {}
+    clock = MonotonicClock()
+    facts: dict[str, Any] = {"arithmetic": adapter.arithmetic(work)._asdict()}
+    seen, _ = dependence.count(adapter, work, 1, clock)
+    subject = dependence.Subject(
+        workload=workload,
+        parameters=parameters,
+        kind=kind,
+        seed=1,
+        step=program.step,
+        export=program.export,
+        work=dependence.forget_inputs(work),
+        calls=5,
+        seconds_per_call=0.0,
+    )
+    facts["dependence"] = {**dependence.examine(adapter, subject, UNSEEN_SEED, directory, clock), "seen": seen}
+    return outputs, units, facts
 
 
 def _keep_what_jax_compiles() -> None:
@@ -93,7 +121,10 @@ def main() -> None:
         each = json.loads(line)
         asked = Asked(**{**each, "parameters": tuple(map(tuple, each["parameters"]))})
         try:
-            outputs, units = compute(asked)
+            beside = (directory / asked.file).with_suffix("")
+            beside.mkdir()
+            outputs, units, facts = compute(asked, beside)
+            (beside / "facts.json").write_text(json.dumps(facts))
         except Exception as error:  # noqa: BLE001 - the test that asked for this one will tell
             (directory / asked.file).with_suffix(".error").write_text(f"{type(error).__name__}: {error}")
         else:

@@ -16,12 +16,16 @@ import pytest
 
 from accelbench import catalogue, inputs
 from accelbench.api.case import Precision
+from accelbench.validity import depends_on_inputs, work_present, work_skipped
+from accelbench.validity.evidence import Evidence
 from accelbench.workload import Framework
-from accelbench_runner.parity import compare
-from accelbench_runner.records import ParityReading
+from accelbench_runner.dependence import UNSEEN
+from accelbench_runner.parity import compare, read_outputs, within
+from accelbench_runner.records import LaunchRecord, ParityReading, UnseenReading
 from accelbench_runner.reference import Reference
 from accelbench_runner.reference import compute as compute_reference
-from workloads.computing import Asked, find
+from launch.launching import case
+from workloads.computing import UNSEEN_SEED, Asked, find
 
 PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
 VIT = (("layers", 2), ("width", 16), ("heads", 2), ("image", 8), ("patch", 4), ("classes", 10), ("batch", 2))
@@ -139,12 +143,19 @@ def read(asked: Asked, computed: Callable[[Asked], Path]) -> ParityReading:
     with np.load(file) as archive:
         outputs = {name: archive[name] for name in archive.files}
     units = int(outputs.pop("units"))
+    return compare(outputs, reference(asked, units), units)
+
+
+def reference(asked: Asked, units: int, *, other_inputs: bool = False) -> Reference:
+    """What is right after so many units, on the inputs that the program was built from or on others."""
     workload = find(asked.workload)
     parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     arrays = inputs.generate(workload, parameters, seed=1)
+    if other_inputs:
+        arrays = inputs.unseen(workload, parameters, arrays, UNSEEN_SEED)
     values, spreads = compute_reference(partial(workload.reference, parameters), arrays, units, asked.precision)
     declared = workload.measure(parameters).non_finite is not None
-    return compare(outputs, Reference(values, spreads, asked.precision, declared), units)
+    return Reference(values, spreads, asked.precision, declared)
 
 
 @pytest.mark.parametrize("asked", ALL, ids=str)
@@ -152,6 +163,36 @@ def test_a_variant_agrees_with_the_reference(asked: Asked, computed: Callable[[A
     reading = read(asked, computed)
     assert reading.finite, reading.detail
     assert reading.worst_ratio <= 1, reading.detail
+
+
+@pytest.mark.parametrize("asked", [asked for asked in ALL if asked.precision == "float32"], ids=str)
+def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[Asked], Path]) -> None:
+    seen = read(asked, computed)
+    directory = computed(asked).with_suffix("")
+    facts = json.loads((directory / "facts.json").read_text())
+    right = reference(asked, facts["dependence"]["units"], other_inputs=True)
+    before = reference(asked, facts["dependence"]["units"])
+    reading = compare(read_outputs(directory, UNSEEN), right, facts["dependence"]["units"])
+    unseen = UnseenReading(reading=reading, changes=not within(before.values, right))
+    record = LaunchRecord(
+        variant=asked.use,
+        round=1,
+        position=0,
+        wall_seconds=1.0,
+        facts=facts,
+        parity=seen.model_copy(update={"unseen": unseen}),
+    )
+    evidence = Evidence(case=case(asked.workload, asked.use), launches=(record,))
+    found = {
+        check.CHECK.name: finding
+        for check in (depends_on_inputs, work_skipped, work_present)
+        for _, finding in check.CHECK.look(evidence)
+    }
+    assert not [finding for finding in found.values() if finding.outcome == "failed"], found
+    if seen.compared:
+        assert found["depends-on-inputs"].outcome == "passed", found
+    if "orbax" not in asked.use:  # it runs nothing of JAX's
+        assert found["work-skipped"].outcome == "passed", found
 
 
 @pytest.mark.parametrize("asked", MUTANTS, ids=str)

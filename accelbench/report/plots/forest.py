@@ -18,6 +18,7 @@ VERDICTS = {
     "slower": (Ink.SLOWER, "s"),
     "equivalent": (Ink.EQUIVALENT, "D"),
     "inconclusive": (Ink.INCONCLUSIVE, "o"),
+    "noisy": (Ink.INCONCLUSIVE, "X"),
 }
 STACKED_FROM = 0.6
 ROW = 32

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import psutil
 
 from accelbench import cgroup
+from accelbench_runner.devices import processes
 
 
 @cache
@@ -93,6 +94,10 @@ class Processors(Protocol):
         """Seconds of them that this process has spent in other threads than the one that asks."""
         ...
 
+    def others(self) -> processes.Reading:
+        """What each other process has used until now, as far as they can be seen."""
+        ...
+
 
 def taken() -> Taken:
     """Read before and after what is measured."""
@@ -119,9 +124,30 @@ def usage() -> Usage:
     return Usage(all_seconds=spent, own_seconds=time.process_time())
 
 
+def others() -> processes.Reading:
+    """Read before and after what is measured; each reading takes some milliseconds."""
+    return processes.read()
+
+
 def burnt_elsewhere() -> float:
-    """Processor time of this process's other threads, in seconds: whoever watches them does not see itself."""
-    return time.process_time() - time.thread_time()
+    """Processor time of this process's other threads and of its children, in seconds: who watches does not see itself.
+
+    A child that has ended counts for as long as nobody has waited for it.
+    """
+    return time.process_time() - time.thread_time() + _burnt_by_children()
+
+
+def _burnt_by_children() -> float:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # tells at once that there are none
+    except ChildProcessError:
+        return 0.0
+    burnt = 0.0
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            times = child.cpu_times()
+            burnt += times.user + times.system
+    return burnt
 
 
 def _own_processors() -> list[Any]:

@@ -6,31 +6,39 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.api.case import Platform
 from accelbench_runner.clock import Clock
-from accelbench_runner.devices import cpu, rapl
+from accelbench_runner.devices import cpu, processes, rapl
 from accelbench_runner.devices.cpu import Processors
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from accelbench_runner.devices.nvidia import Gpu
 
 
 class Watch:
-    """Made before the framework wakes the device; `begin` and `end` stand around what is measured."""
+    """`arrive` before the framework wakes the device; `begin` and `end` stand around what is measured."""
 
     def __init__(self, platform: Platform, clock: Clock, processors: Processors = cpu) -> None:
+        self._platform = platform
         self._clock = clock
         self._processors = processors
-        self._nvidia = import_module("accelbench_runner.devices.nvidia") if platform == "cuda" else None
-        self._crowd = self._nvidia.crowd() if self._nvidia else None
+        self._crowd: Mapping[str, frozenset[int]] | None = None
         self.gpu: Gpu | None = None
+
+    def arrive(self) -> None:
+        """Who is on the device before us."""
+        if self._platform == "cuda":
+            self._crowd = import_module("accelbench_runner.devices.nvidia").crowd()
 
     def awake(self, name: str | None) -> dict[str, str] | None:
         """The device is awake, and is `name` to the framework; returns its settings, where it is a GPU with NVML."""
-        if self._nvidia:
-            self.gpu = self._nvidia.Gpu.open(name, self._crowd)
+        if self._platform == "cuda":
+            self.gpu = import_module("accelbench_runner.devices.nvidia").Gpu.open(name, self._crowd)
         return self.gpu.settings() if self.gpu else None
 
     def begin(self) -> None:
         """Reads every counter; cheap readings last, so that they cover the least that is not measured."""
+        self._others = self._processors.others()
         if self.gpu:
             self.gpu.begin()
         self._packages = rapl.read()
@@ -47,6 +55,7 @@ class Watch:
         seconds = self._clock.seconds() - self._began
         used, taken = self._processors.usage(), self._processors.taken()
         joules, source = rapl.joules(self._packages, rapl.read()), "rapl"
+        most = processes.most(self._others, self._processors.others())
         gpu = self.gpu.end(seconds) if self.gpu else None
         if gpu:
             joules, source = gpu["joules"], "nvml"
@@ -55,6 +64,7 @@ class Watch:
             "neighbours": {
                 "busy_seconds": used.by_others_since(self._used),
                 "offered_seconds": seconds * len(os.sched_getaffinity(0)),
+                "processes": [each._asdict() for each in most],
             },
             "gpu": gpu,
             "energy": None if joules is None else {"joules": joules, "seconds": seconds, "source": source},

@@ -30,6 +30,8 @@ class Settings:
     platform: Platform
     precision: Precision
     threads: int
+    differentiates: bool = True
+    """The step computes gradients; else it runs without autograd."""
 
 
 @dataclass
@@ -47,6 +49,17 @@ class Counted(NamedTuple):
 
     operations: Operations
     source: str
+
+
+class Arithmetic(NamedTuple):
+    """Floating-point operations of one call; None for what nobody can count."""
+
+    written: float | None
+    """In the program as its author wrote it, what nobody uses included."""
+    run: float | None
+    """In what is left of it after all optimisation."""
+    source: str
+    """What they were counted in."""
 
 
 def cached_files(variable: str) -> int:
@@ -131,6 +144,22 @@ class Adapter(Protocol):
 
     def operations(self, work: Work) -> "Counted | None":
         """What one call does, after all optimisation; may make a call. None where it cannot be told."""
+        ...
+
+    def arithmetic(self, work: Work) -> Arithmetic:
+        """Floating-point operations of one call, as it was written and as it runs."""
+        ...
+
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """How often the framework runs each of its operations inside `call`, by its profiler."""
+        ...
+
+    def constants(self) -> list[str]:
+        """Type and shape of each array that was compiled into the program; empty where there is no saying."""
+        ...
+
+    def gradients(self) -> str:
+        """Whether operations are recorded for autograd, read back: `on`, `off`, or `functional`: only where asked."""
         ...
 
     def executable_facts(self) -> dict[str, int | None] | None:

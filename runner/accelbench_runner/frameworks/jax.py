@@ -1,9 +1,12 @@
 """JAX: jit, op-by-op and scan, on CPU, GPU or TPU."""
 
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +17,9 @@ from accelbench.usable import check_step
 from accelbench.workload import Array, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cache, cpu
+from accelbench_runner.frameworks import arithmetic
 from accelbench_runner.frameworks.adapter import (
+    Arithmetic,
     Compilations,
     Counted,
     Settings,
@@ -44,7 +49,12 @@ PARTS = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "backend",
 }
+PROGRAM = "PjitFunction("
+"""How the events begin by which JAX tells the profiler that it runs a program."""
 CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
+
+
+Number = TypeVar("Number", int, float)
 
 
 class Jax:
@@ -56,6 +66,7 @@ class Jax:
         self._heard: list[tuple[Span, str]] = []
         self._cache = {"hits": 0, "misses": 0, "before": cached_files("JAX_COMPILATION_CACHE_DIR")}
         self._listed = self._scanned = self._placed = False
+        self._traced: Any = None
         self._lowered: Any = None
         self.executable: Any = None
         self.float_bytes = jnp.dtype(self._dtype).itemsize
@@ -148,7 +159,8 @@ class Jax:
     def compile_ahead(self, work: Work) -> None:
         """Through jax.stages; the call that follows finds the same executable."""
         if hasattr(work.call, "trace"):
-            self._lowered = work.call.trace(work.fresh(), work.batches).lower()
+            self._traced = work.call.trace(work.fresh(), work.batches)
+            self._lowered = self._traced.lower()
             self.executable = self._lowered.compile()
 
     def _listen(self, event: str, began: float, ended: float, **about: Any) -> None:
@@ -184,6 +196,41 @@ class Jax:
             return None
         found = count_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
         return Counted(found, "the operations dispatched") if found else None
+
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """Of programs, compiled by hand or one for each operation that is dispatched by itself."""
+        options = jax.profiler.ProfileOptions()
+        options.python_tracer_level = 0
+        with tempfile.TemporaryDirectory() as directory:
+            with jax.profiler.trace(directory, profiler_options=options):
+                call()
+            return Counter(
+                event.name.removeprefix(PROGRAM).removesuffix(")")
+                for file in Path(directory).rglob("*.xplane.pb")
+                for plane in jax.profiler.ProfileData.from_file(str(file)).planes
+                for line in plane.lines
+                for event in line.events
+                if event.name.startswith(PROGRAM)
+            )
+
+    def constants(self) -> list[str]:
+        """What the trace closed over."""
+        held = [] if self._traced is None else self._traced.jaxpr.consts
+        return [f"a constant {tuple(each.shape)} {each.dtype}" for each in held if getattr(each, "ndim", 0)]
+
+    def gradients(self) -> str:
+        """JAX differentiates functions, and records nothing."""
+        return "functional"
+
+    def arithmetic(self, work: Work) -> Arithmetic:
+        """Of its trace, and of the optimised HLO; what is dispatched by itself runs as it was written."""
+        if self.executable is not None:
+            run = arithmetic.of_hlo(self.executable.as_text())
+            return Arithmetic(arithmetic.of_jaxpr(self._traced.jaxpr.jaxpr), run, "the optimised HLO")
+        if self._settings.mode != "op-by-op" or self._placed:
+            return Arithmetic(None, None, "")
+        written = _told(lambda: arithmetic.of_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr))
+        return Arithmetic(written, written, "the operations dispatched")
 
     def executable_facts(self) -> dict[str, int | None] | None:
         """By XLA's account, each as far as the backend gives one."""
@@ -312,11 +359,12 @@ class Jax:
         return jnp.full(shape, 0.75, dtype=self._dtype)
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """XLA says RESOURCE_EXHAUSTED, on every platform."""
-        return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+        """XLA says so on every platform, unless a kernel of its CPU library could not get its own working memory."""
+        said = ("RESOURCE_EXHAUSTED", "YNNPACK operation failed: error")
+        return isinstance(error, jax.errors.JaxRuntimeError) and any(words in str(error) for words in said)
 
 
-def _told(ask: Callable[[], int | None]) -> int | None:
+def _told(ask: Callable[[], Number | None]) -> Number | None:
     """A backend may have no such account, or raise; no launch fails for what is said beside its times."""
     try:
         return ask()

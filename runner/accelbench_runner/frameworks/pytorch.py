@@ -2,6 +2,7 @@
 
 import copy
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +20,7 @@ from accelbench.workload import Array, Operations, Program
 from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cache, cpu
 from accelbench_runner.frameworks.adapter import (
+    Arithmetic,
     Compilations,
     Counted,
     RecompiledError,
@@ -60,6 +62,17 @@ PRODUCTS = {
 }
 """Matrix products in each of ATen's operations that does any by itself: `matmul` and `linear` call one of these."""
 CONVOLUTIONS = ("convolution", "convolution_backward")
+DISPATCHED = ("aten::", "Torch-Compiled Region")
+"""How the events begin by which operations, and what was compiled, tell the profiler that they run."""
+MOVING = {
+    *("_to_copy", "_unsafe_view", "arange", "as_strided", "cat", "clone", "contiguous", "copy", "copy_", "detach"),
+    *("empty", "empty_like", "empty_strided", "expand", "fill_", "full", "full_like", "gather", "index", "index_put"),
+    *("index_select", "item", "masked_fill", "narrow", "new_empty", "new_zeros", "ones", "ones_like", "permute"),
+    *("repeat", "reshape", "resolve_conj", "resolve_neg", "scalar_tensor", "scatter", "select", "select_scatter"),
+    *("slice", "slice_scatter", "split", "squeeze", "stack", "t", "to", "transpose", "unsqueeze", "view", "where"),
+    *("_local_scalar_dense", "zero_", "zeros", "zeros_like"),
+}
+"""ATen's operations that compute nothing."""
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 NO_RECOMPILE = "Detected recompile"
 """How the exception begins that the stance `fail_on_recompile` makes Dynamo raise."""
@@ -101,7 +114,8 @@ class PyTorch:
         self._compiles = settings.mode.partition("-")[0] == "compile"
         self._cached = cached_files(CACHE)
         self._causes: list[str] = []
-        self._listed = False
+        self._graphs: Any = None
+        self._listed = self._placed = False
         self.events = Events() if settings.platform == "cuda" else None
         self.float_bytes = self._dtype.itemsize
 
@@ -123,6 +137,9 @@ class PyTorch:
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._compiling)
         import_module("torch._inductor.compile_fx")
+        self._graphs = import_module("accelbench_runner.frameworks.torch_arithmetic").Compiled()
+        inductor: Any = import_module("torch._inductor.config")
+        inductor.post_grad_custom_post_pass = self._graphs
         return True
 
     def initialise(self) -> None:
@@ -130,6 +147,7 @@ class PyTorch:
         platform, precision = self._settings.platform, self._settings.precision
         torch.set_flush_denormal(True)
         torch.set_num_threads(self._settings.threads)
+        torch.set_grad_enabled(self._settings.differentiates)
         if platform == "cpu" and precision == "tf32":
             raise UnsupportedError("precision tf32 is a format of NVIDIA GPUs; a CPU has float32")
         if platform == "tpu":
@@ -157,6 +175,7 @@ class PyTorch:
         call, batches = step_loop(program)
         mode, options = self._settings.mode, self._settings.options
         self._listed = program.inner > 1
+        self._placed = program.placed
         if program.placed or mode == "eager":
             pass
         elif mode == "compile" and isinstance(options, CompileOptions):
@@ -245,6 +264,38 @@ class PyTorch:
             convolutions=sum(counts.get(f"aten::{name}", 0) for name in CONVOLUTIONS),
         )
         return Counted(found, "the operations dispatched")
+
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """Of ATen's, and of regions that were compiled; what only moves numbers or looks at them is left out."""
+        profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
+        with profile() as profiled:
+            call()
+            self._synchronise(None)
+        names = (str(event.name) for event in profiled.function_events)
+        operations = (name.removeprefix("aten::") for name in names if name.startswith(DISPATCHED))
+        return Counter(name for name in operations if name not in MOVING)
+
+    def constants(self) -> list[str]:
+        """Dynamo makes inputs of what a function closes over."""
+        return []
+
+    def gradients(self) -> str:
+        """The mode of this thread, which a step may have changed."""
+        return "on" if torch.is_grad_enabled() else "off"
+
+    def arithmetic(self, work: Work) -> Arithmetic:
+        """As ATen's operations are dispatched, and as Inductor's passes have left them."""
+        counted = import_module("accelbench_runner.frameworks.torch_arithmetic").Dispatched()
+        state = work.fresh()
+        try:
+            with counted:
+                work.call(state, work.batches)
+        except Exception:  # noqa: BLE001 - it has made calls before: no launch fails for what is counted beside
+            return Arithmetic(None, None, "")
+        if not self._compiles:
+            return Arithmetic(counted.operations, counted.operations, "the operations dispatched")
+        whole = self._graphs is not None and self._graphs.graphs and not self._placed
+        return Arithmetic(counted.operations, self._graphs.operations if whole else None, "Inductor's graphs")
 
     def executable_facts(self) -> dict[str, int | None] | None:
         """Inductor counts the kernels that it has written, and not how often a call runs each."""

@@ -5,7 +5,7 @@ it runs.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -30,26 +30,29 @@ NO_KERNELS = {
 """Instructions that name what is there already."""
 
 
-class _UncountableError(Exception):
+class UncountableError(Exception):
     """A loop that does something and does not say how often."""
 
 
 @dataclass(frozen=True)
-class _Instruction:
+class Instruction:
+    """One line of HLO's text format."""
+
     opcode: str
     line: str
 
     @property
     def called(self) -> list[str]:
+        """The computations that it runs."""
         listed = [name.strip().lstrip("%") for names in CALLED_LIST.findall(self.line) for name in names.split(",")]
         return CALLED.findall(self.line) + [name for name in listed if name]
 
 
-class _Module:
+class Module:
     """A parsed module: its computations, and what one run of each does."""
 
     def __init__(self, text: str) -> None:
-        self._computations: dict[str, list[_Instruction]] = {}
+        self._computations: dict[str, list[Instruction]] = {}
         self._counted: dict[str, Operations] = {}
         self._kernels: dict[str, int] = {}
         self.entry = name = ""
@@ -59,16 +62,20 @@ class _Module:
                 self._computations[name] = []
                 self.entry = name if header[1] else self.entry
             elif name and (opcode := OPCODE.search(line)):
-                self._computations[name].append(_Instruction(opcode[1], line))
+                self._computations[name].append(Instruction(opcode[1], line))
+
+    def instructions(self, computation: str) -> Sequence[Instruction]:
+        """Of a computation, in order."""
+        return self._computations.get(computation, ())
 
     def count(self, computation: str) -> Operations:
-        """Raises _UncountableError."""
+        """Raises UncountableError."""
         if computation not in self._counted:
-            instructions = self._computations.get(computation, ())
+            instructions = self.instructions(computation)
             self._counted[computation] = sum(map(self._count_one, instructions), Operations())
         return self._counted[computation]
 
-    def _count_one(self, instruction: _Instruction) -> Operations:
+    def _count_one(self, instruction: Instruction) -> Operations:
         inside = [self.count(name) for name in instruction.called]
         match instruction.opcode:
             case "dot" | "ragged-dot" | "scaled-dot":
@@ -79,20 +86,20 @@ class _Module:
                 return sum(inside, _custom(instruction.line))
             case "while":
                 body = sum(inside, Operations())
-                return body * _trips(instruction.line) if body != Operations() else body
+                return body * trips(instruction.line) if body != Operations() else body
             case "conditional":
                 return _largest(inside)
             case _:
                 return sum(inside, Operations())
 
     def kernels(self, computation: str) -> int:
-        """Raises _UncountableError."""
+        """Raises UncountableError."""
         if computation not in self._kernels:
-            instructions = self._computations.get(computation, ())
+            instructions = self.instructions(computation)
             self._kernels[computation] = sum(map(self._kernels_of_one, instructions))
         return self._kernels[computation]
 
-    def _kernels_of_one(self, instruction: _Instruction) -> int:
+    def _kernels_of_one(self, instruction: Instruction) -> int:
         """What a fusion, a reduction or a sort calls runs inside it; the end of what was started is not another.
 
         A loop of known length does without its condition; a CPU makes one function of a small call.
@@ -100,7 +107,7 @@ class _Module:
         line = instruction.line
         match instruction.opcode:
             case "while":
-                return sum(map(self.kernels, BODY.findall(line))) * _trips(line)
+                return sum(map(self.kernels, BODY.findall(line))) * trips(line)
             case "call" if SMALL_CALL not in line:
                 return sum(map(self.kernels, instruction.called))
             case "call-start" | "async-start":
@@ -113,7 +120,7 @@ class _Module:
 
 def count_hlo(text: str) -> Operations | None:
     """Operations in one run of the module, in HLO's text format; None for no module, or a loop of unknown length."""
-    return _counted(text, _Module.count)
+    return _counted(text, Module.count)
 
 
 def count_kernels(text: str) -> int | None:
@@ -121,16 +128,16 @@ def count_kernels(text: str) -> int | None:
 
     None for no module, or a loop of unknown length.
     """
-    return _counted(text, _Module.kernels)
+    return _counted(text, Module.kernels)
 
 
-def _counted(text: str, count: Callable[[_Module, str], Number]) -> Number | None:
-    module = _Module(text)
+def _counted(text: str, count: Callable[[Module, str], Number]) -> Number | None:
+    module = Module(text)
     if not module.entry:
         return None
     try:
         return count(module, module.entry)
-    except _UncountableError:
+    except UncountableError:
         return None
 
 
@@ -149,13 +156,20 @@ def _custom(line: str) -> Operations:
         return PRODUCT * 2
     if "conv" in target:
         return CONVOLUTION
-    return PRODUCT if any(word in target for word in ("matmul", "gemm", "dot")) else Operations()
+    return PRODUCT if is_product_call(line) else Operations()
 
 
-def _trips(line: str) -> int:
+def is_product_call(line: str) -> bool:
+    """Whether a custom call is a library's matrix product."""
+    found = TARGET.search(line)
+    return found is not None and any(word in found[1].lower() for word in ("matmul", "gemm", "dot"))
+
+
+def trips(line: str) -> int:
+    """How often a loop's body runs; raises UncountableError."""
     known = TRIPS.search(line)
     if known is None:
-        raise _UncountableError
+        raise UncountableError
     return int(known[1])
 
 
@@ -167,14 +181,14 @@ def count_jaxpr(jaxpr: Any) -> Operations | None:
     """Operations in one run of a jaxpr; None where a loop's trips are not known."""
     try:
         return _of_jaxpr(jaxpr)
-    except _UncountableError:
+    except UncountableError:
         return None
 
 
 def _of_jaxpr(jaxpr: Any) -> Operations:
     total = Operations()
     for equation in jaxpr.eqns:
-        inside = [_of_jaxpr(inner) for inner in _jaxprs(equation.params)]
+        inside = [_of_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
         match equation.primitive.name:
             case "dot_general":
                 total += PRODUCT
@@ -183,7 +197,7 @@ def _of_jaxpr(jaxpr: Any) -> Operations:
             case "scan":
                 total += sum(inside, Operations()) * int(equation.params["length"])
             case "while" if sum(inside, Operations()) != Operations():
-                raise _UncountableError
+                raise UncountableError
             case "cond":
                 total += _largest(inside)
             case _:
@@ -191,7 +205,8 @@ def _of_jaxpr(jaxpr: Any) -> Operations:
     return total
 
 
-def _jaxprs(parameters: Any) -> Iterator[Any]:
+def inner_jaxprs(parameters: Any) -> Iterator[Any]:
+    """The jaxprs among an equation's parameters."""
     for value in parameters.values():
         for each in value if isinstance(value, tuple | list) else (value,):
             inner = getattr(each, "jaxpr", each)

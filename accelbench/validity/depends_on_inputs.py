@@ -1,0 +1,60 @@
+"""A step works on its arguments: on inputs that it has not seen, its outputs are right as well.
+
+A step that closes over an array is right as long as it is asked about that array alone, and a compiler takes what is
+closed over for a constant, which it may compute with once and for all.
+"""
+
+from collections.abc import Iterator
+
+from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
+from accelbench.validity.evidence import MISMATCH, Dependence, Evidence, Launch, Unreadable, Unseen, fact
+
+
+def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    for variant in evidence.variants:
+        tried = evidence.tried_unseen_inputs(variant)
+        findings = [_of(launch) for launch in tried]
+        worst = next((each for outcome in ("failed", "untested") for each in findings if each.outcome == outcome), None)
+        yield variant, worst or (findings[-1] if findings else untested("no launch was given other inputs"))
+
+
+def _of(launch: Launch) -> Finding:
+    found = fact(launch, "dependence", Dependence)
+    if isinstance(found, Unreadable):
+        return failed(found)
+    captured = f"; captured: {', '.join(found.captured)}" if found.captured else ""
+    if found.raised:
+        return failed(f"it raises on inputs that it was not built from: {found.raised}{captured}")
+    unseen = launch.parity.unseen if launch.parity else None
+    if found.unable or unseen is None:
+        return untested(found.unable or "its outputs on other inputs were not compared")
+    if not _right_where_seen(launch):
+        return untested("its outputs are wrong on the inputs that it was built from")
+    finding = _compared(unseen)
+    return Finding(finding.outcome, finding.reading + captured)
+
+
+def _right_where_seen(launch: Launch) -> bool:
+    """Its outputs are right on the inputs that it was built from: then others tell something."""
+    return launch.parity is not None and launch.parity.finite and launch.parity.worst_ratio <= 1
+
+
+def _compared(unseen: Unseen) -> Finding:
+    reading = unseen.reading
+    if not (reading.finite and reading.compared):
+        return untested(f"on unseen inputs: {reading.detail}")
+    if reading.worst_ratio >= MISMATCH:
+        return failed(f"on unseen inputs: {reading.detail}")
+    if reading.worst_ratio > 1:
+        return failed(f"wrong on unseen inputs, by {reading.worst_ratio:.2g} times the tolerance")
+    if not unseen.changes:
+        return untested("other inputs give the same outputs: nothing shows that inputs are read")
+    return passed(f"{reading.worst_ratio:.2g} of the tolerance on unseen inputs")
+
+
+CHECK = CaseCheck(
+    name="depends-on-inputs",
+    threshold="on inputs that the program was not built from, error at most the tolerance",
+    reason="a step that closed over its starting array was certified to be 5 times as fast",
+    look=_look,
+)

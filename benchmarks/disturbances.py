@@ -1,0 +1,367 @@
+"""Which disturbances bias a speedup, and which only widen its interval.
+
+    python benchmarks/disturbances.py [BLOCKS] [FILE] > docs/results/disturbances.md
+
+A block is a round of each pair of variants under each condition, in an order that is drawn: launches as the product
+makes them, in the order that its schedule gives, the disturbance beside both. A condition's log-speedup less that of
+the same block's quiet round is what the disturbance did to it: its mean, with Student's t, is the bias; the ratio of
+standard deviations, with F, is the widening. `quiet again` is a condition too, and shows what the method makes of
+nothing. With FILE, what was measured is kept there and counts: a second call goes on where the first ended.
+
+A real-time process that takes short slices of every processor stands for a hypervisor: a launch can do nothing against
+either. Our own checks read it as neighbours and not as steal.
+"""
+
+import argparse
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from real import Kept, a_case, environment
+from scipy.stats import f as f_distribution
+from scipy.stats import t as t_distribution
+
+from accelbench import cgroup
+from accelbench.plan.schedule import round_order
+from accelbench.validity.evidence import Neighbours, Unreadable, fact, launch_seconds
+from accelbench.validity.throttled import quota_share, steal_share
+from accelbench_runner import processors
+from accelbench_runner.allowance import Limit
+from accelbench_runner.children import Interruption, adopt_orphans
+from accelbench_runner.launches import Launcher
+from accelbench_runner.protocol import ABOUT_THE_MACHINE
+from accelbench_runner.records import LaunchRecord
+
+LOAD = (sys.executable, str(Path(__file__).with_name("load.py")))
+LAUNCH = (sys.executable, "-m", "accelbench_runner.launch")
+LIMIT_SECONDS = 120.0
+SETTLED_SECONDS = 0.3
+"""For a load to come to speed."""
+UNSEEN_SEED = 1
+LATER_ROUND = 3
+"""Launches of the first rounds also look at what the device can do, which takes a second each."""
+CONFIDENCE = 0.95
+MATTERS = 0.01
+"""A bias of half the usual margin of equivalence, 2 %, is one."""
+MARGIN = 0.02
+QUOTA_SHARE = 0.75
+QUOTA_PERIOD_MICROSECONDS = 100_000
+QUIET = "quiet"
+
+PAIRS: dict[str, tuple[str, dict[str, Any], tuple[str, str]]] = {
+    "dispatch-bound": ("dispatch-overhead", {"size": 1}, ("pytorch/eager", "jax/jit")),
+    "products": ("matmul-chain", {"size": 256, "length": 20}, ("pytorch/eager", "jax/jit")),
+    "elementwise": ("elementwise-fusion", {"size": 2**22}, ("pytorch/eager", "jax/jit")),
+}
+"""Workload, parameters, baseline and variant."""
+
+
+@contextmanager
+def loads(*options: Sequence[str]) -> Iterator[None]:
+    """So many processes at work beside what happens inside."""
+    with ExitStack() as stack:
+        for each in options:
+            process = stack.enter_context(subprocess.Popen([*LOAD, *each], stdout=subprocess.PIPE, text=True))
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            if process.stdout.readline() != "at work\n":
+                raise OSError("the load did not start")
+        time.sleep(SETTLED_SECONDS)
+        yield
+
+
+@contextmanager
+def one_processor() -> Iterator[None]:
+    """Launches that are told of all processors, and find themselves on the first."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def quota() -> Iterator[None]:
+    """Launches in a control group with a share of the processors; raises OSError where none can be made."""
+    own = cgroup.find("cpu")
+    if own is None:
+        raise OSError("no control group of processors is mounted")
+    allowed = round(QUOTA_SHARE * len(os.sched_getaffinity(0)) * QUOTA_PERIOD_MICROSECONDS)
+    group = own.directory / f"accelbench-{os.getpid()}"
+    if own.version == 2:  # noqa: PLR2004
+        (own.directory / "cgroup.subtree_control").write_text("+cpu")
+    group.mkdir()
+    try:
+        if own.version == 2:  # noqa: PLR2004
+            (group / "cpu.max").write_text(f"{allowed} {QUOTA_PERIOD_MICROSECONDS}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(QUOTA_PERIOD_MICROSECONDS))
+            (group / "cpu.cfs_quota_us").write_text(str(allowed))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        yield
+    finally:
+        (own.directory / "cgroup.procs").write_text(str(os.getpid()))
+        group.rmdir()
+
+
+def everywhere(*options: str) -> list[list[str]]:
+    """The same load on each processor."""
+    return [[*options, "--processor", str(number)] for number in sorted(os.sched_getaffinity(0))]
+
+
+def conditions() -> dict[str, Any]:
+    """By name, what makes the context in which a round's launches run."""
+    spin = ["spin"]
+    slices = {
+        share: everywhere("spin", "--share", str(share), "--period", "0.01", "--fifo") for share in (0.05, 0.11, 0.25)
+    }
+    return {
+        QUIET: loads,
+        "quiet again": loads,
+        "one busy loop": partial(loads, spin),
+        "one busy loop, nice 19": partial(loads, [*spin, "--nice", "19"]),
+        "a busy loop on each processor": partial(loads, *everywhere("spin")),
+        "a busy loop on each processor, nice 19": partial(loads, *everywhere("spin", "--nice", "19")),
+        "one process that copies memory": partial(loads, ["copy"]),
+        "bursts, 10 of 100 ms, one process": partial(loads, [*spin, "--share", "0.1", "--period", "0.1"]),
+        **{
+            f"real-time slices, {share:.0%} of each processor".replace("%", " %"): partial(loads, *each)
+            for share, each in slices.items()
+        },
+        f"quota, {QUOTA_SHARE:.0%} of the processors".replace("%", " %"): quota,
+        "all threads on one processor": one_processor,
+    }
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Launches as the supervisor makes them, one at a time.
+
+    Whoever makes a launch kills all its own descendants when it has ended: so a round has a process of its own, and the
+    loads are none of its children.
+    """
+
+    directory: Path
+    environment: dict[str, str]
+    threads: int
+
+    def round(self, pair: str, number: int) -> dict[str, Any]:
+        """A launch of each side, in the order that the schedule has for that number; what it is remembered by."""
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+            return pool.submit(self._round, pair, number).result()
+
+    def _round(self, pair: str, number: int) -> dict[str, Any]:
+        adopt_orphans()
+        workload, parameters, sides = PAIRS[pair]
+        case = a_case(workload, dict(parameters), {use: use for use in sides})
+        launcher = Launcher(
+            case=case,
+            command=LAUNCH,
+            environment=self.environment,
+            threads=self.threads,
+            interruption=Interruption(),
+            unseen_seed=UNSEEN_SEED,
+        )
+        records = {}
+        for position, variant in enumerate(round_order(sides, seed=0, case=pair, number=number)):
+            with tempfile.TemporaryDirectory(dir=self.directory) as directory:
+                records[variant] = launcher.launch(
+                    variant,
+                    number=LATER_ROUND,
+                    position=position,
+                    directory=Path(directory),
+                    limit=Limit(LIMIT_SECONDS, "the benchmark's limit"),
+                    case_seconds=LIMIT_SECONDS,
+                    skip={},
+                    forward=lambda _channel, _data: None,
+                    phase_reached=lambda _phase: None,
+                )
+        return read(pair, records)
+
+
+def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
+    """What a round is remembered by; shares are of the side that had more."""
+    for variant, record in records.items():
+        if record.failure:
+            return {"trouble": f"{variant}: {record.failure.reason}: {record.failure.message}"[:200]}
+        if record.unfinished:
+            return {"trouble": f"{variant}: not finished after {LIMIT_SECONDS:g} s"}
+    baseline, variant = PAIRS[pair][2]
+    seconds = {name: launch_seconds(record) or math.nan for name, record in records.items()}
+    found = [fact(record, "neighbours", Neighbours) for record in records.values()]
+    others = [each.busy_seconds / each.offered_seconds for each in found if not isinstance(each, Unreadable)]
+    return {
+        "baseline": seconds[baseline],
+        "variant": seconds[variant],
+        "neighbours": max(others, default=0.0),
+        "steal": max(map(steal_share, records.values())),
+        "throttled": max(quota_share(record) or 0.0 for record in records.values()),
+    }
+
+
+def measure(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str]) -> None:
+    """Every condition once a block, those that are there already left out."""
+    contexts = conditions()
+    done = {(each["pair"], each["block"], each["condition"]) for each in kept.found}
+    threads = len(processors.settle())
+    with tempfile.TemporaryDirectory(prefix="ab-") as directory:
+        told = {
+            **os.environ,
+            **processors.thread_environment(threads),
+            ABOUT_THE_MACHINE: str(Path(directory, "machine")),
+        }
+        bench = Bench(Path(directory), told, threads)
+        for block in range(1, blocks + 1):
+            rng = random.Random(block)  # noqa: S311 - an order
+            for pair in pairs:
+                for name in rng.sample(names, len(names)):
+                    if (pair, block, name) in done:
+                        continue
+                    began = time.monotonic()
+                    try:
+                        with contexts[name]():
+                            found = bench.round(pair, block)
+                    except OSError as error:
+                        found = {"trouble": f"not to be had here: {error}"}
+                    took = time.monotonic() - began
+                    kept.add({"pair": pair, "block": block, "condition": name, "seconds": took, **found})
+                    said = found.get("trouble") or f"{found['baseline'] / found['variant']:.4f}"
+                    print(f"block {block}, {pair}, {name}: {said} ({took:.1f} s)", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a disturbance did to the log-speedup."""
+
+    bias: float
+    half_width: float
+    widening: float
+    narrowest: float
+    widest: float
+
+    @property
+    def follows(self) -> str:
+        """What to do with a round of it."""
+        if abs(self.bias) > max(self.half_width, MATTERS):
+            return "discard"
+        if abs(self.bias) + self.half_width <= MARGIN:
+            return "keep"
+        return "not shown: discard"
+
+
+def effect(quiet: Sequence[float], disturbed: Sequence[float]) -> Effect | None:
+    """Of log-speedups in the same blocks; None for fewer than two."""
+    count = len(quiet)
+    if count < 2:  # noqa: PLR2004 - no deviation
+        return None
+    differences = [after - before for before, after in zip(quiet, disturbed, strict=True)]
+    quantile = float(t_distribution.ppf((1 + CONFIDENCE) / 2, count - 1))
+    widening = statistics.stdev(disturbed) / statistics.stdev(quiet)
+    spread = math.sqrt(float(f_distribution.ppf((1 + CONFIDENCE) / 2, count - 1, count - 1)))
+    return Effect(
+        bias=statistics.fmean(differences),
+        half_width=quantile * statistics.stdev(differences) / math.sqrt(count),
+        widening=widening,
+        narrowest=widening / spread,
+        widest=widening * spread,
+    )
+
+
+def percent(log: float) -> str:
+    """A logarithm as what it is of the speedup."""
+    return f"{100 * math.expm1(log):+.1f} %"
+
+
+def row(name: str, quiet: dict[int, Any], disturbed: dict[int, Any]) -> str:
+    """A line of the table; `quiet` and `disturbed` by block."""
+    common = sorted(quiet.keys() & disturbed.keys())
+    logs = [
+        [math.log(side[block]["baseline"] / side[block]["variant"]) for block in common] for side in (quiet, disturbed)
+    ]
+    medians = {
+        what: statistics.median(disturbed[block][what] for block in common)
+        for what in ("neighbours", "steal", "throttled")
+    }
+    slower = [
+        statistics.median(disturbed[block][side] / quiet[block][side] for block in common)
+        for side in ("baseline", "variant")
+    ]
+    shares = " | ".join(f"{100 * share:.1f} %" for share in medians.values())
+    cells = f"| {name} | {shares} | {slower[0]:.2f}x, {slower[1]:.2f}x "
+    found = effect(*logs)
+    if name == QUIET or found is None:
+        return f"{cells}| | | |"
+    bias = (
+        f"{percent(found.bias)} ({percent(found.bias - found.half_width)} to {percent(found.bias + found.half_width)})"
+    )
+    widening = f"{found.widening:.1f}x ({found.narrowest:.1f} to {found.widest:.1f})"
+    return f"{cells}| {bias} | {widening} | {found.follows} |"
+
+
+def table(pair: str, kept: Kept) -> None:
+    """One pair's conditions."""
+    workload, parameters, (baseline, variant) = PAIRS[pair]
+    mine = [each for each in kept.found if each["pair"] == pair]
+    by_condition: dict[str, dict[int, Any]] = {}
+    trouble: dict[str, str] = {}
+    for each in mine:
+        if "trouble" in each:
+            trouble[each["condition"]] = each["trouble"]
+        else:
+            by_condition.setdefault(each["condition"], {})[each["block"]] = each
+    quiet = by_condition.get(QUIET, {})
+    if not quiet:
+        return
+    given = ", ".join(f"{name} {value}" for name, value in parameters.items())
+    ratio = math.exp(statistics.fmean(math.log(each["baseline"] / each["variant"]) for each in quiet.values()))
+    print(f"## {pair}: {workload} ({given})\n")
+    print(f"{variant} against {baseline}: {ratio:.3f} times as fast in {len(quiet)} quiet rounds.\n")
+    print("| disturbance | neighbours | steal | quota | slower | bias (95 %) | widening (95 %) | follows |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in conditions():
+        if quiet.keys() & by_condition.get(name, {}).keys():
+            print(row(name, quiet, by_condition[name]))
+    for name, why in trouble.items():
+        print(f"\n{name}: {why}")
+    print()
+
+
+def main(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str]) -> None:
+    """The report, as Markdown."""
+    measure(blocks, kept, names, pairs)
+    print("# What disturbances do to a speedup\n")
+    print(f"`python benchmarks/disturbances.py {blocks}` on {environment()}\n")
+    print(
+        "Shares are medians over rounds of what our own checks read, of the side that had more. Slower: the baseline's"
+    )
+    print(
+        "time over that of the quiet round in the same block, then the variant's. Bias: how far the speedup moved from"
+    )
+    print("that round's. Widening: how much further it spread. What follows: discard where the bias is over", end=" ")
+    print(f"{100 * MATTERS:g} % and its interval excludes 0; keep where the interval is within {100 * MARGIN:g} %.\n")
+    for pair in pairs:
+        table(pair, kept)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("blocks", type=int, nargs="?", default=10)
+    parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("--only", nargs="+", default=list(conditions()), choices=list(conditions()))
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
+    asked = parser.parse_args()
+    main(asked.blocks, Kept(asked.file), asked.only, asked.pairs)

@@ -1,0 +1,65 @@
+"""Other people's work, beside which something is measured; it goes on until it is killed.
+
+    python benchmarks/load.py spin --share 0.11 --period 0.01 --processor 0 --fifo
+
+It prints a line once it is at work, and ends by itself when whoever started it has ended: a real-time loop that nobody
+stops takes a machine down.
+"""
+
+import argparse
+import os
+import random
+import time
+
+ALIVE_SECONDS = 0.05
+"""How long it works between two looks at its parent."""
+COPIED_BYTES = 256 * 2**20
+"""Far more than a last-level cache."""
+
+
+def spin(share: float, period: float, parent: int) -> None:
+    """Works `share` of each `period` seconds and sleeps for the rest, somewhere in it."""
+    while os.getppid() == parent:
+        work = share * period
+        before = random.random() * (period - work)  # noqa: S311 - so that no two processors are taken in step
+        time.sleep(before)
+        until = time.perf_counter() + work
+        while time.perf_counter() < until:
+            pass
+        time.sleep(period - work - before)
+
+
+def copy(parent: int) -> None:
+    """Copies memory as fast as one processor can."""
+    source, target = bytearray(COPIED_BYTES), bytearray(COPIED_BYTES)
+    whole = memoryview(source)
+    while os.getppid() == parent:
+        memoryview(target)[:] = whole
+
+
+def main() -> None:
+    """Nice, place and class first, then work."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=("spin", "copy"))
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--period", type=float, default=ALIVE_SECONDS)
+    parser.add_argument("--nice", type=int, default=0)
+    parser.add_argument("--processor", type=int)
+    parser.add_argument("--fifo", action="store_true")
+    chosen = parser.parse_args()
+    parent = os.getppid()
+    if chosen.nice:
+        os.nice(chosen.nice)
+    if chosen.processor is not None:
+        os.sched_setaffinity(0, {chosen.processor})
+    if chosen.fifo:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    print("at work", flush=True)
+    if chosen.kind == "copy":
+        copy(parent)
+    else:
+        spin(chosen.share, chosen.period, parent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Whether a step works on what it is given, and works every time: a second look, once its blocks have been timed.
+
+A program that computes with what it has captured, or remembers what it has computed, is right on the inputs that it was
+built from. So it is given others of the same shapes, from a seed that it was never told, by the very function that
+timed its blocks. The judge compares what it returns. Operations are counted as the framework runs them: calls on inputs
+that were seen before must run as many as the first one did. And the calls of a block are made once timed and twice
+untimed, and have to agree: a program may look at its callers to tell whether it is being timed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from accelbench import inputs, usable
+from accelbench.workload import Array, NamedArrays, Program, VariantKind, Workload
+from accelbench_runner import blocks
+from accelbench_runner.captured import captured_arrays
+from accelbench_runner.clock import Clock
+
+ROUNDS = 2
+"""Looked at in the first rounds: what a program does with its inputs is every launch's alike."""
+UNSEEN = "unseen.npz"
+RUNS = (1, 2, 3, 4)
+"""Calls in each run on inputs that the one call before has seen."""
+LONGEST_SECONDS = 0.25
+"""Of a run of calls that is made three times, once timed and twice not; slower calls are run two at a time..."""
+SLOWEST_CALL_SECONDS = 2.0
+"""...and calls slower than this are made only once."""
+
+
+class Counting(Protocol):
+    """What is asked of an adapter."""
+
+    def put(self, arrays: Any) -> Any:
+        """Arrays on the device."""
+        ...
+
+    def prepare(self, program: Program) -> blocks.Work:
+        """The program in the variant's mode."""
+        ...
+
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """How often the framework runs each operation inside the call."""
+        ...
+
+    def constants(self) -> list[str]:
+        """Arrays that were compiled into the program."""
+        ...
+
+    def last(self, out: Any) -> Any:
+        """The out of the last step."""
+        ...
+
+    def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """Exported arrays in NumPy."""
+        ...
+
+    def out_of_memory(self, error: BaseException) -> bool:
+        """Whether the error means that memory ran out."""
+        ...
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A variant's program that has been timed, less the inputs that it was built from."""
+
+    workload: Workload
+    parameters: Any
+    kind: VariantKind
+    seed: int
+    """Of the inputs that it was built from."""
+    step: Callable[..., Any]
+    export: Callable[[Any, Any], Mapping[str, Any]]
+    work: blocks.Work
+    """Its `call` is the compiled one."""
+    calls: int
+    """In a block."""
+    seconds_per_call: float
+
+
+def forget_inputs(work: blocks.Work) -> blocks.Work:
+    """The work without its inputs, which may then leave memory before others come."""
+    return replace(work, fresh=lambda: None, batches=None)
+
+
+def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> dict[str, Any]:
+    """The fact `dependence`; writes what the judge compares, `unseen.npz`.
+
+    What the step raises on unseen inputs is reported, not raised: it has passed with those it was built from.
+    """
+    import numpy as np
+
+    facts: dict[str, Any] = {"captured": captured_arrays(subject.step) or adapter.constants()}
+    try:
+        seen = inputs.generate(subject.workload, subject.parameters, subject.seed)
+        arrays = inputs.unseen(subject.workload, subject.parameters, seen, unseen_seed)
+        if inputs.digest(arrays) == inputs.digest(seen):
+            return {**facts, "unable": "no other inputs can be made: no array of floats is other than zero"}
+        build = getattr(subject.workload, subject.kind.method)
+        program = usable.returned(build, Program, subject.parameters, arrays, adapter)
+        del seen, arrays
+        other = adapter.prepare(program)
+        work = replace(subject.work, fresh=other.fresh, batches=other.batches)
+    except usable.RAISED as error:
+        return {**facts, "unable": f"no other inputs can be made: {usable.what(error)}"}
+    # A program built from these inputs could export what is right for them, whatever its step does.
+    trial = _Trial(adapter, subject.export, work, clock)
+    try:
+        once, first = trial.timed(1)
+        np.savez(directory / UNSEEN, allow_pickle=False, **trial.exported(first))
+        facts["units"] = work.units
+        del first
+        facts["dispatched"] = once
+        if subject.seconds_per_call <= SLOWEST_CALL_SECONDS:
+            trial.timed(2)  # where nothing was timed yet, the second call may be compiled anew
+            facts["again"] = [trial.timed(calls)[0] for calls in RUNS]
+            longest = max(2, int(LONGEST_SECONDS / max(subject.seconds_per_call, 1e-9)))
+            facts["replay"] = trial.replay(max(2, min(subject.calls, longest)))
+    except usable.RAISED as error:
+        ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
+        return {**facts, "unable" if ran_out else "raised": usable.what(error)}
+    return facts
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The timed program on other inputs."""
+
+    adapter: Counting
+    export: Callable[[Any, Any], Mapping[str, Any]]
+    work: blocks.Work
+    clock: Clock
+
+    def timed(self, calls: int) -> tuple[dict[str, int], Any]:
+        """Operations run in so many calls, timed as a block is, from a fresh state; and what the last one returned."""
+        return count(self.adapter, self.work, calls, self.clock)
+
+    def exported(self, result: Any) -> NamedArrays:
+        """What the judge compares, of what a call returned."""
+        state, out = result
+        return self.adapter.to_numpy(self.export(state, self.adapter.last(out)))
+
+    def replay(self, calls: int) -> dict[str, Any]:
+        """How far apart the results of the same calls are, timed and not; and two that were not timed."""
+        _, result = self.timed(calls)
+        timed = self.exported(result)
+        del result
+        untimed = [self.exported(_call_by_call(self.work, calls)) for _ in range(2)]
+        return {
+            "calls": calls,
+            "timed": distance(timed, untimed[0]),
+            "untimed": distance(untimed[1], untimed[0]),
+        }
+
+
+def count(adapter: Counting, work: blocks.Work, calls: int, clock: Clock) -> tuple[dict[str, int], Any]:
+    """How often each operation runs in so many calls, timed as a block is; and what the last one returned."""
+    results: list[Any] = []
+    beside = adapter.dispatched(lambda: work.synchronise(work.fresh()))
+    inside = adapter.dispatched(lambda: blocks.time_calls(work, calls, clock, results.append))
+    return {name: more for name, number in inside.items() if (more := number - beside.get(name, 0)) > 0}, results[-1]
+
+
+def _call_by_call(work: blocks.Work, calls: int) -> Any:
+    state, out = work.fresh(), None
+    for _ in range(calls):
+        state, out = work.call(state, work.batches)
+    work.synchronise((state, out))
+    return state, out
+
+
+def distance(one: NamedArrays, other: NamedArrays) -> float | None:
+    """The largest difference of any two numbers, as a share of their array's size; None where neither is finite.
+
+    Size is the root mean square of the finite numbers of `other`, or 1 where all are zero.
+    """
+    import numpy as np
+
+    worst: float | None = None
+    for name, values in other.items():
+        array = np.asarray(one[name])
+        if array.shape != np.shape(values):
+            return float(np.finfo(np.float64).max)
+        both = np.isfinite(array) & np.isfinite(values)
+        if not both.any():
+            continue
+        before, after = values[both].astype(np.float64), array[both].astype(np.float64)
+        size = float(np.sqrt(np.mean(np.square(before)))) or 1.0
+        worst = max(worst or 0.0, float(np.max(np.abs(after - before))) / size)
+    return worst

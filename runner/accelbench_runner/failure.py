@@ -1,0 +1,51 @@
+"""What a variant raised, as a message for the person who wrote it."""
+
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from accelbench import script, usable
+from accelbench_runner.frameworks.adapter import Adapter, UnsupportedError
+from accelbench_runner.protocol import Failed
+
+if TYPE_CHECKING:
+    from accelbench.api.result import FailureReason
+
+MAXIMUM_MESSAGE_CHARACTERS = 2000
+MAXIMUM_TRACE_CHARACTERS = 8000
+NO_MEMORY = ("std::bad_alloc", "Cannot allocate memory", "failed to map segment from shared object")
+"""What C++, the kernel and the dynamic linker say where memory is out."""
+MACHINERY = (str(Path(usable.__file__).parent), str(Path(__file__).parent))
+WORKLOADS = str(Path(usable.__file__).with_name("workloads"))
+"""Where accelbench's own code lies, and that part of it which is measured."""
+
+
+def failure(error: BaseException, adapter: Adapter | None) -> Failed:
+    """The exception as a message: its reason, one line for people, and where in their code it was raised."""
+    if isinstance(error, UnsupportedError):
+        return Failed(reason="Unsupported", message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
+    reason: FailureReason = "Raised"
+    if _out_of_memory(error) or (adapter is not None and adapter.out_of_memory(error)):
+        reason = "OutOfMemory"
+    message = script.said(error)[:MAXIMUM_MESSAGE_CHARACTERS]
+    return Failed(reason=reason, message=message, trace=_frames(error)[-MAXIMUM_TRACE_CHARACTERS:])
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
+def _frames(error: BaseException) -> str:
+    """The calls that led to it: a script's own where it went through any, else all that are not ours.
+
+    What the libraries below a script did is seldom its author's to mend; of what is ours the message has said enough.
+    """
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(WORKLOADS) or not frame.filename.startswith(MACHINERY)
+    ]
+    file = str(script.origin())
+    kept = [frame for frame in frames if frame.filename == file] or frames
+    usual = not isinstance(error, usable.InvalidWorkloadError)
+    return "".join(traceback.StackSummary.from_list(kept).format()) if usual else ""

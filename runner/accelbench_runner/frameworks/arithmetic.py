@@ -1,0 +1,141 @@
+"""Floating-point operations of a program in JAX: as it was written, and as XLA left it.
+
+Both are counted by the same rule, so that one may be held against the other: 2 m n k for a product, one for each
+number that elementwise arithmetic gives or a reduction takes. Moving, comparing and selecting numbers is none. XLA's
+own cost analysis counts a loop's body once.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accelbench_runner.frameworks.xla_operations import (
+    Instruction,
+    Module,
+    UncountableError,
+    inner_jaxprs,
+    is_product_call,
+    trips,
+)
+
+ELEMENTWISE = {
+    *("add", "add_any", "sub", "subtract", "mul", "multiply", "div", "divide", "pow", "power", "integer_pow", "square"),
+    *("sqrt", "rsqrt", "cbrt", "exp", "exponential", "exp2", "expm1", "exponential-minus-one", "log", "log1p"),
+    *("log-plus-one", "tanh", "logistic", "sin", "sine", "cos", "cosine", "tan", "atan2", "erf", "erfc", "erf_inv"),
+}
+REDUCTIONS = {
+    *("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "cumsum", "cumprod", "cumlogsumexp", "cummax", "cummin"),
+    *("reduce", "reduce-window", "reduce_window_sum", "reduce_window"),
+}
+SHAPE = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (bf16|f\d+\w*)\[([\d,]*)\]")
+OPERANDS = re.compile(r"%([\w.\-]+)")
+CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
+KERNEL = re.compile(r"dim_labels=\w+_(\w+)->")
+
+Shape = tuple[int, ...]
+
+
+def of_hlo(text: str) -> float | None:
+    """In one run of the optimised module; None for no module, or a loop of unknown length."""
+    module = Module(text)
+    if not module.entry:
+        return None
+    shapes = {found[1]: _dimensions(found[3]) for line in text.splitlines() if (found := SHAPE.match(line))}
+    return _or_none(lambda: _of_computation(module, shapes, {}, module.entry))
+
+
+def _of_computation(module: Module, shapes: dict[str, Shape], known: dict[str, float], name: str) -> float:
+    if name not in known:
+        instructions = module.instructions(name)
+        known[name] = math.fsum(_of_instruction(module, shapes, known, each) for each in instructions)
+    return known[name]
+
+
+def _of_instruction(  # noqa: PLR0911 - one return a kind of instruction
+    module: Module, shapes: dict[str, Shape], known: dict[str, float], instruction: Instruction
+) -> float:
+    line, result = instruction.line, SHAPE.match(instruction.line)
+    shape = _dimensions(result[3]) if result else None
+    operands = [shapes[name] for name in OPERANDS.findall(line.partition(" = ")[2]) if name in shapes]
+    match instruction.opcode:
+        case "dot" | "convolution" | "custom-call":
+            return _of_product(instruction.opcode, line, shape or (), operands)
+        case "while":
+            body = math.fsum(_of_computation(module, shapes, known, name) for name in instruction.called)
+            return body * trips(line) if body else 0.0
+        case "conditional":
+            return max((_of_computation(module, shapes, known, name) for name in instruction.called), default=0.0)
+        case opcode if opcode in REDUCTIONS:
+            return float(math.prod(operands[0])) if operands else 0.0
+        case opcode if opcode in ELEMENTWISE:
+            return float(math.prod(shape)) if shape is not None else 0.0
+        case "fusion" | "call" | "async-start" | "call-start":
+            return math.fsum(_of_computation(module, shapes, known, name) for name in instruction.called)
+        case _:
+            return 0.0
+
+
+def _of_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
+    if len(operands) < 2:  # noqa: PLR2004 - a product has two
+        return 0.0
+    left, right = operands[:2]
+    if opcode == "dot" and (contracted := CONTRACTED.search(line)):
+        return 2.0 * math.prod(shape) * math.prod(left[index] for index in _dimensions(contracted[1]))
+    if opcode == "convolution" and (kernel := KERNEL.search(line)):
+        return 2.0 * math.prod(shape) * math.prod(right) / max(1, right[kernel[1].index("o")])
+    if opcode == "custom-call" and is_product_call(line):
+        size = math.prod(shape) or math.prod(left)
+        return 2.0 * size * math.sqrt(math.prod(left) * math.prod(right) / max(1, size))
+    return 0.0
+
+
+def _dimensions(text: str) -> Shape:
+    return tuple(int(number) for number in text.split(",") if number)
+
+
+def of_jaxpr(jaxpr: Any) -> float | None:
+    """In one run of a jaxpr, what nobody uses included; None where a loop's trips are not known."""
+    return _or_none(lambda: _of_jaxpr(jaxpr))
+
+
+def _of_jaxpr(jaxpr: Any) -> float:
+    return math.fsum(map(_of_equation, jaxpr.eqns))
+
+
+def _of_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primitive
+    inside = [_of_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
+    taken: Any = equation.invars[0].aval if equation.invars else None
+    size: float = float(sum(math.prod(each.aval.shape) for each in equation.outvars if _is_float(each.aval)))
+    match equation.primitive.name:
+        case "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            lengths: Shape = tuple(taken.shape[index] for index in contracted)
+            return 2.0 * size * math.prod(lengths)
+        case "conv_general_dilated":
+            kernel: Shape = equation.invars[1].aval.shape
+            features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
+            return 2.0 * size * math.prod(kernel) / max(1, features)
+        case "scan":
+            return math.fsum(inside) * int(equation.params["length"])
+        case "while" if any(inside):
+            raise UncountableError
+        case "cond":
+            return max(inside, default=0.0)
+        case name if name in REDUCTIONS:
+            return float(math.prod(taken.shape)) if _is_float(taken) else 0.0
+        case name if name in ELEMENTWISE:
+            return size
+        case _:
+            return math.fsum(inside)
+
+
+def _is_float(aval: Any) -> bool:
+    return "float" in str(getattr(aval, "dtype", ""))
+
+
+def _or_none(count: Callable[[], float]) -> float | None:
+    try:
+        return count()
+    except UncountableError:
+        return None

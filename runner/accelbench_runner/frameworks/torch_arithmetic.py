@@ -1,0 +1,75 @@
+"""Floating-point operations of a call in PyTorch: as ATen is asked for them, and as they are left in Inductor's graphs.
+
+A product counts by PyTorch's own formulas, everything else one for each number that it gives, or takes where that is
+more, unless it only moves numbers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphPass
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.flop_counter import flop_registry
+
+from accelbench_runner.frameworks.pytorch import MOVING
+
+
+def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
+    """Floating-point operations of one of ATen's, 0 for what is none."""
+    packet = getattr(operation, "overloadpacket", None)
+    if packet is None or operation.is_view or packet.__name__ in MOVING:
+        return 0.0
+    formula: Callable[..., float] | None = flop_registry.get(packet)
+    if formula is not None:
+        return float(formula(*arguments, **keywords, out_val=result))
+    return float(max(_floats(result), _floats(arguments)))
+
+
+def _floats(values: Any) -> int:
+    tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
+    lists = isinstance(values, tuple | list) and any(isinstance(each, tuple | list) for each in values)
+    sizes = [tensor.numel() for tensor in tensors]
+    return sum(sizes) if lists else max(sizes, default=0)
+
+
+class Dispatched(TorchDispatchMode):  # type: ignore[misc]
+    """Counts what is dispatched while entered; compiled functions run eagerly meanwhile, as they were written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0.0
+
+    def __torch_dispatch__(
+        self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Runs the operation, and counts it."""
+        keywords = keywords or {}
+        result = operation(*arguments, **keywords)
+        self.operations += count(operation, arguments, keywords, result)
+        return result
+
+
+class Compiled(CustomGraphPass):  # type: ignore[misc]
+    """Counts what Inductor's own passes have left of each graph that it compiles, and changes nothing."""
+
+    def __init__(self) -> None:
+        self.operations = 0.0
+        self.graphs = 0
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        """Called by Inductor, once a graph."""
+        self.graphs += 1
+        for node in graph.nodes:
+            if node.op == "call_function":
+                arguments, keywords, result = tree_map(_value, (node.args, node.kwargs, node))
+                self.operations += count(node.target, arguments, keywords, result)
+
+    def uuid(self) -> bytes:
+        """What Inductor's cache knows the pass by: graphs that went through it are as they were."""
+        return b"accelbench counts and changes nothing"
+
+
+def _value(node: Any) -> Any:
+    return node.meta.get("val") if isinstance(node, torch.fx.Node) else node

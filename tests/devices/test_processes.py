@@ -1,0 +1,38 @@
+"""Who used the processors, by name and number."""
+
+import os
+import subprocess
+import sys
+
+from accelbench_runner.devices.processes import Used, most, read
+
+
+def test_those_that_used_most_come_first_and_the_idle_are_left_out() -> None:
+    before = {(1, 0.0): Used("init", 1, 5.0), (2, 0.0): Used("busy", 2, 9.0), (3, 0.0): Used("idle", 3, 4.0)}
+    after = {
+        (1, 0.0): Used("init", 1, 5.1),
+        (2, 0.0): Used("busy", 2, 9.9),
+        (3, 0.0): Used("idle", 3, 4.0),
+        (4, 7.0): Used("new", 4, 0.5),
+        (5, 7.0): Used("small", 5, 0.01),
+    }
+    assert [(each.name, round(each.seconds, 3)) for each in most(before, after)] == [
+        ("busy", 0.9),
+        ("new", 0.5),
+        ("init", 0.1),
+    ]
+
+
+def test_a_number_that_was_given_again_is_another_process() -> None:
+    assert most({(2, 0.0): Used("old", 2, 9.0)}, {(2, 5.0): Used("new", 2, 0.3)}) == [Used("new", 2, 0.3)]
+
+
+def test_another_process_is_seen_with_its_name_and_this_one_is_not() -> None:
+    command = [sys.executable, "-c", "print('here', flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        found = {each.pid: each for each in read().values()}
+        other.communicate("\n")
+    assert found[other.pid].name.startswith("python")
+    assert os.getpid() not in found

@@ -1,0 +1,103 @@
+"""Floating-point operations, as a program was written and as a compiler left it."""
+
+from typing import Any
+
+import pytest
+
+from accelbench_runner.frameworks.arithmetic import of_hlo
+from launch.inside import inside
+
+COUNT = """
+from dataclasses import replace
+from accelbench_runner.frameworks.adapter import Settings
+from accelbench.workload import Program
+import numpy as np
+
+def repeated(x, w):
+    for _ in range(10):
+        y = tanh(x @ w)
+    return y
+
+def dropped(x, w):
+    for _ in range(10):
+        tanh(x @ w)
+    return x + 1
+
+def looped(x, w):
+    return scan(x, w)
+
+found = {}
+for use, function in %s:
+    adapter, program, _ = prepare("matmul-chain", use, {"size": 8, "length": 1})
+    step = lambda x, batch, function=function: (function(x, batch["w"]), None)
+    work = adapter.prepare(replace(program, step=step))
+    adapter.compile_ahead(work)
+    work.synchronise(work.call(work.fresh(), work.batches))
+    counted = adapter.arithmetic(work)
+    found[f"{use} {function.__name__}"] = [counted.written, counted.run]
+print(json.dumps(found))
+"""
+PRODUCT, TANH = 2 * 8**3, 8**2
+IN_JAX = """import jax
+from jax.numpy import tanh
+def scan(x, w):
+    return jax.lax.fori_loop(0, 10, lambda _, x: tanh(x @ w), x)
+"""
+IN_PYTORCH = "from torch import tanh"
+
+
+def counted(framework: str, head: str, asked: str) -> dict[str, Any]:
+    found: dict[str, Any] = inside(framework, head + COUNT % asked)
+    return found
+
+
+def test_what_xla_hoists_or_drops_is_written_and_does_not_run() -> None:
+    asked = '[("jax/jit", repeated), ("jax/jit", dropped), ("jax/jit", looped), ("jax/op-by-op", repeated)]'
+    assert counted("jax", IN_JAX, asked) == {
+        "jax/jit repeated": [10 * (PRODUCT + TANH), PRODUCT + TANH],
+        "jax/jit dropped": [10 * (PRODUCT + TANH) + 8**2, 8**2],
+        "jax/jit looped": [10 * (PRODUCT + TANH), 10 * (PRODUCT + TANH)],
+        "jax/op-by-op repeated": [10 * (PRODUCT + TANH), 10 * (PRODUCT + TANH)],
+    }
+
+
+def test_what_inductor_drops_is_written_and_does_not_run() -> None:
+    asked = '[("pytorch/eager", repeated), ("pytorch/compile", repeated), ("pytorch/compile", dropped)]'
+    assert counted("pytorch", IN_PYTORCH, asked) == {
+        "pytorch/eager repeated": [10 * (PRODUCT + TANH), 10 * (PRODUCT + TANH)],
+        "pytorch/compile repeated": [10 * (PRODUCT + TANH), PRODUCT + TANH],
+        "pytorch/compile dropped": [10 * (PRODUCT + TANH) + 8**2, 8**2],
+    }
+
+
+ON_A_GPU = """HloModule jit_f
+
+%fused (p0: f32[64,32], p1: f32[32,16]) -> f32[64,16] {
+  %p0 = f32[64,32]{1,0} parameter(0)
+  %p1 = f32[32,16]{1,0} parameter(1)
+  %dot.1 = f32[64,16]{1,0} dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %exp = f32[64,16]{1,0} exponential(%dot.1)
+}
+
+ENTRY %main (x: f32[64,32], w: f32[32,16], image: f32[1,8,8,3], kernel: f32[3,3,3,4]) -> f32[64,16] {
+  %x = f32[64,32]{1,0} parameter(0)
+  %w = f32[32,16]{1,0} parameter(1)
+  %image = f32[1,8,8,3]{3,2,1,0} parameter(2)
+  %kernel = f32[3,3,3,4]{3,2,1,0} parameter(3)
+  %called = f32[64,16]{1,0} custom-call(%x, %w), custom_call_target="__cublas$gemm", backend_config={}
+  %convolved = f32[1,8,8,4]{3,2,1,0} convolution(%image, %kernel), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  %copied = f32[64,16]{1,0} copy(%called)
+  ROOT %f = f32[64,16]{1,0} fusion(%x, %w), kind=kCustom, calls=%fused
+}
+"""  # noqa: E501 - as XLA writes it
+
+
+def test_librarys_products_and_convolutions_count_by_their_shapes() -> None:
+    product, convolution = 2 * 64 * 32 * 16, 2 * 8 * 8 * 4 * 3 * 3 * 3
+    assert of_hlo(ON_A_GPU) == pytest.approx(2 * product + 64 * 16 + convolution)
+
+
+def test_a_loop_of_unknown_length_cannot_be_counted() -> None:
+    endless = ON_A_GPU.replace('custom-call(%x, %w), custom_call_target="__cublas$gemm"', "while(%x), body=%fused")
+    assert of_hlo(endless) is None
+    assert of_hlo("no module") is None

@@ -1,0 +1,77 @@
+"""What a launch announces beside its phases, and what becomes of a probe that raises."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accelbench_runner.protocol import UNDER_WAY, AsideEnded, AsideStarted, Message, parse_message
+from accelbench_runner.reporter import Reporter
+from launch.simulation import Simulated
+
+
+class Told:
+    """A reporter, its clock, and what it has said."""
+
+    def __init__(self, directory: Path, reading: int, writing: int) -> None:
+        self.clock = Simulated([0.0])
+        self.mark = directory / UNDER_WAY
+        self.reporter = Reporter(writing, self.clock, mark=self.mark, skip=("limits",))
+        self._reading, self._writing = reading, writing
+
+    def messages(self) -> list[Message]:
+        os.close(self._writing)
+        with os.fdopen(os.dup(self._reading), "rb") as lines:
+            return [parse_message(line) for line in lines]
+
+    def spend(self, seconds: float) -> str:
+        self.clock.now += seconds
+        return "found"
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Told]:
+    reading, writing = os.pipe()
+    yield Told(tmp_path, reading, writing)
+    os.close(reading)
+
+
+def fails() -> None:
+    raise OSError("no such device")
+
+
+def test_an_aside_is_announced_and_does_not_count_the_probe_inside_it(told: Told) -> None:
+    with told.reporter.aside("synchronisation"):
+        told.spend(2.0)
+        assert told.reporter.probe("synchronisation", lambda: told.spend(0.5)) == "found"
+        told.spend(1.0)
+    assert told.messages() == [
+        AsideStarted(name="synchronisation"),
+        AsideStarted(name="synchronisation", alone=True),
+        AsideEnded(name="synchronisation", seconds=0.5),
+        AsideEnded(name="synchronisation", seconds=3.0),
+    ]
+
+
+def test_what_a_probe_raises_is_told_and_it_is_not_asked_again(told: Told) -> None:
+    assert told.reporter.probe("watch", fails) is None
+    assert told.reporter.probe("watch", lambda: told.spend(1.0)) is None
+    told.reporter.glance("watch", fails)
+    assert told.messages() == [
+        AsideStarted(name="watch", alone=True),
+        AsideEnded(name="watch", seconds=0.0, problem="OSError: no such device"),
+    ]
+
+
+def test_a_probe_that_is_to_be_left_out_is_not_asked(told: Told) -> None:
+    assert told.reporter.probe("limits", lambda: told.spend(1.0)) is None
+    assert told.messages() == []
+
+
+def test_between_blocks_a_probe_is_marked_in_a_file_and_nothing_is_said(told: Told) -> None:
+    marked: list[str] = []
+    told.reporter.glance("watch", lambda: marked.append(told.mark.read_text()))
+    assert marked == ["watch"]
+    assert told.mark.read_text() == ""
+    assert told.messages() == []

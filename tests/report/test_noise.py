@@ -1,0 +1,90 @@
+"""What other load did is said once, with what to do; a noisy result says so wherever it is shown."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from accelbench.api.result import Certificate, Check, Quarantined, Result
+from accelbench.report import html, markdown, overview, terminal, view
+from accelbench.report.html import MeasuredCase
+from report import sample
+
+BUSY = f"shared-device of jax/jit: {sample.CROWDED}"
+STOLEN = "throttled of jax/jit: Hypervisor steal: 7 % (limit 5 %)"
+
+
+def quarantined(*reasons: str, **changes: object) -> Result:
+    rounds = tuple(Quarantined(round=number, reasons=(reason,)) for number, reason in enumerate(reasons, start=2))
+    return sample.result(quarantined=rounds, **changes)
+
+
+def test_discarded_rounds_are_said_in_one_line_with_the_first_reason() -> None:
+    assert view.quarantined(quarantined(BUSY)) == (f"Round 2 was discarded for every variant. {BUSY}.",)
+    assert view.quarantined(quarantined(BUSY, STOLEN, BUSY)) == (
+        f"Rounds 2, 3 and 4 were discarded for every variant. In round 2: {BUSY}.",
+    )
+
+
+def test_where_no_verdict_is_left_it_is_said_what_to_do_against_what_was_found() -> None:
+    lines = view.quarantined(quarantined(BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),)))
+    assert lines[1] == (
+        "What to do: end the other work, or pin it to other processors; "
+        "or accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest."
+    )
+    lines = view.quarantined(quarantined(STOLEN, stopped="time-limit"))
+    assert lines[1].startswith("What to do: wait for a quieter time, take a host of your own, or raise the CPU limit; ")
+    assert "timeLimitSeconds" in lines[1]
+
+
+def test_rounds_that_count_all_the_same_are_said_to() -> None:
+    assert view.quarantined(sample.noisy()) == ("Rounds 2 and 5 were disturbed and counted, as noise was accepted.",)
+
+
+def test_why_all_rounds_were_discarded_is_said_by_the_check_alone() -> None:
+    check = Check(name="shared-device", outcome="failed", reading=sample.CROWDED, variant="jax/jit")
+    nothing_clean = quarantined(
+        BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),), certificate=Certificate(checks=(check,))
+    )
+    assert view.quarantined(nothing_clean)[0] == "Round 2 was discarded for every variant."
+    assert printed(nothing_clean).count("pid 1234") == 1
+
+
+def printed(result: Result) -> str:
+    out = io.StringIO()
+    Console(file=out, width=120).print(terminal.report(result))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        printed(sample.noisy()),
+        markdown.report("run", [(sample.noisy(), ())]),
+        html.report("run", [MeasuredCase(sample.noisy())]),
+    ],
+    ids=["terminal", "markdown", "html"],
+)
+def test_every_report_says_noisy_beside_the_interval_and_no_verdict(shown: str) -> None:
+    rows = [line for line in shown.splitlines() if "jax/jit" in line and "1.51 to 2.77" in line and "noisy" in line]
+    assert rows
+    words = set(re.sub(r"[<>,|]", " ", rows[0]).split())
+    assert not words & {"faster", "slower", "equivalent", "inconclusive"}
+    assert "as noise was accepted" in shown
+
+
+def test_noisy_cases_and_variants_are_counted_as_noisy() -> None:
+    several = overview.sentences([sample.noisy(), sample.noisy()])
+    assert several == ("4 comparisons in 2 cases: 4 noisy.",)
+    (noisy, _) = sample.noisy().comparisons
+    uses = ("pytorch/nn", "a/a", "b/b", "c/c", "d/d")
+    many = sample.noisy(
+        case=sample.case(uses), variants=tuple(sample.variant(use, "0.001") for use in uses)
+    ).model_copy(update={"comparisons": tuple(noisy.model_copy(update={"variant": use}) for use in uses[1:])})
+    assert view.sentences(many)[0] == "Of 4 variants against pytorch/eager: 4 noisy."
+
+
+def test_the_headline_says_noisy() -> None:
+    assert sample.noisy().headline.startswith("jax/jit noisy 2.04x (1.51 to 2.77); jax/op-by-op noisy")
+    assert not sample.noisy().valid

@@ -1,0 +1,80 @@
+"""How long a launch may take, and whose limit ends it."""
+
+import pytest
+
+from accelbench_runner.allowance import HANG_SECONDS, Allowance, Limit, launch_limit, warm_limit
+
+
+def test_a_first_launch_that_hangs_leaves_the_others_their_share() -> None:
+    assert launch_limit(600, time_limit=600, of=3, left=3, rounds_min=5, before=[]).seconds == 200
+    assert launch_limit(500, time_limit=600, of=3, left=2, rounds_min=5, before=[]).seconds == 250
+
+
+def test_a_first_launch_may_take_what_the_least_number_of_rounds_allows() -> None:
+    assert launch_limit(600, time_limit=600, of=16, left=16, rounds_min=5, before=[]).seconds == 120
+
+
+def test_a_first_launch_for_which_others_left_little_is_late_only_after_an_even_share() -> None:
+    assert launch_limit(7, time_limit=600, of=3, left=1, rounds_min=5, before=[]).seconds == 200
+    assert launch_limit(250, time_limit=600, of=3, left=1, rounds_min=5, before=[]).seconds == 250
+
+
+def test_a_later_launch_hangs_when_it_takes_five_times_the_longest_before_it() -> None:
+    assert launch_limit(500, time_limit=600, of=2, left=2, rounds_min=5, before=[10, 20]).seconds == 100
+    assert launch_limit(500, time_limit=600, of=2, left=2, rounds_min=5, before=[0.1]).seconds == HANG_SECONDS
+
+
+def test_a_warm_probe_may_take_twice_as_long_as_a_cold_start_and_no_less_than_any_probe() -> None:
+    assert warm_limit(60.0, 20.0).seconds == 120
+    assert warm_limit(0.5, 20.0).seconds == 20
+
+
+class Passing:
+    """A clock that a test moves, and an allowance of 10 s in a case of 60 s, with probes of 20 s."""
+
+    def __init__(self, case_seconds: float = 60.0) -> None:
+        self.now = 100.0
+        self.allowance = Allowance(Limit(10.0, "its share"), case_seconds, 20.0, clock=lambda: self.now)
+
+    def left(self) -> float:
+        return self.allowance.left(self.now - 100.0)
+
+
+def test_a_slow_probe_makes_no_launch_late() -> None:
+    launch = Passing()
+    launch.now += 4
+    launch.allowance.probe_began()
+    launch.now += 15
+    assert launch.left() == pytest.approx(5)
+    assert launch.allowance.used_up == "probe"
+    launch.allowance.probe_ended()
+    assert launch.left() == pytest.approx(6)
+    assert launch.allowance.used_up == "launch"
+    assert launch.allowance.probed == pytest.approx(15)
+
+
+def test_several_probes_have_a_limit_each() -> None:
+    launch = Passing()
+    for _ in range(2):
+        launch.allowance.probe_began()
+        launch.now += 19
+        assert launch.left() == pytest.approx(1)
+        launch.allowance.probe_ended()
+    assert launch.left() == pytest.approx(10)
+
+
+@pytest.mark.parametrize("probing", [False, True])
+def test_the_cases_limit_ends_whatever_is_under_way(probing: bool) -> None:
+    launch = Passing(case_seconds=5.0)
+    if probing:
+        launch.allowance.probe_began()
+    launch.now += 2
+    assert launch.left() == pytest.approx(3)
+    assert launch.allowance.used_up == "case"
+
+
+def test_a_launch_that_has_all_that_is_left_of_the_case_is_late_itself() -> None:
+    launch = Passing(case_seconds=10.0)
+    launch.now += 10
+    assert launch.left() == 0
+    assert launch.allowance.used_up == "launch"

@@ -1,0 +1,138 @@
+"""Before anything is measured, whatever will disturb it is said, with what to do."""
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from accelbench.delivery import LaunchStarted, MachineSeen
+from accelbench.validity.evidence import Process
+from accelbench_runner.devices.cpu import Taken, Usage
+from accelbench_runner.devices.processes import Reading, Used
+from accelbench_runner.look import look
+from accelbench_runner.looking import Seen, see, warnings
+from runner.supervision import Ended, case_of
+
+PYTHON = Process(name="python", pid=1234, seconds=0.98)
+SSHD = Process(name="sshd", pid=7, seconds=0.01)
+
+
+def said(*, accepts_noise: bool = False, **seen: Any) -> tuple[str, ...]:
+    return warnings(Seen(**{"processors": 2, "seconds": 1.0, **seen}), accepts_noise=accepts_noise)
+
+
+def test_of_a_quiet_machine_nothing_is_said() -> None:
+    assert said(busy_seconds=0.1, steal_seconds=0.05, load=2.5, limit=2.0, governor="performance", turbo="on") == ()
+
+
+def test_the_process_that_takes_the_processor_is_named_with_what_to_do() -> None:
+    first, last = said(busy_seconds=0.99, processes=(PYTHON, SSHD))
+    assert first == "python (pid 1234) takes 98 % of one of 2 processors: end it, or pin it elsewhere."
+    assert last.startswith("Disturbed rounds are discarded and measured again. To keep them, accept noise: --accept-no")
+
+
+def test_a_process_of_many_threads_takes_several_processors() -> None:
+    assert said(processors=8, busy_seconds=3.2, processes=(PYTHON.model_copy(update={"seconds": 3.1}),))[0].startswith(
+        "python (pid 1234) takes 3.1 of 8 processors:"
+    )
+
+
+def test_a_process_on_the_only_processor() -> None:
+    first, _ = said(processors=1, busy_seconds=0.5, processes=(PYTHON.model_copy(update={"seconds": 0.48}),))
+    assert first.startswith("python (pid 1234) takes 48 % of the only processor:")
+
+
+def test_load_that_cannot_be_seen_from_here_is_said_to_be_there() -> None:
+    first, _ = said(busy_seconds=1.0, processes=(SSHD,))
+    assert first.startswith("Other processes use 50 % of 2 processors, and most of them cannot be seen from here")
+
+
+@pytest.mark.parametrize(
+    ("seen", "line"),
+    [
+        ({"steal_seconds": 0.22}, "Hypervisor steal: 11 % (limit 5 %): other virtual machines share this host."),
+        ({"limit": 0.5, "processors": 1}, "The CPU limit of 0.5 is less than the only processor"),
+        ({"load": 6.2}, "The load average of the last minute is 6.2 on 2 processors"),
+        ({"governor": "powersave", "turbo": "on"}, "The CPU governor is powersave and turbo is on: clocks follow"),
+        ({"governor": "schedutil", "turbo": "off"}, "The CPU governor is schedutil: clocks follow load"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_else_disturbs_is_said(seen: dict[str, Any], line: str) -> None:
+    assert said(**seen)[0].startswith(line)
+
+
+def test_who_accepts_noise_is_told_what_that_means_and_not_how_to() -> None:
+    lines = said(accepts_noise=True, steal_seconds=0.22)
+    assert lines[-1] == "Noise is accepted: disturbed rounds count, and the result will say noisy."
+    assert "--accept-noise" not in " ".join(lines)
+
+
+class Machine:
+    """Its counters move on while somebody pauses."""
+
+    now = 0.0
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+
+    def clock(self) -> float:
+        return 50.0 + self.now
+
+    def usage(self) -> Usage:
+        return Usage(all_seconds=9.0 + 0.7 * self.now, own_seconds=3.0 + 0.1 * self.now)
+
+    def taken(self) -> Taken:
+        return Taken(periods=0, seconds=0.0, steal_seconds=4.0 + 0.2 * self.now, pressure_seconds=0.0)
+
+    def others(self) -> Reading:
+        old = {(1234, 1.0): Used("python", 1234, 5.0 + 0.6 * self.now), (7, 2.0): Used("sshd", 7, 1.0)}
+        return old | ({(8, 51.0): Used("cc1", 8, 0.3)} if self.now else {})
+
+    def burnt_elsewhere(self) -> float:
+        return 0.0
+
+
+def test_what_happened_between_two_readings_is_seen() -> None:
+    machine = Machine()
+    seen = look({"cpuLimit": "1.5", "governor": "powersave"}, machine, machine.pause, machine.clock)
+    assert (seen.seconds, seen.processors) == (machine.now, len(os.sched_getaffinity(0)))
+    assert seen.busy_seconds == pytest.approx(0.6 * machine.now)
+    assert seen.steal_seconds == pytest.approx(0.2 * machine.now)
+    assert [(each.name, each.pid) for each in seen.processes] == [("python", 1234), ("cc1", 8)]
+    assert seen.processes[0].seconds == pytest.approx(0.6 * machine.now)
+    assert (seen.limit, seen.governor, seen.turbo) == (1.5, "powersave", "")
+
+
+def test_this_machine_can_be_looked_at() -> None:
+    seen = see({"governor": "powersave"})
+    assert seen.processors == len(os.sched_getaffinity(0))
+    assert (seen.governor, seen.seconds > 0) == ("powersave", True)
+
+
+Run = Callable[..., Ended]
+
+
+def test_it_is_said_before_the_first_launch_to_people_and_to_the_command_line(run: Run) -> None:
+    ended = run(case_of("fine", "fine_2", rounds=2), environment={"SEEN": json.dumps({"steal_seconds": 0.22})})
+    seen, started = (
+        next(number for number, event in enumerate(ended.events) if isinstance(event, kind))
+        for kind in (MachineSeen, LaunchStarted)
+    )
+    assert seen < started
+    event = ended.events[seen]
+    assert isinstance(event, MachineSeen)
+    assert event.warnings[0].startswith("Hypervisor steal: 11 %")
+    assert f"accelbench: warning: {event.warnings[0]}" in ended.lines
+
+
+def test_a_quiet_machine_is_no_event(run: Run) -> None:
+    assert not [event for event in run(case_of("fine", "fine_2", rounds=2)).events if isinstance(event, MachineSeen)]
+
+
+def test_a_machine_that_cannot_be_seen_is_measured_on_all_the_same(run: Run) -> None:
+    ended = run(case_of("fine", "fine_2", rounds=2), environment={"BLIND": "1"})
+    assert ended.result.rounds == 2
+    assert any(line.startswith("accelbench: what the machine is doing cannot be seen") for line in ended.lines)

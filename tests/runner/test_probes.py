@@ -1,0 +1,143 @@
+"""What accelbench asks on its own account may hang, crash, raise or dawdle: no variant is blamed for it."""
+
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
+
+from accelbench.delivery import LaunchFinished, LaunchStarted
+from accelbench.document import Document
+from accelbench.validity.evidence import Probe
+from accelbench_runner.allowance import Allowance, Limit
+from accelbench_runner.listening import LaunchListener
+from accelbench_runner.protocol import AsideEnded, AsideStarted
+from runner.supervision import Ended, case_of
+
+Run = Callable[..., Ended]
+
+AT_ONCE = 0.3
+"""Seconds that a probe may take in these tests."""
+ENDS = {
+    "hangs": "did not finish within 0.3 s",
+    "crashes": "crashed (SIGSEGV)",
+    "exits": "ended the process with status",
+}
+
+
+def unchecked(ended: Ended, variant: str) -> list[dict[str, str]]:
+    return [launch.get("unchecked", {}) for launch in ended.launches if launch["variant"] == variant]
+
+
+@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("probe", ["limits", "synchronisation"])
+def test_a_probe_that_fails_after_the_blocks_leaves_the_measurement_as_it_was(run: Run, probe: str, how: str) -> None:
+    name = f"{probe}-{how}"
+    ended = run(case_of("fine", name), probe_seconds=AT_ONCE)
+    assert ended.status == 0
+    assert ended.result.complete
+    assert [variant.failure for variant in ended.result.variants] == [None, None]
+    assert [launch.round for launch in ended.variant(name).launches] == [1, 2]
+    assert len([event for event in ended.events if isinstance(event, LaunchStarted)]) == 4
+    for told in unchecked(ended, name):
+        assert told[probe].startswith(f"accelbench's own probe `{probe}` {ENDS[how]}")
+        assert told[probe].endswith("in round 1")
+    assert probe in unchecked(ended, "fine")[1]  # whoever is launched later does without, too
+
+
+@pytest.mark.parametrize(("name", "what"), [(f"watch-{how}", what) for how, what in ENDS.items()])
+def test_a_launch_that_a_probe_keeps_from_measuring_is_made_again_without_it(run: Run, name: str, what: str) -> None:
+    ended = run(case_of("fine", name), probe_seconds=AT_ONCE)
+    assert ended.status == 0
+    assert [variant.failure for variant in ended.result.variants] == [None, None]
+    assert [launch.round for launch in ended.variant(name).launches] == [1, 2]
+    finished = [event for event in ended.events if isinstance(event, LaunchFinished) and event.variant == name]
+    assert [(event.round, event.failure, event.unfinished) for event in finished] == [
+        (1, None, "probe"),
+        (1, None, None),
+        (2, None, None),
+    ]
+    [note] = ended.result.notes
+    assert note.startswith(f"accelbench's own probe `watch` {what}")
+    assert note.endswith(f"in round 1: {name} was launched again without it")
+
+
+@pytest.mark.parametrize("how", ["hangs", "crashes"])
+def test_a_watch_that_fails_between_blocks_is_the_probes_failure_too(run: Run, how: str) -> None:
+    ended = run(case_of(f"glance-{how}", "fine", limit=4), probe_seconds=AT_ONCE)
+    assert ended.variant(f"glance-{how}").failure is None
+    assert "accelbench's own probe `watch`" in ended.result.notes[0]
+
+
+@pytest.mark.parametrize("probe", ["watch", "limits", "synchronisation"])
+def test_what_a_probe_raises_is_kept_as_the_reason_that_it_gave_no_answer(run: Run, probe: str) -> None:
+    ended = run(case_of("fine", f"{probe}-raises"))
+    assert len([event for event in ended.events if isinstance(event, LaunchStarted)]) == 4
+    assert ended.variant(f"{probe}-raises").failure is None
+    reason = {probe: f"accelbench's own probe `{probe}` raised ValueError: no answer"}
+    assert unchecked(ended, f"{probe}-raises") == [reason, reason]
+    assert unchecked(ended, "fine") == [{}, {}]
+
+
+def test_probes_that_are_slow_and_answer_cost_nothing(run: Run) -> None:
+    names = ("watch-slow", "limits-slow", "synchronisation-slow", "warm-slow")
+    ended = run(case_of(*names))
+    assert ended.result.complete
+    assert ended.result.rounds == 2
+    assert [variant.failure for variant in ended.result.variants] == [None] * len(names)
+    assert [unchecked(ended, name) for name in names] == [[{}, {}]] * len(names)
+    assert [launch["warm"].get("failure") for launch in ended.launches] == [None] * 2 * len(names)
+
+
+@pytest.mark.parametrize("probe", get_args(Probe))
+def test_what_a_probe_takes_is_not_taken_from_its_launch(probe: Probe) -> None:
+    now = 0.0
+    allowance = Allowance(Limit(10.0, "its share"), case_seconds=600.0, probe_seconds=20.0, clock=lambda: now)
+    listener = LaunchListener(forward=lambda *_: None, phase_reached=lambda _: None, allowance=allowance)
+
+    def said(message: Document) -> float:
+        listener.received("messages", message.to_json().encode() + b"\n")
+        return listener.left(now)
+
+    now = 4.0
+    assert said(AsideStarted(name=probe, alone=True)) == 20.0
+    now = 23.0
+    assert said(AsideEnded(name=probe, seconds=19.0)) == 6.0
+    assert said(AsideStarted(name=probe)) == 6.0  # steps of the variant's are no probe
+
+
+@pytest.mark.parametrize(("variant", "measured"), [("limits-hangs", 1), ("watch-hangs", 0)])
+def test_a_probe_that_hangs_until_the_cases_time_is_up_fails_no_variant(run: Run, variant: str, measured: int) -> None:
+    ended = run(case_of(variant, "fine", limit=3))
+    assert [each.failure for each in ended.result.variants] == [None, None]
+    assert ended.result.stopped == "time-limit"
+    assert sum("limits" in told for told in unchecked(ended, variant)) == measured
+
+
+def test_a_probe_that_cannot_be_left_out_is_an_error_of_our_own_that_names_it(run: Run) -> None:
+    ended = run(case_of("watch-even-so-crashes", "fine"))
+    assert ended.status == 3
+    assert ended.headline.state == "failed"
+    assert "accelbench's own probe `watch` crashed (SIGSEGV)" in ended.headline.message
+    partial = ended.log.latest("checkpoint", ended.headline.digest)
+    assert partial is not None
+    assert [variant.failure for variant in partial.variants] == [None, None]
+
+
+def test_a_step_that_hangs_while_its_outputs_are_computed_is_the_variants_own(run: Run) -> None:
+    failure = run(case_of("fine", "parity-hangs", "fine_2", limit=6), probe_seconds=AT_ONCE).variant("parity-hangs")
+    assert failure.failure is not None
+    assert failure.failure.reason == "TimedOut"
+    assert "it was still in parity after" in failure.failure.message
+
+
+@pytest.mark.parametrize(("how", "said"), [("hangs", "the limit of a warm probe"), ("crashes", "SIGSEGV")])
+def test_a_warm_probe_that_fails_costs_the_variant_its_warm_times_and_nothing_else(
+    run: Run, how: str, said: str
+) -> None:
+    ended = run(case_of("fine", f"warm-{how}"), probe_seconds=AT_ONCE)
+    variant = ended.variant(f"warm-{how}")
+    assert variant.failure is None
+    assert len(variant.launches) == 2
+    assert variant.warm_phases == ()
+    [warm] = [launch["warm"] for launch in ended.launches if launch["variant"] == f"warm-{how}" and "warm" in launch]
+    assert said in warm["failure"]  # and it is not made again in round 2
