@@ -54,12 +54,11 @@ class PhaseReached(Document):
 
 
 class LaunchFinished(Document):
-    """A launch ended: with seconds per unit, or with the reason it has none."""
+    """A launch ended. What it measured is said when its round is judged: its outputs have not been looked at yet."""
 
     type: Literal["launch-finished"] = "launch-finished"
     variant: str
     round: int
-    seconds: DecimalString | None = None
     failure: FailureReason | None = None
     unfinished: Unfinished | None = None
     wall_seconds: DecimalString
@@ -77,13 +76,23 @@ class ComparisonNow(Document):
     upper: DecimalString | None = None
 
 
+class TimeNow(Document):
+    """A variant's time over the rounds that count so far, or the checks for which it has none."""
+
+    variant: str
+    seconds: DecimalString | None = None
+    invalid: tuple[str, ...] = ()
+
+
 class RoundFinished(Document):
-    """A round is complete; this is where the comparisons stand."""
+    """A round is complete and judged; this is where times and comparisons stand."""
 
     type: Literal["round-finished"] = "round-finished"
     round: int
     quarantined: tuple[str, ...] = ()
     """What disturbed it; then it counts for no variant."""
+    times: tuple[TimeNow, ...] = ()
+    """Of the variants that have not failed."""
     noisy: tuple[str, ...] = ()
     """What disturbed it; it counts all the same, as the case accepts noise."""
     comparisons: tuple[ComparisonNow, ...] = ()

@@ -10,6 +10,7 @@ from typing import Literal
 from accelbench.api.result import Comparison, Executable, PaysBack, PhaseTime, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
+from accelbench.shown import step_seconds, with_times
 
 Outcome = Literal["met", "not-met", "undecided"]
 COMPARED = ("speedup", "paysBackSteps")
@@ -40,9 +41,9 @@ class ExpectationOutcome:
 
 @dataclass(frozen=True)
 class Launches:
-    """A number of a variant by itself: the median over launches, and the ends between which they lie."""
+    """A number of a variant by itself: its time or the median over launches, and the ends between which they lie."""
 
-    median: float
+    typical: float
     least: float
     most: float
 
@@ -65,7 +66,8 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
     An observation has to be what is expected in every launch; in some of them only, it leaves the expectation
     undecided. A variant that failed, or whose comparison is invalid, meets nothing.
     """
-    return tuple(_evaluate(expectation, result) for expectation in expectations)
+    known = with_times(result)
+    return tuple(_evaluate(expectation, known) for expectation in expectations)
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
@@ -215,15 +217,15 @@ def _seconds(found: Launches | None) -> Reading | None:
     if found is None:
         return None
     between = _between(found)
-    return Reading(found.least, found.most, f"{found.median:g} s" + (f" ({between})" if between else ""))
+    return Reading(found.least, found.most, f"{found.typical:g} s" + (f" ({between})" if between else ""))
 
 
 def _steady(variant: VariantResult) -> Launches | None:
     """Seconds per unit; the ends are quantiles, as single launches may be left out of a result that is too large."""
-    found = variant.seconds
-    if found is None:
+    found, time = variant.seconds, step_seconds(variant)
+    if found is None or time is None:
         return None
-    return Launches(*map(float, (found.median_seconds, found.p5_seconds, found.p95_seconds)))
+    return Launches(time, float(found.p5_seconds), float(found.p95_seconds))
 
 
 def _phase(phases: Iterable[PhaseTime], name: str) -> Launches | None:
@@ -241,7 +243,7 @@ def _compiling(variant: VariantResult | None) -> Launches | None:
 def _compile_ratio(variant: Launches | None, baseline: Launches | None) -> Reading | None:
     if variant is None or baseline is None or not baseline.least:
         return None
-    return _ratio(variant, baseline, f"{variant.median:,.4g} over {baseline.median:,.4g} s")
+    return _ratio(variant, baseline, f"{variant.typical:,.4g} over {baseline.typical:,.4g} s")
 
 
 def _first_call_ratio(variant: VariantResult) -> Reading | None:
@@ -251,14 +253,14 @@ def _first_call_ratio(variant: VariantResult) -> Reading | None:
         return None
     later = Launches(*(variant.units_per_call * seconds for seconds in astuple(steady)))
     call = Launches(*(map(sum, zip(astuple(compiling), astuple(first), strict=True))))
-    return _ratio(call, later, f"{call.median:.4g} s, then {later.median:.4g} s")
+    return _ratio(call, later, f"{call.typical:.4g} s, then {later.typical:.4g} s")
 
 
 def _ratio(value: Launches, over: Launches, words: str) -> Reading:
     """Between the least over the most and the most over the least: no launch is paired with another here."""
-    ratio = Launches(value.median / over.median, value.least / over.most, value.most / over.least)
+    ratio = Launches(value.typical / over.typical, value.least / over.most, value.most / over.least)
     between = "; ".join(filter(None, (_between(ratio), words)))
-    return Reading(ratio.least, ratio.most, f"{ratio.median:.4g} ({between})")
+    return Reading(ratio.least, ratio.most, f"{ratio.typical:.4g} ({between})")
 
 
 def _between(found: Launches) -> str:
@@ -272,10 +274,10 @@ def _memory_ratio(value: int | None, baseline: int | None) -> Reading | None:
 
 
 def _launch_spread(variant: VariantResult, rounds: int) -> Reading | None:
-    found = _steady(variant)
+    found = variant.seconds
     if found is None:
         return None
-    spread = (found.most - found.least) / found.median
+    spread = (float(found.p95_seconds) - float(found.p5_seconds)) / float(found.median_seconds)
     return _exactly(spread, f"{spread:.3g} over {rounds} launches")
 
 

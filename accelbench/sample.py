@@ -11,6 +11,8 @@ from itertools import groupby
 from typing import Literal
 
 from accelbench.api.result import Certificate, Check, LaunchSummary, Result, VariantResult
+from accelbench.shown import holds_every_launch
+from accelbench.stats.summary import geometric_mean
 from accelbench.verdict import unclean
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -22,10 +24,11 @@ what slows a whole run cancels."""
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: what it is called, and its results."""
+    """One of the two: what it is called, its results, and where they were read from."""
 
     name: str
     results: tuple[Result, ...]
+    path: str = ""
 
     def cases(self) -> Mapping[Key, tuple[Result, ...]]:
         """The results of each case, in the order of time; where nothing was swept, a workload is one case."""
@@ -74,7 +77,7 @@ class Sample:
     @property
     def seconds(self) -> float | None:
         """The geometric mean over launches of each result, and then over results, or its ratio; None without any."""
-        return math.exp(statistics.fmean(self.results)) if self.logs else None
+        return geometric_mean(map(math.exp, self.results)) if self.logs else None
 
 
 def sample(side: Side, results: Sequence[Result], variant: str, quantity: Quantity) -> Sample:
@@ -102,6 +105,8 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Quanti
         elif broken:
             invalid += broken
             reasons.append(f"invalid: {', '.join(broken)}")
+        elif not all(holds_every_launch(result, each) for each in found):
+            reasons.append("the result was too large to hold every launch")
         elif values := _logs(found, quantity):
             logs.append(values)
             started.append(result.started)
@@ -109,7 +114,9 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Quanti
             checks += [check.model_copy(update={"variant": about}) for check in own]
         else:
             reasons.append("no complete round")
-    whole = f"{len(reasons)} of {len(results)} results of {about} count for nothing" if logs else f"{about} has no time"
+    were = "was" if len(reasons) == 1 else "were"
+    discarded = f"{len(reasons)} of {len(results)} results of {about} {were} discarded"
+    whole = discarded if logs else f"{about} has no time"
     return Sample(
         logs=tuple(logs),
         started=tuple(started),

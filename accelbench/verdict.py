@@ -4,10 +4,10 @@ Only `Clean` can be asked for a verdict, and only a certificate without a failed
 beside a contaminated measurement cannot be constructed.
 """
 
-import math
 from dataclasses import dataclass
 
 from accelbench.api.result import Certificate, Verdict
+from accelbench.report import figures
 from accelbench.stats.interval import Interval
 
 INDISPENSABLE = ("parity", "non-finite")
@@ -67,43 +67,39 @@ def verdict_sentence(
 ) -> str:
     """The verdict in plain words: "jax/jit is 2.04 times as fast as pytorch/eager (1.99 to 2.09, 95 %)".
 
-    `sure` says how sure the interval is: "95 %".
+    `sure` says how sure the interval is: "95 %". What is slower takes so many times as long: that is easier to grasp
+    than a fraction of a speed.
     """
-    finding = _finding(interval, baseline, sure)
+    within = f"{100 * margin:.3g} %"
+    finding = f"{figures.prose(interval.estimate)}x {_bounds(interval, sure)}"
     match verdict:
         case "faster":
-            return f"{variant} is {finding}."
+            times = figures.prose(interval.estimate)
+            return f"{variant} is {times} times as fast as {baseline} {_bounds(interval, sure)}."
         case "slower":
-            return f"{variant} is slower: {finding}."
+            times = figures.prose(interval.inverse.estimate)
+            return f"{variant} takes {times} times as long as {baseline} {_bounds(interval.inverse, sure)}."
         case "equivalent":
-            return f"{variant} is equivalent within {100 * margin:.4g} %: {finding}."
+            return f"{variant} is as fast as {baseline}, within {within}: {finding}."
+        case "inconclusive" if interval.lower <= 1 <= interval.upper:
+            return f"No difference established between {variant} and {baseline}: {finding}."
         case "inconclusive":
-            return f"{variant} is, inconclusively, {finding}{_direction(interval)}."
+            direction = "faster" if interval.lower > 1 else "slower"
+            return f"{variant} is {direction} than {baseline}, but maybe by less than {within}: {finding}."
+
+
+def no_verdict_yet(interval: Interval, *, variant: str, baseline: str, rounds: int, least: int) -> str:
+    """What is known before there are enough rounds."""
+    lower, upper = figures.prose(interval.lower), figures.prose(interval.upper)
+    so_far = f"{variant} is between {lower} and {upper} times as fast as {baseline}"
+    return f"No verdict yet: {so_far} after {rounds} of at least {least} rounds; more rounds would tell."
 
 
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, sure: str) -> str:
     """What is said in the place of a verdict where disturbed rounds count."""
-    finding = _finding(interval, baseline, sure)
+    finding = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_bounds(interval, sure)}"
     return f"Noisy: measured beside other load; an interval, not a certified verdict: {variant} was {finding}."
 
 
-def _finding(interval: Interval, baseline: str, sure: str) -> str:
-    decimals = _decimals(interval)
-    estimate, lower, upper = (f"{value:.{decimals}f}" for value in (interval.estimate, interval.lower, interval.upper))
-    return f"{estimate} times as fast as {baseline} ({lower} to {upper}, {sure})"
-
-
-def _direction(interval: Interval) -> str:
-    if interval.lower > 1:
-        return "; direction established: it is faster, by how much is open"
-    if interval.upper < 1:
-        return "; direction established: it is slower, by how much is open"
-    return ""
-
-
-def _decimals(interval: Interval) -> int:
-    """As many as show the interval's half-width with one digit, and its estimate with three."""
-    half_width = interval.estimate * interval.relative_half_width
-    wanted = -math.floor(math.log10(half_width)) if half_width > 0 else 6
-    least = 2 - math.floor(math.log10(interval.estimate))
-    return min(12, max(0, wanted, least))
+def _bounds(interval: Interval, sure: str) -> str:
+    return f"({figures.prose(interval.lower)} to {figures.prose(interval.upper)}, {sure})"

@@ -74,8 +74,13 @@ class Failure(Document):
 
 
 class Quantiles(Document):
-    """Five numbers of a sample, in seconds: what a box plot needs."""
+    """A variant's time, and five numbers of its launches beside it: what a box plot needs. In seconds."""
 
+    geometric_mean_seconds: DecimalString | None = Field(
+        default=None,
+        description="The time of the variant, wherever one is shown: the geometric mean over launches of each launch's "
+        "median block. The ratio of two over the same rounds is the speedup. None: an older result, see its launches.",
+    )
     p5_seconds: DecimalString
     p25_seconds: DecimalString
     median_seconds: DecimalString
@@ -140,9 +145,9 @@ class Cost(Document):
 
     flops_per_unit: DecimalString | None = Field(default=None, description="Analytic: what the workload declares.")
     bytes_per_unit: DecimalString | None = Field(default=None, description="Analytic: what has to move.")
-    flops_per_second: DecimalString | None = Field(default=None, description="FLOPs / median seconds.")
+    flops_per_second: DecimalString | None = Field(default=None, description="FLOPs / time.")
     bytes_per_second: DecimalString | None = Field(
-        default=None, description="Bytes / median seconds: from a cache where they fit one."
+        default=None, description="Bytes / time: from a cache where they fit one."
     )
     intensity: DecimalString | None = Field(default=None, description="FLOPs for each byte that has to move.")
     bound: Bound | None = Field(
@@ -157,7 +162,7 @@ class Cost(Document):
         description="Where they come from: measured is the best product and triad of any launch of the case.",
     )
     joules_per_unit: DecimalString | None = Field(
-        default=None, description="Mean power in the steady phase, times seconds per unit: the median over launches."
+        default=None, description="Mean power in the steady phase (the median over launches), times the time per unit."
     )
     energy_source: EnergySource | None = Field(
         default=None, description="nvml: the GPU; rapl: all processors of the machine, neighbours included."
@@ -185,7 +190,10 @@ class Executable(Document):
 
 
 class VariantResult(Document):
-    """What was measured of one variant. Without `seconds` there is a `failure`, or no complete round."""
+    """What was measured of one variant.
+
+    Without `seconds` there is a `failure`, or no complete round, or a check rejected it: then nothing timed is kept.
+    """
 
     name: str = Field(description="Unique in the run.")
     use: str = Field(description="Framework and mode.")
@@ -204,7 +212,7 @@ class VariantResult(Document):
         default=None,
         description="The largest error of the outputs over its tolerance, over launches; above 1 is wrong.",
     )
-    flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / median seconds.")
+    flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / time.")
     peak_memory_bytes: int | None = Field(
         default=None,
         description="The most over all launches: of live arrays on a GPU; on a CPU of the process's own, without "
@@ -350,6 +358,16 @@ class Result(Document):
         return self
 
     @property
+    def ranked(self) -> tuple[Comparison, ...]:
+        """The comparisons, the one to read first at the head, whatever their order in the manifest.
+
+        That is the variant which is surely the fastest, by the lower end of its interval: the one to choose, and no
+        headline about another can hide it. A wide interval with a high estimate establishes less. Those without an
+        interval come last, as the manifest lists them.
+        """
+        return tuple(sorted(self.comparisons, key=lambda each: -float(each.lower or 0)))
+
+    @property
     def valid(self) -> bool:
         """Every comparison has a verdict and none is invalid, no variant failed, and the case is complete.
 
@@ -372,7 +390,7 @@ class Result(Document):
         """The finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`, one part for each comparison."""
         failed = [f"{variant.name} failed: {variant.failure.reason}" for variant in self.variants if variant.failure]
         found = [
-            *(comparison.headline for comparison in self.comparisons),
+            *(comparison.headline for comparison in self.ranked),
             *(each.headline for each in self.observations),
         ]
         return "; ".join([*found, *failed]) or "no comparison"

@@ -51,10 +51,11 @@ def run_case(
     on_event: Callable[[Event], None],
     on_tick: Callable[[], None],
     environment: Mapping[str, str] = MappingProxyType({}),
+    check: bool = False,
 ) -> Ended:
     """Run `case` to its end and keep its output in `log`; `on_tick` is called when nothing happens for a while.
 
-    The runner has `environment` beside this process's.
+    The runner has `environment` beside this process's. With `check` it times nothing.
     """
     with tempfile.TemporaryDirectory(prefix="accelbench-", ignore_cleanup_errors=True) as temporary:
         work = Path(temporary, "work")
@@ -70,7 +71,7 @@ def run_case(
         }
         with log.open("wb", buffering=0) as kept:
             process = subprocess.Popen(
-                [sys.executable, "-m", "accelbench_runner", str(document)],
+                [sys.executable, "-m", "accelbench_runner", str(document), *(["--check"] if check else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -39,8 +39,9 @@ def list_(
     """Every claim, and what became of it as far as it was run."""
     import json
 
-    from rich.console import Console
     from rich.table import Table
+
+    from accelbench.cli.console import console
 
     settled = [_settle(claim, here, results) for claim, here in _chosen(rows, hardware)]
     if output is Output.JSON:
@@ -49,7 +50,7 @@ def list_(
     table = Table("row", "article", "claim", "verdict", box=None, pad_edge=False)
     for each in settled:
         table.add_row(str(each.claim.row), each.claim.article, each.claim.words, each.verdict)
-    Console().print(table)
+    console().print(table)
 
 
 @claims.command("run")
@@ -57,7 +58,7 @@ def run(
     rows: Rows = "",
     hardware: On = "cpu",
     results: Results = DEFAULT,
-    again: Annotated[bool, typer.Option("--again", help="Also what has been run already.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Rerun claims that already have results.")] = False,
 ) -> None:
     """Run the claims that this hardware can settle; what was run already is left, so that a stopped run goes on."""
     from accelbench.cli.interrupt import Signals
@@ -95,15 +96,14 @@ def _measure(
     asked: "BenchmarkRun", directory: "RunDirectory", signals: "Signals", done: "Mapping[str, Result]"
 ) -> None:
     """All cases that are not done; ends the process where it cannot go on, or was told to stop."""
-    from rich.console import Console
-
+    from accelbench.cli.console import console
     from accelbench.cli.device import platform_of
     from accelbench.cli.laptop import measure
     from accelbench.cli.live import display
     from accelbench.cli.manifests import InvalidSpecError
 
     try:
-        with display(Console(stderr=True)) as shown:
+        with display(console(stderr=True)) as shown:
             outcome = measure(asked, platform_of(asked), directory, signals=signals, display=shown, done=done)
     except InvalidSpecError as error:
         _end(error.explained(), Exit.INVALID_SPEC)

@@ -27,15 +27,14 @@ def compare(
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
 ) -> None:
-    """Say of every variant that two runs have in common whether it is faster, and what else differs.
+    """Compare two runs variant by variant.
 
     Refuses where something differs that matters (source, parameters, precision, seed, hardware, versions, environment
     variables). Where a side holds ten results or more of a case, it also says where that series stepped.
     """
-    from rich.console import Console
-
     from accelbench import alike, steps
     from accelbench.cli.compare_json import compare_json
+    from accelbench.cli.console import console
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read_side
     from accelbench.compare import compare as compare_sides
@@ -47,8 +46,7 @@ def compare(
         typer.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
         raise typer.Exit(Exit.USAGE)
     try:
-        names = (before, after) if before != after else (f"{before} (A)", f"{after} (B)")
-        sides = [Side(name, read_side(side)) for name, side in zip(names, (before, after), strict=True)]
+        sides = [Side(name, read_side(path), path) for name, path in (("A", before), ("B", after))]
     except UnreadableResultError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error
@@ -71,7 +69,7 @@ def compare(
     if output is Output.JSON:
         typer.echo(compare_json(found, seen, notes))
     else:
-        Console().print(compared.Report(found, seen, notes))
+        console().print(compared.Report(found, seen, notes))
     raise typer.Exit(exit_for(found))
 
 

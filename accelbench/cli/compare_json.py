@@ -7,6 +7,7 @@ from typing import Any
 from accelbench.compare import Compared, Comparison
 from accelbench.document import decimal_string
 from accelbench.sample import Sample
+from accelbench.stats.summary import TIME_DIGITS
 from accelbench.steps import SeriesStep
 
 FORMAT = "accelbench.dev/comparison/v1alpha1"
@@ -16,8 +17,8 @@ def compare_json(found: Comparison, steps: Sequence[SeriesStep], notes: Sequence
     """Times and ratios are decimal strings, as in a result; `refused` lists what must be alike and is not."""
     document = {
         "format": FORMAT,
-        "before": {"name": found.before.name, "results": len(found.before.results)},
-        "after": {"name": found.after.name, "results": len(found.after.results)},
+        "before": {"name": found.before.name, "path": found.before.path, "results": len(found.before.results)},
+        "after": {"name": found.after.name, "path": found.after.path, "results": len(found.after.results)},
         "refused": [each.name for each in found.refused],
         "insisted": [each.name for each in found.insisted],
         "differences": [
@@ -68,4 +69,8 @@ def _compared(each: Compared) -> dict[str, Any]:
 
 
 def _side(side: Sample, name: str) -> dict[str, Any]:
-    return {name: decimal_string(side.seconds or 0), "results": len(side.logs), "launches": len(side.launches)}
+    return {
+        name: decimal_string(side.seconds or 0, TIME_DIGITS),
+        "results": len(side.logs),
+        "launches": len(side.launches),
+    }

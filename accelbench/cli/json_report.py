@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from accelbench.api.result import Result
 from accelbench.cli.files import RunRecord
 from accelbench.expectations import ExpectationOutcome
+from accelbench.shown import shown
 
 FORMAT = "accelbench.dev/report/v1alpha1"
 
@@ -14,7 +15,7 @@ def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]],
     """`run` is null where a single result was read; `cases` hold each result and what became of the expectations."""
     cases = [
         {
-            "result": json.loads(result.to_json()),
+            "result": json.loads(shown(result).to_json()),
             "expectations": [
                 {
                     "expectation": json.loads(outcome.expectation.to_json()),

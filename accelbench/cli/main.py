@@ -8,9 +8,11 @@ import sys
 import typer
 
 import accelbench
+from accelbench.cli.check import check
 from accelbench.cli.claims import claims
 from accelbench.cli.compare import compare
 from accelbench.cli.exits import help_text
+from accelbench.cli.init import init
 from accelbench.cli.report import report
 from accelbench.cli.run import run
 from accelbench.cli.validate import validate
@@ -27,6 +29,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", epilog=help_text())(run)
+app.command("init")(init)
+app.command("check", epilog=help_text())(check)
 app.command("validate")(validate)
 app.command("workloads")(workloads)
 app.command("report")(report)

@@ -1,19 +1,28 @@
 """From a file's name to checked BenchmarkRuns: what `run` and `validate` do before anything else."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from accelbench import script
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
-from accelbench.api.run import BenchmarkRun
-from accelbench.catalogue import check_run
+from accelbench.api.run import API_VERSION, BenchmarkRun
+from accelbench.catalogue import UnknownWorkloadError, check_run, find
 from accelbench.cli.overrides import InvalidOverrideError, override
 from accelbench.problem import Problem
+from accelbench.workload import Workload
 
 STANDARD_INPUT = "-"
+USUAL = ("pytorch/eager", "jax/jit")
+"""What a script is checked as that does not say what it offers; the first is the baseline."""
+PLAIN = ("jax", "pytorch")
+VARIANT_SECONDS = 120
+"""What each variant of a script without a manifest may take: on a busy machine torch.compile alone takes a minute."""
+FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
 
 
 class InvalidSpecError(Exception):
@@ -44,6 +53,48 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
     return runs
 
 
+def read_script(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
+    """A run of the script `file` with its default parameters, as a manifest would ask; raises InvalidSpecError."""
+    path = Path(file).absolute()
+    if not path.is_file():
+        raise typer.BadParameter(f"cannot read {file}: no such file", param_hint="FILE")
+    if not FILE_NAME.fullmatch(path.name):
+        what = "a script's name has lower-case letters, digits and underscores, as in my_filter.py: rename it"
+        raise InvalidSpecError(file, [Problem("", f"{path.name}: {what}")])
+    try:
+        with script.used(path):
+            workload = find(script.name_of(path.name))
+    except UnknownWorkloadError as error:
+        raise InvalidSpecError(file, [Problem("", str(error))]) from error
+    manifest = _override(_manifest(workload, path.name), assignments)
+    try:
+        run = parse_run(manifest, file)
+    except InvalidManifestError as error:
+        raise InvalidSpecError(file, error.problems) from error
+    if problems := _check(run, file):
+        raise InvalidSpecError(file, problems)
+    return (run,)
+
+
+def _manifest(workload: Workload, key: str) -> dict[str, Any]:
+    """All that the script offers, where it says what; of the modes that it merely inherits, one for each framework."""
+    offered = list(workload.variants())
+    inherited = "modes" not in vars(type(workload))
+    chosen = [use for use in offered if use in USUAL or not inherited or workload.variants()[use].method not in PLAIN]
+    first = [use for use in USUAL if use in chosen]
+    uses = list(dict.fromkeys([*first, *chosen]))
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "BenchmarkRun",
+        "metadata": {"name": workload.name},
+        "spec": {
+            "workload": {"script": {"configMapKeyRef": {"name": "scripts", "key": key}}},
+            "variants": [{"use": use} for use in uses],
+            "measurement": {"timeLimitSeconds": VARIANT_SECONDS * len(uses)},
+        },
+    }
+
+
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
     """Where the run's script is to lie on this machine: beside its manifest, under the ConfigMap's key."""
     if run.spec.workload.script is None:
@@ -64,12 +115,16 @@ def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:
 
 
 def _overridden(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
-    try:
-        manifests = [override(document.content, assignments) for document in read_documents(text, source)]
-    except InvalidOverrideError as error:
-        raise typer.BadParameter(str(error), param_hint="--set") from error
+    manifests = [_override(document.content, assignments) for document in read_documents(text, source)]
     # Of a file without a run it is the loader that says so.
     return tuple(parse_run(manifest, source) for manifest in manifests) or load_manifests(text, source)
+
+
+def _override(manifest: Any, assignments: Sequence[str]) -> Any:
+    try:
+        return override(manifest, assignments)
+    except InvalidOverrideError as error:
+        raise typer.BadParameter(str(error), param_hint="--set") from error
 
 
 def _text(file: str) -> str:

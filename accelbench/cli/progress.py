@@ -22,8 +22,10 @@ class Lane:
     """One variant: what its launches gave so far."""
 
     variant: str
-    seconds: tuple[float, ...] = ()
-    """Seconds per unit, a value a launch."""
+    seconds: float | None = None
+    """Its time over the rounds that are judged and count."""
+    invalid: tuple[str, ...] = ()
+    """The checks for which it has no time."""
     walls: tuple[float, ...] = ()
     """Wall seconds of its launches."""
     last_round: int = 0
@@ -88,7 +90,6 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
 def _launched(lane: Lane, event: LaunchFinished) -> Lane:
     return replace(
         lane,
-        seconds=(*lane.seconds, float(event.seconds)) if event.seconds is not None else lane.seconds,
         walls=(*lane.walls, float(event.wall_seconds)),
         last_round=event.round,
         failure=event.failure or lane.failure,
@@ -97,16 +98,24 @@ def _launched(lane: Lane, event: LaunchFinished) -> Lane:
 
 
 def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
-    compared = {comparison.variant: comparison for comparison in event.comparisons}
     return replace(
         progress,
-        lanes=tuple(replace(lane, comparison=compared.get(lane.variant, lane.comparison)) for lane in progress.lanes),
+        lanes=tuple(_judged(lane, event) for lane in progress.lanes),
         rounds_complete=progress.rounds_complete + (not event.quarantined),
         quarantined=progress.quarantined + bool(event.quarantined),
         disturbed=progress.disturbed or next(iter((*event.quarantined, *event.noisy)), ""),
         running=None,
         judging=(*progress.judging, now - progress.ended) if progress.ended else progress.judging,
     )
+
+
+def _judged(lane: Lane, event: RoundFinished) -> Lane:
+    compared = next((each for each in event.comparisons if each.variant == lane.variant), lane.comparison)
+    time = next((each for each in event.times if each.variant == lane.variant), None)
+    if time is None:
+        return replace(lane, comparison=compared)
+    seconds = None if time.seconds is None else float(time.seconds)
+    return replace(lane, comparison=compared, seconds=seconds, invalid=time.invalid)
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:

@@ -29,8 +29,7 @@ def report(
     output: Annotated[ReportOutput, typer.Option("--output", "-o", help="How to print it.")] = ReportOutput.TABLE,
 ) -> None:
     """Show a result that was measured before."""
-    from rich.console import Console
-
+    from accelbench.cli.console import console
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.json_report import json_report
     from accelbench.cli.results import read
@@ -56,4 +55,4 @@ def report(
         case ReportOutput.HTML:
             typer.echo(html.report(found.name, found.pages(), manifest=found.manifest()), nl=False)
         case ReportOutput.TABLE:
-            Console().print(terminal.reports(found.measured))
+            console().print(terminal.reports(found.measured))

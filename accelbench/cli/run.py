@@ -43,8 +43,7 @@ def run(
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.
     """
-    from rich.console import Console
-
+    from accelbench.cli.console import console
     from accelbench.cli.device import missing_frameworks, platform_of
     from accelbench.cli.files import OccupiedError
     from accelbench.cli.interrupt import Signals
@@ -74,7 +73,7 @@ def run(
             for variant, what in missing_frameworks(each).items():
                 typer.echo(f"warning: {variant} will fail: {what}", err=True)
             try:
-                with display(Console(stderr=True)) as shown:
+                with display(console(stderr=True)) as shown:
                     outcome = measure(
                         each, platform, directory, signals=signals, display=shown, script=script_of(each, file)
                     )
@@ -87,7 +86,7 @@ def run(
             if output is Output.JSON:
                 typer.echo(json_report(outcome.measured, outcome.record))
             else:
-                Console().print(terminal.reports(outcome.measured))
+                console().print(terminal.reports(outcome.measured))
             _write_page(directory)
             typer.echo(f"results: {directory.path}", err=True)
             if signals.received is not None:

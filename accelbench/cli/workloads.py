@@ -25,9 +25,8 @@ def workloads(
     """List the workloads, or show one in full."""
     import json
 
-    from rich.console import Console
-
     from accelbench import catalogue
+    from accelbench.cli.console import console
 
     described: dict[str, Any] | list[dict[str, Any]]
     shown: RenderableType
@@ -43,7 +42,7 @@ def workloads(
     if output is Output.JSON:
         typer.echo(json.dumps(described, indent=2, ensure_ascii=False))
         raise typer.Exit(Exit.SUCCESS)
-    Console().print(shown)
+    console().print(shown)
 
 
 def _found_or_broken(name: str) -> "Workload | str":

@@ -1,6 +1,6 @@
 """What `accelbench compare` shows: findings, a table, what differs, steps. From values to tables and lines; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -18,8 +18,7 @@ SENTENCES = 3
 VALUE = 60
 SUFFIXES = {"p99": " p99", "relative": ", relative"}
 ONE_RUN = (
-    "each side is one run, and what slows a whole run is not in the intervals of its seconds; relative to the baseline "
-    "it cancels, and two series have it in theirs (docs/results/compare.md)"
+    "intervals on seconds exclude run-to-run drift; use the relative rows, or compare series (docs/results/compare.md)"
 )
 
 
@@ -32,9 +31,10 @@ def verdicts(found: Comparison) -> Table | None:
         Column("verdict", kind="verdict"),
         Column("speedup", number=True),
         Column("interval", kind="nowrap"),
-        Column("before", number=True),
-        Column("after", number=True),
+        Column(found.before.name, number=True),
+        Column(found.after.name, number=True),
     )
+    digits = {relative: _digits(found, relative=relative) for relative in (False, True)}
     rows = [
         (
             f"{each.variant}{SUFFIXES.get(each.quantity, '')}",
@@ -42,19 +42,33 @@ def verdicts(found: Comparison) -> Table | None:
             each.verdict or (f"invalid: {', '.join(each.invalid)}" if each.invalid else "no verdict"),
             figures.speedup(each.interval.estimate) if each.interval else "",
             figures.interval(each.interval.lower, each.interval.upper) if each.interval else "",
-            _seconds(each, each.before),
-            _seconds(each, each.after),
+            _seconds(each, each.before, digits),
+            _seconds(each, each.after, digits),
         )
         for each in found.compared
     ]
-    return filled("Each variant, before and after", columns, rows)
+    return filled(f"Each variant in {found.before.name} and in {found.after.name}", columns, rows)
 
 
-def _seconds(each: Compared, side: Sample) -> str:
+def _seconds(each: Compared, side: Sample, digits: Mapping[bool, int]) -> str:
     """Nothing beside an invalid side: its time means nothing. Relative seconds are shown as the speedup they are."""
     if not each.interval or not side.seconds:
         return ""
-    return figures.speedup(1 / side.seconds) if each.quantity == "relative" else figures.seconds(side.seconds)
+    if each.quantity == "relative":
+        return figures.speedup(1 / side.seconds, digits[True])
+    return figures.seconds(side.seconds, digits[False])
+
+
+def _digits(found: Comparison, *, relative: bool) -> int:
+    """Enough for those shown to divide to the speedups shown."""
+    pairs = [
+        (each.before.seconds, each.after.seconds, each.interval.estimate)
+        for each in found.compared
+        if each.interval and each.before.seconds and each.after.seconds and (each.quantity == "relative") is relative
+    ]
+    if relative:
+        return figures.digits_that_agree(((1 / after, 1 / before, of) for before, after, of in pairs), figures.speedup)
+    return figures.digits_that_agree(pairs)
 
 
 def basis(found: Comparison) -> str:
@@ -73,7 +87,7 @@ def basis(found: Comparison) -> str:
 
 def differing(found: Comparison) -> Table | None:
     """What is not alike, what matters first."""
-    columns = (Column("differs"), Column("before"), Column("after"), Column(""))
+    columns = (Column("differs"), Column(found.before.name), Column(found.after.name), Column(""))
     rows = [
         (each.name, _values(each.before), _values(each.after), _standing(each, found)) for each in found.differences
     ]
@@ -95,6 +109,8 @@ def sentences(found: Comparison) -> tuple[str, ...]:
     """The findings, or why there is none."""
     if found.refused:
         return refusal(found)
+    if found.before.results == found.after.results:
+        return (f"{found.before.name} and {found.after.name} are the same results: there is nothing to tell apart.",)
     if not found.compared:
         return (f"{found.before.name} and {found.after.name} have no variant of a case in common.",)
     return tuple(each.sentence for each in found.compared)
@@ -125,12 +141,13 @@ class Report:
         """Findings, table, differences, steps, notes."""
         del console, options
         style = terminal.BAD if self.found.refused else ""
-        yield Text(f"{self.found.after.name} compared with {self.found.before.name}", style="bold")
+        for side in (self.found.before, self.found.after):
+            yield Text.assemble((side.name, "bold"), f": {side.path}")
         yield Text()
         yield from (Text(sentence, style=style) for sentence in sentences(self.found))
         for table in (verdicts(self.found), differing(self.found)):
             if table is not None:
-                yield Padding(terminal.drawn(table), (1, 0, 0, 0))
+                yield Padding(terminal.Fitted(table), (1, 0, 0, 0))
         if words := basis(self.found):
             yield Text(f"\n{words}", style="dim")
         if self.steps or self.notes or self.found.alone:

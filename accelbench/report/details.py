@@ -3,7 +3,6 @@
 Nothing is computed here that the result does not state.
 """
 
-import statistics
 from collections.abc import Iterable
 
 from accelbench.api.result import Cost, Executable, OutlierCounts, PaysBack, PhaseTime, Result, Spread, VariantResult
@@ -22,14 +21,7 @@ def tables(result: Result) -> tuple[Table, ...]:
 
 def tail(result: Result) -> Table | None:
     """The 99th percentile of the calls, where the protocol is latency; the verdict itself is by the median call."""
-    compared = {comparison.variant: comparison for comparison in result.tail_comparisons}
-    rows = []
-    for variant in view.ordered(result):
-        slow = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
-        if not slow:
-            continue
-        row = view.variant_row(variant, compared.get(variant.name), result.case.baseline)
-        rows.append((row.name, row.verdict, row.speedup, row.interval, figures.seconds(statistics.median(slow))))
+    rows = [(row.name, row.verdict, row.speedup, row.interval, row.seconds) for row in view.tail_rows(result)]
     columns = (
         Column("variant"),
         Column("verdict", kind="verdict"),
@@ -130,7 +122,7 @@ def programs(result: Result) -> Table | None:
         Column("matrix products", number=True),
         Column("operations given to the compiler", number=True),
         Column("temporary", number=True),
-        Column("outputs in the place of arguments", number=True),
+        Column("outputs that reuse input buffers", number=True),
     )
     rows = (_program_row(variant) for variant in view.ordered(result))
     return filled("What was compiled", columns, rows)
@@ -147,17 +139,17 @@ def _program_row(variant: VariantResult) -> tuple[str, ...]:
 
 
 def spread(result: Result) -> Table | None:
-    """Outliers, which all count, and where the variance comes from."""
+    """Outliers, all of which are kept, and where the variance comes from."""
     columns = (
         Column("variant"),
         Column("launches", number=True),
         Column("outliers among blocks"),
         Column("among launches"),
         Column("variance between launches", number=True),
-        Column("a launch's blocks are worth", number=True),
+        Column("effective independent blocks per launch", number=True),
     )
     rows = (_spread_row(variant.name, variant.spread) for variant in view.ordered(result) if variant.spread)
-    return filled("How times spread, by Tukey's fences; every outlier counts", columns, rows)
+    return filled("How times spread (outliers by Tukey's fences, kept in all statistics)", columns, rows)
 
 
 def _spread_row(name: str, found: Spread) -> tuple[str, ...]:
@@ -167,7 +159,7 @@ def _spread_row(name: str, found: Spread) -> tuple[str, ...]:
         outliers(found.block_outliers),
         outliers(found.launch_outliers),
         figures.percent(float(found.between_launches)) if found.between_launches else "",
-        f"{figures.significant(float(found.effective_blocks))} blocks" if found.effective_blocks else "",
+        figures.significant(float(found.effective_blocks)) if found.effective_blocks else "",
     )
 
 

@@ -1,9 +1,14 @@
 """Numbers as people read them: three or four significant digits, a unit that fits, and never an exponent."""
 
 import math
+from collections.abc import Callable, Iterable
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_UNITS = {name: scale for scale, name in _TIMES}
 _THOUSANDS = ("", "k", "M", "G", "T", "P", "E")
+_DIGITS = (3, 4, 5, 6, 7)
+_ROUNDING = 0.505
+"""Half of the last digit shown, and a hundredth more for the digits that a result does not store."""
 _MINUTE = 60
 _HOUR = 3600
 
@@ -21,13 +26,36 @@ def _places(value: float, digits: int) -> int:
     return max(0, digits - 1 - math.floor(math.log10(abs(value))))
 
 
-def seconds(value: float) -> str:
+def seconds(value: float, digits: int = _DIGITS[0]) -> str:
     """A measured time: `117 ms`, `8.31 µs`, `14.1 s`."""
     for scale, unit in _TIMES:
         # 0.9995 s is 1.00 s, not 1,000 ms.
         if abs(value) >= scale * 0.9995:
-            return f"{significant(value / scale)} {unit}"
-    return f"{significant(value / 1e-9)} ns"
+            return f"{significant(value / scale, digits)} {unit}"
+    return f"{significant(value / 1e-9, digits)} ns"
+
+
+def digits_that_agree(
+    divided: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
+) -> int:
+    """How many digits numbers need so that whoever divides those shown gets the ratio shown, to its last digit.
+
+    Each of `divided` is a dividend, a divisor and their ratio. Three digits, unless their rounding is in the way.
+    """
+    pairs = tuple(divided)
+    return next((digits for digits in _DIGITS if all(_agree(*pair, digits, show) for pair in pairs)), _DIGITS[0])
+
+
+def _agree(dividend: float, divisor: float, ratio: float, digits: int, show: Callable[[float, int], str]) -> bool:
+    said = speedup(ratio)
+    last = 10.0 ** -len(said.removesuffix("x").partition(".")[2])
+    return abs(read(show(dividend, digits)) / read(show(divisor, digits)) - read(said)) <= _ROUNDING * last
+
+
+def read(text: str) -> float:
+    """What a shown time or ratio says, in seconds or by itself."""
+    number, _, unit = text.removesuffix("x").partition(" ")
+    return float(number.replace(",", "")) * _UNITS.get(unit, 1.0)
 
 
 def duration(value: float) -> str:
@@ -40,16 +68,21 @@ def duration(value: float) -> str:
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
 
 
-def speedup(value: float) -> str:
+def speedup(value: float, digits: int = _DIGITS[0]) -> str:
     """A ratio: `2.04x`, `0.973x`, `26.1x`; three decimals near 1, where the third decides."""
     if 0.9 <= value < 1.1:  # noqa: PLR2004 - near 1
-        return f"{value:.3f}x"
-    return f"{significant(value)}x"
+        return f"{value:.{max(3, digits - 1)}f}x"
+    return f"{significant(value, digits)}x"
 
 
 def interval(lower: float, upper: float) -> str:
     """An interval on a ratio: `2.01 to 2.07`."""
     return f"{speedup(lower).removesuffix('x')} to {speedup(upper).removesuffix('x')}"
+
+
+def prose(value: float) -> str:
+    """A ratio in a sentence: three significant digits, and no more."""
+    return significant(float(f"{value:.3g}"))  # 1,234 has four
 
 
 def percent(ratio: float) -> str:

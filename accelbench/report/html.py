@@ -11,11 +11,12 @@ from importlib.resources import files
 from typing import Any
 
 import accelbench
-from accelbench.api.result import Check, Result
+from accelbench.api.result import Check, CheckOutcome, Result
 from accelbench.expectations import ExpectationOutcome
 from accelbench.report import details, figures, launches, machine, overview, reproduce, view
 from accelbench.report.launches import LaunchSeries
 from accelbench.report.table import Column, Table, filled
+from accelbench.shown import shown
 
 NEEDS = ("jinja2", "matplotlib")
 COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."
@@ -70,9 +71,10 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
 def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
     from accelbench.report.plots import amortisation, blocks, forest, phases
 
-    result = case.result
+    result = shown(case.result)
     taken = case.series or launches.of_result(result)
-    series = {variant.name: taken[variant.name] for variant in view.ordered(result) if variant.name in taken}
+    timed = [variant.name for variant in view.ordered(result) if variant.seconds]
+    series = {name: taken[name] for name in timed if name in taken}
     margin = f"{100 * float(result.case.measurement.equivalence_margin):.4g} %"
     confidence = figures.percent(float(result.case.measurement.confidence))
     checks = result.certificate.checks
@@ -88,7 +90,7 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "quarantined": view.quarantined(result),
         "finding": "Observations" if result.observations else "Verdict",
         "verdicts": _observations(result) or _verdicts(result),
-        "basis": f"{view.basis(result)}.",
+        "basis": [f"{line[:1].upper()}{line[1:]}." for line in (view.basis(result), *view.time_is(result))],
         "expectations": case.expectations,
         "forest": forest.plot(result, f"{identity}-forest"),
         "forest_caption": f"Each line is the interval of a speedup over {baseline}, {confidence} sure for all together."
@@ -106,7 +108,10 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         else None,
         "blocks_caption": _blocks_caption(result, whole=bool(case.series)),
         "checks_summary": f"{view.checks_summary(result)[:1].upper()}{view.checks_summary(result)[1:]}.",
-        "open_checks": _checks("Checks that did not pass", [check for check in checks if check.outcome != "passed"]),
+        "checks_outcome": view.OUTCOMES[view.worst_outcome(result)],
+        "open_checks": _checks(
+            "Checks that failed or were not made", [check for check in checks if check.outcome != "passed"]
+        ),
         "passed_checks": _passed(checks),
         "notes": result.notes,
         "machine": machine.line(result.fingerprint),
@@ -168,12 +173,12 @@ def _checks(caption: str, checks: Sequence[Check]) -> Table:
         Column("held against"),
     )
     # What a check read alike of several variants is one row.
-    alike: dict[tuple[str, str, str, str], list[str]] = {}
+    alike: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
     for check in ordered:
         key = (check.name, check.outcome, check.reading, check.threshold)
         alike.setdefault(key, []).append(check.variant or "all")
     rows = tuple(
-        (name, outcome, ", ".join(variants), reading, threshold)
+        (name, view.OUTCOMES[outcome], ", ".join(variants), reading, threshold)
         for (name, outcome, reading, threshold), variants in alike.items()
     )
     return Table(caption, columns, rows)
@@ -195,19 +200,19 @@ def _overview(results: Sequence[Result]) -> Table | None:
 def _blocks_caption(result: Result, *, whole: bool) -> str:
     if whole:
         said = (
-            f"Each dot is a block, in seconds per {result.unit}; the line in each round is the launch's median, all"
-            " that the verdict rests on. Nothing is dropped; where a launch has very many blocks, the extremes of each"
+            f"Each dot is a block, in seconds per {result.unit}; the line in each round is its launch, all that"
+            " the verdict rests on. Nothing is dropped; where a launch has very many blocks, the extremes of each"
             " stretch are drawn. Axes do not start at zero: each panel spans what that variant took."
         )
-        return f"{said} Grey rounds were quarantined." if result.quarantined else said
+        return f"{said} Shaded rounds were discarded." if result.quarantined else said
     return (
-        f"Seconds per {result.unit} of each launch: its median, and a line from the 5 % to the 95 % quantile of its"
-        " blocks. The blocks themselves are in the directory that `accelbench run --out` writes."
+        f"Seconds per {result.unit} of each launch, and a line from the 5 % to the 95 % quantile of its blocks."
+        " The blocks themselves are in the directory that `accelbench run --out` writes."
     )
 
 
 def _verdict_class(verdict: str) -> str:
-    return verdict.partition(":")[0].strip()
+    return verdict.partition(":")[0].strip().replace(", ", " ").replace("not checked", "not-checked")
 
 
 def _first_sentence(text: str) -> tuple[str, str]:

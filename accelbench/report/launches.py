@@ -4,14 +4,14 @@ A launch document comes from a process that ran user code; what is not a number 
 """
 
 import json
-import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
 from accelbench.api.result import Result
+from accelbench.stats.summary import QUANTITIES, Quantity, seconds_per_unit
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,9 @@ class LaunchSeries:
 
     round: int
     seconds: tuple[float, ...]
+    value: float
+    """What the launch comes to: what decides."""
     whole: bool = True
-
-    @property
-    def median(self) -> float:
-        """What the launch comes to."""
-        return statistics.median(self.seconds)
 
 
 class _Block(BaseModel):
@@ -37,6 +34,9 @@ class _Launch(BaseModel):
     variant: str
     round: int
     blocks: tuple[_Block, ...] = ()
+    facts: dict[str, Any] = {}
+    parity: Any = None
+    """None: its round was never judged, and nothing it timed is shown."""
 
 
 def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
@@ -47,10 +47,17 @@ def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]
             launch = _Launch.model_validate(json.loads(document))
         except (ValidationError, ValueError):
             continue
-        if launch.blocks:
-            seconds = tuple(block.seconds / block.steps for block in launch.blocks)
-            found.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds))
+        pairs = [(block.steps, block.seconds) for block in launch.blocks]
+        value = seconds_per_unit(pairs, _quantity(launch))
+        if value is not None and launch.parity is not None:
+            seconds = tuple(block / steps for steps, block in pairs)
+            found.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))
     return {variant: tuple(sorted(launches, key=lambda each: each.round)) for variant, launches in found.items()}
+
+
+def _quantity(launch: _Launch) -> Quantity:
+    protocol = launch.facts.get("protocol", "steady")
+    return next((quantities[0] for name, quantities in QUANTITIES.items() if name == protocol and quantities), "median")
 
 
 def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
@@ -60,6 +67,7 @@ def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
             LaunchSeries(
                 launch.round,
                 tuple(float(value) for value in (launch.p5_seconds, launch.seconds, launch.p95_seconds) if value),
+                float(launch.seconds),
                 whole=False,
             )
             for launch in variant.launches

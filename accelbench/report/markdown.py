@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from accelbench.api.result import Result
 from accelbench.expectations import ExpectationOutcome
 from accelbench.report import details, machine, view
+from accelbench.shown import shown
 
 
 def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:
@@ -18,6 +19,7 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
 
 
 def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
+    result = shown(result)
     parts = [f"## {escaped(view.title(result.case))}"]
     if partial := view.state(result):
         parts.append(f"**{escaped(partial)}**")
@@ -26,7 +28,7 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
         observations = [(row.variant, row.name, row.value) for row in observed]
         parts += [
             markdown_table(("variant", "observed", "value"), observations, right=set()),
-            escaped(view.basis(result)) + ".",
+            *_lines((view.basis(result),)),
         ]
     else:
         parts += _verdicts(result)
@@ -47,7 +49,7 @@ def _verdicts(result: Result) -> list[str]:
     rows = view.variant_rows(result)
     header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict")
     columns = [(row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict) for row in rows]
-    parts = [markdown_table(header, columns, right={1, 2, 3}), escaped(view.basis(result)) + "."]
+    parts = [markdown_table(header, columns, right={1, 2, 3}), *_lines((view.basis(result), *view.time_is(result)))]
     if phases := view.phase_rows(result):
         shown = view.phases_shown(result)
         right = set(range(1, len(shown) + 1))
@@ -59,6 +61,11 @@ def _verdicts(result: Result) -> list[str]:
             markdown_table([column.name for column in table.columns], table.rows, right),
         ]
     return parts
+
+
+def _lines(texts: Iterable[str]) -> list[str]:
+    """A paragraph, each text a sentence of its own."""
+    return [" ".join(f"{escaped(text[:1].upper() + text[1:])}." for text in texts)]
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:

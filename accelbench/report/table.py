@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from accelbench.report.view import Bounds
+
 
 @dataclass(frozen=True)
 class Column:
@@ -20,6 +22,8 @@ class Table:
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
+    drawn: tuple[Bounds | None, ...] = ()
+    """Of each row the interval that may be drawn beside it."""
 
 
 def filled(caption: str, columns: Iterable[Column], rows: Iterable[tuple[str, ...]]) -> Table | None:

@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from accelbench.api.result import Result
+from accelbench.api.result import CheckOutcome, Result
 from accelbench.expectations import ExpectationOutcome
 from accelbench.report import details, interval_plot, machine, view
+from accelbench.report.table import Column
 from accelbench.report.table import Table as TextTable
+from accelbench.shown import shown
 
 PLOT_WIDTH = 19
 DRAWN_FROM = 104
@@ -25,6 +28,14 @@ VERDICT_STYLES = {
     "baseline": "dim",
 }
 BAD = "bold red"
+MARKS: dict[CheckOutcome, tuple[str, str]] = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", BAD),
+    "untested": ("?", "yellow"),
+}
+"""Of the certificate as a whole: green only where nothing is left open."""
+UNBOUNDED = 1000
+"""Columns that no table needs."""
 
 
 class Report:
@@ -32,12 +43,12 @@ class Report:
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
         """`expectations` are those that were evaluated on this result."""
-        self.result = result
+        self.result = shown(result)
         self.expectations = expectations
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Title and findings, verdict table, phases, checks, expectations, machine."""
-        del console
+        del console, options
         result = self.result
         yield Text(view.title(result.case), style="bold")
         if partial := view.state(result):
@@ -46,10 +57,11 @@ class Report:
         for sentence in view.sentences(result):
             yield Text(sentence)
         observed = view.observation_rows(result)
-        yield observation_table(observed) if observed else verdict_table(result, width=options.max_width)
+        yield observation_table(observed) if observed else Padding(Fitted(verdict_table(result)), (1, 0))
         yield Text(view.basis(result), style="dim")
+        yield from (Text(line, style="dim") for line in view.time_is(result))
         if result.comparisons or result.variants:
-            yield from _phases(result, width=options.max_width)
+            yield from _phases(result)
             yield from _details(result)
             yield from _outliers(result)
         yield from (Text(f"! {line}", style="yellow") for line in view.quarantined(result))
@@ -65,27 +77,19 @@ def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> R
     return Report(result, expectations)
 
 
-def verdict_table(result: Result, *, width: int) -> RenderableType:
-    """Variant, time, speedup and verdict; with room for it also the interval drawn."""
+def verdict_table(result: Result) -> TextTable:
+    """Variant, time, speedup and verdict."""
+    columns = (
+        Column("variant"),
+        Column(f"time per\n{result.unit}", number=True),
+        Column("spread", number=True, kind="aside"),
+        Column("speedup", number=True),
+        Column("interval", kind="interval"),
+        Column("verdict", kind="verdict"),
+    )
     rows = view.variant_rows(result)
-    drawn = [row.bounds for row in rows if row.bounds and width >= DRAWN_FROM]
-    table = _table()
-    table.add_column("variant", overflow="fold")
-    table.add_column(f"time per\n{result.unit}", justify="right", min_width=8)
-    table.add_column("spread", justify="right", no_wrap=True)
-    table.add_column("speedup", justify="right", no_wrap=True)
-    table.add_column("interval", no_wrap=True)
-    if drawn:
-        table.add_column(Text("│ equal speed"), no_wrap=True)
-    table.add_column("verdict", overflow="fold")
-    for row in rows:
-        cells: list[RenderableType] = [row.name, row.seconds, Text(row.spread, style="dim"), row.speedup, row.interval]
-        if drawn:
-            plot = interval_plot.draw(row.bounds, interval_plot.axis(drawn, PLOT_WIDTH)) if row.bounds else ""
-            cells.append(Text(plot, style=VERDICT_STYLES.get(row.verdict, "")))
-        cells.append(Text(row.verdict, style=VERDICT_STYLES.get(row.verdict, BAD)))
-        table.add_row(*cells)
-    return Padding(table, (1, 0))
+    cells = tuple((row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict) for row in rows)
+    return TextTable("", columns, cells, drawn=tuple(row.bounds for row in rows))
 
 
 def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
@@ -102,18 +106,14 @@ def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
     return Padding(table, (1, 0))
 
 
-def _phases(result: Result, *, width: int) -> Iterable[RenderableType]:
+def _phases(result: Result) -> Iterable[RenderableType]:
     rows = view.phase_rows(result)
     if not rows:
         return
-    table = _table(gap=2 if width >= DRAWN_FROM else 1)
-    table.add_column("phases", overflow="fold")
-    for phase in view.phases_shown(result):
-        # Two short lines rather than one long: seven phases have to fit beside a name into 80 columns.
-        table.add_column(phase.replace("-", "-\n") if len(phase) > len("compile") else phase, justify="right")
-    for row in rows:
-        table.add_row(row.name, *row.seconds)
-    yield Padding(table, (1, 0))
+    # Two short lines rather than one long: seven phases have to fit beside a name into 80 columns.
+    heads = (phase.replace("-", "-\n") if len(phase) > len("compile") else phase for phase in view.phases_shown(result))
+    columns = (Column("phases"), *(Column(head, number=True) for head in heads))
+    yield Padding(Fitted(TextTable("", columns, tuple((row.name, *row.seconds) for row in rows))), (1, 0))
 
 
 def _details(result: Result) -> Iterable[RenderableType]:
@@ -122,25 +122,66 @@ def _details(result: Result) -> Iterable[RenderableType]:
         if found is None:
             continue
         # A caption of its own would take a line for each table; the head of the first column has room for it.
-        yield Padding(drawn(found, first=found.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
+        yield Padding(Fitted(found, first=found.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
 
 
-def drawn(found: TextTable, *, first: str = "") -> Table:
-    """A table of text for the terminal; `first` is the head of its first column where the caption stands there."""
-    table = _table()
-    for number, column in enumerate(found.columns):
-        widest = max((len(row[number]) for row in found.rows), default=0)
-        # Heads may break, figures not; what a sentence says may.
-        least = widest if column.number or column.kind == "nowrap" else 0
-        name = first if first and number == 0 else column.name
-        table.add_column(name, justify="right" if column.number else "left", overflow="fold", min_width=least)
-    verdict = next((number for number, column in enumerate(found.columns) if column.kind == "verdict"), None)
-    for row in found.rows:
-        cells = list(map(Text, row))
-        if verdict is not None:
-            cells[verdict].stylize(VERDICT_STYLES.get(row[verdict], BAD))
-        table.add_row(*cells)
-    return table
+class Fitted:
+    """A table of text as wide as there is room for; where words would have to be split, each row is a list."""
+
+    def __init__(self, table: TextTable, *, first: str = "") -> None:
+        """`first` is the head of the first column where the caption stands there."""
+        self.table = table
+        self.first = first or table.columns[0].name
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The first that fits of: with intervals drawn, as it is, closer together, as lists."""
+        for gap, plots in ((2, options.max_width >= DRAWN_FROM), (2, False), (1, False)):
+            found = self._table(gap, plots=plots and any(self.table.drawn))
+            if Measurement.get(console, options.update(width=UNBOUNDED), found).minimum <= options.max_width:
+                yield found
+                return
+        yield from self._lists()
+
+    def _table(self, gap: int, *, plots: bool) -> RichTable:
+        found = _table(gap)
+        for number, column in enumerate(self.table.columns):
+            if plots and column.kind == "verdict":
+                found.add_column(Text("│ equal speed"), no_wrap=True)
+            widest = max((len(row[number]) for row in self.table.rows), default=0)
+            # Heads may break, figures not; what a sentence says may.
+            least = widest if column.number or column.kind in {"nowrap", "interval"} else 0
+            name = self.first if number == 0 else column.name
+            found.add_column(name, justify="right" if column.number else "left", overflow="fold", min_width=least)
+        axis = interval_plot.axis([bounds for bounds in self.table.drawn if bounds], PLOT_WIDTH)
+        for number, row in enumerate(self.table.rows):
+            cells = []
+            for column, text in zip(self.table.columns, row, strict=True):
+                if plots and column.kind == "verdict":
+                    bounds = self.table.drawn[number]
+                    cells.append(Text(interval_plot.draw(bounds, axis) if bounds else "", style=_style(column, text)))
+                cells.append(Text(text, style=_style(column, text)))
+            found.add_row(*cells)
+        return found
+
+    def _lists(self) -> RenderResult:
+        if self.first != "variant":
+            yield Text(self.first, style="dim")
+        for row in self.table.rows:
+            yield Text(row[0], style="bold")
+            for column, text in zip(self.table.columns[1:], row[1:], strict=True):
+                if text:
+                    yield Text.assemble(
+                        "  ",
+                        (column.name.replace("-\n", "-").replace("\n", " "), "dim"),
+                        " ",
+                        (text, _style(column, text)),
+                    )
+
+
+def _style(column: Column, text: str) -> str:
+    if column.kind == "verdict":
+        return VERDICT_STYLES.get(text, BAD)
+    return "dim" if column.kind == "aside" else ""
 
 
 def _outliers(result: Result) -> Iterable[RenderableType]:
@@ -150,14 +191,11 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
         if variant.spread and variant.spread.block_outliers.low_severe + variant.spread.block_outliers.high_severe
     ]
     if severe:
-        yield Text(f"blocks far out, which count like all others: {'; '.join(severe)}", style="dim")
+        yield Text(f"outlier blocks (kept in all statistics): {'; '.join(severe)}", style="dim")
 
 
 def _checks(result: Result) -> Iterable[RenderableType]:
-    failed = view.failed_checks(result)
-    mark, style = ("✗", BAD) if failed else ("✓", "green")
-    if all(check.outcome == "untested" for check in result.certificate.checks):
-        mark, style = "·", "yellow"
+    mark, style = MARKS[view.worst_outcome(result)]
     yield Text(f"{mark} {view.checks_summary(result)}", style=style)
     yield from (Text(f"✗ {line}", style=BAD) for line in view.trouble(result))
 
@@ -168,8 +206,8 @@ def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[Renderable
         yield Text(f"{mark} {outcome.sentence}", style=style)
 
 
-def _table(gap: int = 2) -> Table:
-    return Table(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+def _table(gap: int = 2) -> RichTable:
+    return RichTable(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
 
 
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:

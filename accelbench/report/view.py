@@ -4,15 +4,19 @@ Pure. Nothing is computed here that the result does not state; numbers are only 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
 from accelbench.api.case import Case
-from accelbench.api.result import Check, Comparison, Phase, Result, StopReason, VariantResult
+from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result, StopReason, VariantResult
 from accelbench.report import figures, noise
+from accelbench.shown import compared_seconds, holds_every_launch, rejections, step_seconds
+from accelbench.stats.summary import TIME, geometric_mean
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
+OUTCOMES: dict[CheckOutcome, str] = {"passed": "passed", "failed": "failed", "untested": "not checked"}
+"""What became of a check, in words."""
 SENTENCES = 3
 NOTHING_SECONDS = 0.001
 """Phases shorter than this are not told apart from nothing."""
@@ -77,7 +81,7 @@ def state(result: Result) -> str:
 
 def sentences(result: Result) -> tuple[str, ...]:
     """The findings, in at most `SENTENCES` sentences; the most telling comparisons first where there are more."""
-    comparisons = result.comparisons
+    comparisons = result.ranked
     if result.observations:
         return tuple(f"{each.headline}." for each in result.observations)
     if not comparisons and result.variants:
@@ -85,18 +89,19 @@ def sentences(result: Result) -> tuple[str, ...]:
         return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
     if len(comparisons) <= SENTENCES:
         return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))
-    ranked = sorted((c for c in comparisons if c.speedup), key=lambda c: float(c.speedup or 0), reverse=True)
+    ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
         return _nothing_stands(comparisons)
-    counts = [
-        f"{sum(c.verdict == verdict for c in comparisons)} {verdict}"
-        for verdict in ("faster", "slower", "equivalent", "inconclusive")
-        if any(c.verdict == verdict for c in comparisons)
-    ]
-    if noisy := sum(c.noisy for c in comparisons):
-        counts.append(f"{noisy} noisy")
-    against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {', '.join(counts)}."
-    return (against, ranked[0].sentence, ranked[-1].sentence) if len(ranked) > 1 else (against, ranked[0].sentence)
+    counts = Counter(
+        comparison.verdict or ("noisy" if comparison.noisy else "without a verdict") for comparison in comparisons
+    )
+    said = ", ".join(
+        f"{counts[verdict]} {verdict}"
+        for verdict in ("faster", "slower", "equivalent", "inconclusive", "noisy", "without a verdict")
+        if counts[verdict]
+    )
+    against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {said}."
+    return (ranked[0].sentence, against, *(each.sentence for each in ranked[1:][-1:]))
 
 
 def _nothing_stands(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
@@ -113,24 +118,54 @@ def _nothing_stands(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 
 def variant_rows(result: Result) -> tuple[VariantRow, ...]:
     """The verdict table, the baseline first, then as the manifest lists them."""
-    compared = {comparison.variant: comparison for comparison in result.comparisons}
-    return tuple(variant_row(each, compared.get(each.name), result.case.baseline) for each in ordered(result))
+    return _rows(result, result.comparisons, {each.name: step_seconds(each) for each in result.variants})
 
 
 def compared_rows(result: Result) -> tuple[VariantRow, ...]:
     """A row for each comparison: all but the baseline, and each variant's 99th percentile below its median call."""
     rows = [row for row in variant_rows(result) if row.name != result.case.baseline]
-    tails = {comparison.variant: comparison for comparison in result.tail_comparisons}
-    if not tails:
+    if not result.tail_comparisons:
         return tuple(rows)
-    variants = {variant.name: variant for variant in result.variants}
+    compared = {comparison.variant for comparison in result.tail_comparisons}
+    tails = {row.name: row for row in tail_rows(result) if row.name in compared}
     found = []
     for row in rows:
         found.append(replace(row, name=f"{row.name} p50"))
-        if (tail := tails.get(row.name)) is not None:
-            slow = variant_row(variants[row.name], tail, result.case.baseline)
-            found.append(replace(slow, name=f"{row.name} p99"))
+        if row.name in tails:
+            found.append(replace(tails[row.name], name=f"{row.name} p99"))
     return tuple(found)
+
+
+def tail_rows(result: Result) -> tuple[VariantRow, ...]:
+    """The same by the 99th percentile of the calls, where the protocol is latency; `seconds` is that percentile."""
+    slow = {}
+    for variant in result.variants:
+        times = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
+        if times:
+            slow[variant.name] = geometric_mean(times) if holds_every_launch(result, variant) else None
+    return tuple(row for row in _rows(result, result.tail_comparisons, slow) if row.name in slow)
+
+
+def _rows(
+    result: Result, comparisons: Sequence[Comparison], seconds: Mapping[str, float | None]
+) -> tuple[VariantRow, ...]:
+    """`seconds` by variant; the speedup of each comparison is the ratio of two of them."""
+    compared = {comparison.variant: comparison for comparison in comparisons}
+    digits = figures.digits_that_agree(
+        (before, after, float(comparison.speedup))
+        for comparison in comparisons
+        if comparison.speedup and not _over_fewer_rounds(result, comparison)
+        if (before := seconds.get(comparison.baseline)) and (after := seconds.get(comparison.variant))
+    )
+    return tuple(
+        _row(result, each, compared.get(each.name), seconds.get(each.name), digits) for each in ordered(result)
+    )
+
+
+def _over_fewer_rounds(result: Result, comparison: Comparison) -> bool:
+    """Whether one side has launches that the other lacks: then its time rests on more rounds than the speedup."""
+    rounds = {each.name: {launch.round for launch in each.launches} for each in result.variants}
+    return rounds.get(comparison.baseline) != rounds.get(comparison.variant)
 
 
 def ordered(result: Result) -> tuple[VariantResult, ...]:
@@ -138,34 +173,33 @@ def ordered(result: Result) -> tuple[VariantResult, ...]:
     return tuple(sorted(result.variants, key=lambda variant: variant.name != result.case.baseline))
 
 
-def variant_row(variant: VariantResult, comparison: Comparison | None, baseline: str) -> VariantRow:
-    """One variant's, with `comparison` where there is one."""
-    quantiles = variant.seconds
-    times = ("", "")
-    if quantiles is not None:
-        median = float(quantiles.median_seconds)
+def _row(
+    result: Result, variant: VariantResult, comparison: Comparison | None, seconds: float | None, digits: int
+) -> VariantRow:
+    quantiles, spread = variant.seconds, ""
+    if quantiles is not None and len(variant.launches) > 1 and (time := step_seconds(variant)):
         half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
-        spread = f"± {figures.percent(half_range / median)}" if median and len(variant.launches) > 1 else ""
-        times = (figures.seconds(median), spread)
+        spread = f"± {figures.percent(half_range / time)}"
     bounds = None
     if comparison is not None and comparison.speedup and comparison.lower and comparison.upper:
         bounds = Bounds(float(comparison.lower), float(comparison.speedup), float(comparison.upper))
     return VariantRow(
         name=variant.name,
-        seconds=times[0],
-        spread=times[1],
+        seconds="" if seconds is None else figures.seconds(seconds, digits),
+        spread=spread,
         speedup=figures.speedup(bounds.estimate) if bounds else "",
         interval=figures.interval(bounds.lower, bounds.upper) if bounds else "",
-        verdict=_verdict(variant, comparison, baseline),
+        verdict=_verdict(result, variant, comparison),
         bounds=bounds,
     )
 
 
-def _verdict(variant: VariantResult, comparison: Comparison | None, baseline: str) -> str:
+def _verdict(result: Result, variant: VariantResult, comparison: Comparison | None) -> str:
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
-    if variant.name == baseline:
-        return "baseline"
+    if variant.name == result.case.baseline:
+        rejected = rejections(result, variant) if result.certificate.checks else ()
+        return f"baseline, invalid: {', '.join(rejected)}" if rejected else "baseline"
     if comparison is None:
         return ""
     if comparison.invalid:
@@ -217,7 +251,7 @@ def failed_checks(result: Result) -> tuple[Check, ...]:
 
 
 def untested_checks(result: Result) -> tuple[Check, ...]:
-    """The checks that could not be made here, which is neither a pass nor a failure."""
+    """The checks that could not be made here, which is neither a pass nor a failure; each with its variant."""
     return tuple(check for check in result.certificate.checks if check.outcome == "untested")
 
 
@@ -226,17 +260,32 @@ def checks_summary(result: Result) -> str:
     checks = result.certificate.checks
     if not checks:
         return "no check was made"
-    failed, untested = failed_checks(result), untested_checks(result)
-    if not failed and not untested:
-        return f"all {len(checks)} checks passed"
-    parts = [f"{len(checks) - len(failed) - len(untested)} of {len(checks)} checks passed"]
-    if failed:
-        whose = (f"{check.name} of {check.variant}" if check.variant else check.name for check in failed)
-        parts.append(f"{len(failed)} failed ({', '.join(whose)})")
-    if untested:
-        names = ", ".join(sorted({check.name for check in untested}))
-        parts.append(f"{len(untested)} untested ({names})")
+    if worst_outcome(result) == "passed":
+        return "the only check passed" if len(checks) == 1 else f"all {len(checks)} checks passed"
+    counts = Counter(check.outcome for check in checks)
+    parts = [f"{counts['passed']} of {len(checks)} checks passed"]
+    open_checks: dict[CheckOutcome, tuple[Check, ...]] = {
+        "failed": failed_checks(result),
+        "untested": untested_checks(result),
+    }
+    for outcome, found in open_checks.items():
+        if found:
+            parts.append(f"{len(found)} {OUTCOMES[outcome]} ({', '.join(_whose(found))})")
     return ", ".join(parts)
+
+
+def _whose(checks: Sequence[Check]) -> Iterator[str]:
+    """Each check once, with its variant where it is about one alone."""
+    for name in dict.fromkeys(check.name for check in checks):
+        variants = [check.variant for check in checks if check.name == name and check.variant]
+        about = f" of {variants[0]}" if len(variants) == 1 else f" of {len(variants)} variants" if variants else ""
+        yield f"{name}{about}"
+
+
+def worst_outcome(result: Result) -> CheckOutcome:
+    """`passed` only where every check was made and passed: what the mark beside the summary may be green for."""
+    found = {check.outcome for check in result.certificate.checks}
+    return "failed" if "failed" in found else "passed" if found == {"passed"} else "untested"
 
 
 def trouble(result: Result) -> tuple[str, ...]:
@@ -273,8 +322,8 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
     taken = float(result.overhead.get("total", 0))
     about = f" (about {figures.duration(taken / rounds)})" if rounds and taken else ""
     return {
-        "target-met": "target met",
-        "rounds-max": "no more allowed",
+        "target-met": "" if result.observations else "target met",
+        "rounds-max": "the maximum",
         "time-limit": f"time limit of {limit} reached",
         "no-time-for-round": f"another round{about} would not fit the limit of {limit}",
         "interrupted": "interrupted",
@@ -284,11 +333,11 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
 
 def basis(result: Result) -> str:
     """What the numbers rest on: rounds, why there were no more, confidence, and the wall time."""
-    words = ["1 round" if result.rounds == 1 else f"{result.rounds} rounds"]
+    rounds = "1 round" if result.rounds == 1 else f"{result.rounds} rounds" if result.rounds else "no valid round"
+    why = _why_stopped(result, result.stopped) if result.stopped else ""
+    words = [f"{rounds}: {why}" if "(" in why else f"{rounds} ({why})" if why else rounds]
     if result.quarantined:
-        words.append(f"{len(result.quarantined)} more quarantined")
-    if result.stopped and not (result.observations and result.stopped == "target-met"):
-        words.append(_why_stopped(result, result.stopped))
+        words.append(f"{len(result.quarantined)} discarded")
     if result.observations:
         words.append("nothing timed")
     if result.comparisons:
@@ -297,3 +346,21 @@ def basis(result: Result) -> str:
     if total := result.overhead.get("total"):
         words.append(figures.duration(float(total)))
     return ", ".join(words)
+
+
+def time_is(result: Result) -> tuple[str, ...]:
+    """What the times are, and which of them are not those that a speedup is the ratio of; empty without any."""
+    if not any(variant.seconds for variant in result.variants):
+        return ()
+    if all(step_seconds(variant) is None for variant in result.variants):
+        return (f"time per {result.unit}: not known, because this older result does not hold every launch",)
+    lines = [f"time per {result.unit}: {TIME.get(result.protocol or 'steady', TIME['steady'])}"]
+    for each in result.comparisons:
+        times = compared_seconds(result, each)
+        if times and each.speedup and _over_fewer_rounds(result, each):
+            digits = figures.digits_that_agree([(*times, float(each.speedup))])
+            before, after = (figures.seconds(time, digits) for time in times)
+            rounds = f"{each.rounds} rounds" if each.rounds != 1 else "1 round"
+            both = f"{each.baseline} took {before} and {each.variant} {after}"
+            lines.append(f"{each.variant} is compared over the {rounds} that both have: {both}")
+    return tuple(lines)

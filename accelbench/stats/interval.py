@@ -47,6 +47,11 @@ class Interval:
         """Half of (upper - lower), as a share of the estimate."""
         return math.sinh(self.log_half_width)
 
+    @property
+    def inverse(self) -> "Interval":
+        """The interval with the sides swapped."""
+        return Interval(-self.log_estimate, self.log_half_width, self.pairs)
+
 
 def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[float]:
     """One log-speedup a round from the seconds of its two launches, in the same order, all above zero."""

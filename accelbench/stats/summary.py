@@ -18,6 +18,14 @@ QUANTITIES: Mapping[ProtocolName, tuple[Quantity, ...]] = {
 }
 """By protocol: the first decides, the others are compared beside it and share its alpha. An episode's calls differ by
 design, so all of them count alike; the median of a steady launch's blocks leaves what happened to a few of them out."""
+TIME: Mapping[ProtocolName, str] = {
+    "steady": "geometric mean over launches of each launch's median block",
+    "latency": "geometric mean over launches of each launch's median call",
+    "episode": "geometric mean over launches of each launch's mean",
+}
+"""What a variant's time is, in words. The ratio of two such means over the same rounds is exactly the speedup."""
+TIME_DIGITS = 9
+"""Times are stored with more digits than anybody measures, so that their ratio is the speedup to the digits shown."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,11 @@ def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "
     if quantity == "mean":
         return math.fsum(seconds for _, seconds in pairs) / sum(units for units, _ in pairs)
     return quantile([seconds / units for units, seconds in pairs], 99 if quantity == "p99" else 50)
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The mean on a logarithmic scale, of values above zero: a variant's time from those of its launches."""
+    return math.exp(statistics.fmean(map(math.log, values)))
 
 
 def quantile(values: Sequence[float], percent: int) -> float:

@@ -1,6 +1,7 @@
 """Every variant computes the same thing: its outputs agree with the float64 reference."""
 
 from accelbench.api.case import Case
+from accelbench.report import figures
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 from accelbench.validity.evidence import MISMATCH, Launch
 
@@ -14,8 +15,10 @@ def _look(_case: Case, launch: Launch) -> Finding:
         return untested(launch.parity.detail)
     if launch.parity.worst_ratio >= MISMATCH:
         return failed(launch.parity.detail)
-    reading = f"{launch.parity.worst_ratio:.2g} of the tolerance; {launch.parity.detail}"
-    return passed(reading) if launch.parity.worst_ratio <= 1 else failed(reading)
+    ratio = launch.parity.worst_ratio
+    if ratio <= 1:
+        return passed(f"{launch.parity.detail}, {ratio:.2g} of the tolerance")
+    return failed(f"{launch.parity.detail}, {figures.prose(ratio)} times the tolerance")
 
 
 CHECK = LaunchCheck(

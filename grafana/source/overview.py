@@ -123,7 +123,7 @@ def step_time() -> Lines:
     """Seconds per unit of work."""
     return lines(
         "Step time",
-        "Steady seconds per unit of work, the median over launches. Logarithmic, as variants may be far apart.",
+        "Steady seconds per unit of work, the geometric mean over launches. Logarithmic, as variants may be far apart.",
         "s",
         over_time(f"{COMPARED} (accelbench_step_seconds{{{RESULTS}}})", VARIANT),
     ).scale_distribution(common.ScaleDistributionConfig().type(style.ScaleDistribution.LOG).log(10))

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from accelbench import __version__
 from accelbench.api.result import Verdict
+from accelbench.stats.summary import TIME
 from accelbench_operator.snapshot import ComparisonSummary, Snapshot, Summary, VariantSummary
 
 T = TypeVar("T")
@@ -106,7 +107,7 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
 OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     Metric(
         "accelbench_step_seconds",
-        "Steady seconds per unit of work: the median over the launches of the latest result.",
+        f"Steady seconds per unit of work in the latest result: {TIME['steady']}.",
         lambda variant: variant.seconds,
     ),
     Metric(
@@ -117,7 +118,7 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     ),
     Metric(
         "accelbench_flops_per_second",
-        "Floating-point operations per second that the workload's own count and the median time amount to.",
+        "Floating-point operations per second: the workload's own count over the time of a unit.",
         lambda variant: variant.flops_per_second,
     ),
     Metric(

@@ -11,6 +11,7 @@ from typing import Any
 
 from accelbench.api import labels
 from accelbench.api.result import Result
+from accelbench.shown import shown, step_seconds
 from accelbench_operator.pod_template import CONTAINER
 from accelbench_operator.snapshot import ComparisonSummary, Summary, VariantSummary
 
@@ -143,6 +144,7 @@ def observe_result(body: Manifest) -> Summary | None:
 
 def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_met: tuple[str, ...] = ()) -> Summary:
     """The headline of a result, stored as `namespace/name` and owned by the run of that UID."""
+    result = shown(result)
     case = result.case
     failed = {variant.name for variant in result.variants if variant.failure}
     return Summary(
@@ -165,7 +167,7 @@ def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_me
             VariantSummary(
                 name=variant.name,
                 framework=variant.use.partition("/")[0],
-                seconds=_number(variant.seconds.median_seconds if variant.seconds else None),
+                seconds=step_seconds(variant),
                 phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
                 flops_per_second=_number(variant.flops_per_second),
                 peak_memory_bytes=variant.peak_memory_bytes,

@@ -14,7 +14,7 @@ class VariantSummary:
     name: str
     framework: str
     seconds: float | None
-    """The median over launches; None where the variant has no complete round."""
+    """The geometric mean over launches; None without a complete round, or where a check rejects the variant."""
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
     flops_per_second: float | None = None

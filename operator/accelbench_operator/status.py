@@ -210,7 +210,7 @@ def _headline(plan: Plan, progress: Progress) -> str:
     results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
     by_variant: dict[str, list[ComparisonSummary]] = {}
     for result in results:
-        for comparison in result.comparisons:
+        for comparison in sorted(result.comparisons, key=lambda each: -(each.lower or 0)):  # as `Result.ranked`
             by_variant.setdefault(comparison.variant, []).append(comparison)
     observed = Counter(found for result in results for found in result.observations)
     parts = [f"{name} {_tendency(found)}" for name, found in by_variant.items()]

@@ -23,7 +23,8 @@ from accelbench.api.result import (
 )
 from accelbench.document import decimal_string
 from accelbench.lost import without_finding
-from accelbench.stats.summary import quantile
+from accelbench.shown import shown
+from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
 from accelbench.validity import compile_cache, evidence
 from accelbench.validity.evidence import Asides, Operations, Unreadable, fact, launch_seconds, protocol_of
 from accelbench_runner.costs import cost, most
@@ -56,11 +57,14 @@ class Course:
 
 
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, course: Course) -> Result:
-    """The result of what is known so far; `launches` are those that count, and all that failed."""
+    """The result of what is known so far; `launches` are those that count, and all that failed.
+
+    What was timed of a variant whose parity is not known, or which a check rejects, is left out.
+    """
     notes = course.notes
     if assessment and assessment.quarantined:
         disturbed = len(assessment.quarantined)
-        notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were quarantined",)
+        notes += (f"{disturbed} of {assessment.rounds + disturbed} rounds were discarded",)
     if assessment and assessment.noisy:
         notes += (f"{len(assessment.noisy)} of {assessment.rounds} rounds were disturbed, and count",)
     notes += tuple(_discarded(course.discarded))
@@ -77,7 +81,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
     counted = _counted(launches, {each.round for each in quarantined})
-    return fit(
+    result = shown(
         Result(
             case=case,
             complete=course.complete,
@@ -108,6 +112,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             notes=notes,
         )
     )
+    return fit(result)
 
 
 def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
@@ -167,7 +172,9 @@ def _variant_result(
     if not measured:
         sound = [launch for launch in launches if launch.failure is None]
         return VariantResult(name=variant.name, use=variant.use, failure=failure, executable=_executable(sound))
-    medians = [seconds for launch in measured if (seconds := launch_seconds(launch)) is not None]
+    summaries = tuple(map(_launch_summary, measured))
+    times = [float(launch.seconds) for launch in summaries]
+    seconds = geometric_mean(times)
     ratios = [launch.parity.worst_ratio for launch in measured if launch.parity]
     flops = _positive(measured[0].facts.get("flopsPerUnit"))
     return VariantResult(
@@ -175,25 +182,26 @@ def _variant_result(
         use=variant.use,
         failure=failure,
         seconds=Quantiles(
-            p5_seconds=decimal_string(quantile(medians, 5)),
-            p25_seconds=decimal_string(quantile(medians, 25)),
-            median_seconds=decimal_string(statistics.median(medians)),
-            p75_seconds=decimal_string(quantile(medians, 75)),
-            p95_seconds=decimal_string(quantile(medians, 95)),
+            geometric_mean_seconds=decimal_string(seconds, TIME_DIGITS),
+            p5_seconds=decimal_string(quantile(times, 5)),
+            p25_seconds=decimal_string(quantile(times, 25)),
+            median_seconds=decimal_string(statistics.median(times)),
+            p75_seconds=decimal_string(quantile(times, 75)),
+            p95_seconds=decimal_string(quantile(times, 95)),
         ),
         phases=_phases([launch.phases for launch in measured]),
         warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
-        launches=tuple(map(_launch_summary, measured)),
+        launches=summaries,
         spread=spread,
         units_per_call=_units_per_call(measured),
         parity=decimal_string(min(max(ratios), LARGEST_RATIO)) if ratios else None,
-        flops_per_second=decimal_string(flops / statistics.median(medians)) if flops else None,
+        flops_per_second=decimal_string(flops / seconds) if flops else None,
         peak_memory_bytes=most(measured, "peakMemoryBytes"),
         compile_peak_memory_bytes=most(measured, "compilePeakMemoryBytes"),
         reserved_memory_bytes=most(measured, "reservedMemoryBytes"),
         products_per_call=_products_per_call(measured),
         executable=_executable(measured),
-        cost=cost(case, measured, everyone, statistics.median(medians)),
+        cost=cost(case, measured, everyone, seconds),
     )
 
 
@@ -253,8 +261,8 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
     seconds = seconds_per_unit(launch)
     return LaunchSummary(
         round=launch.round,
-        seconds=decimal_string(launch_seconds(launch) or 0.0),
-        p99_seconds=decimal_string(quantile(seconds, 99)) if protocol_of(launch) == "latency" else None,
+        seconds=decimal_string(launch_seconds(launch) or 0.0, TIME_DIGITS),
+        p99_seconds=decimal_string(quantile(seconds, 99), TIME_DIGITS) if protocol_of(launch) == "latency" else None,
         p5_seconds=decimal_string(quantile(seconds, 5)),
         p95_seconds=decimal_string(quantile(seconds, 95)),
         blocks=len(launch.blocks),

@@ -1,8 +1,9 @@
 """Making a result fit its 32 KiB: what is least missed goes first, and the result says what went.
 
-The order: disturbed rounds (their number stays in the notes), quantiles inside each launch, then single launches
-(every second one, again and again; the quantiles over all launches stay), then texts at length, then checks that every
-variant passed become one each, and last of all observed texts. Verdicts, intervals and failed checks are never touched.
+The order: disturbed rounds (their number stays in the notes), quantiles inside each launch, then texts at length, then
+checks that every variant passed become one each, then single launches (every second one, again and again; the time and
+the quantiles over all launches stay), and last of all observed texts. Verdicts, intervals and failed checks are never
+touched. Launches go late: without them a result cannot be compared with another.
 """
 
 from collections.abc import Callable
@@ -21,10 +22,10 @@ def fit(result: Result) -> Result:
         (f"disturbed rounds after the first {LISTED}", _few_disturbed),
         ("the spread inside each launch", _without_launch_quantiles),
         ("outliers and shares of variance", _without_spread),
-        *((f"all but every {2**power}th launch", _every_second_launch) for power in range(1, 7)),
         ("the ends of long texts", lambda reduced: _shorten(reduced, SHORT)),
         ("one by one, the checks that all variants passed", _fold_passed_checks),
         ("the ends of texts", lambda reduced: _shorten(reduced, VERY_SHORT)),
+        *((f"all but every {2**power}th launch", _every_second_launch) for power in range(1, 7)),
         ("the ends of observed texts", lambda reduced: _shorten_observations(reduced, VERY_SHORT)),
     )
     gone: list[str] = []

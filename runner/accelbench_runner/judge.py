@@ -24,7 +24,7 @@ from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Dependence, Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
 from accelbench.validity.quarantine import Sifted, disturbance_checks, failed_by_noise, sift
-from accelbench.verdict import Clean, noisy_sentence, unclean, verdict_sentence
+from accelbench.verdict import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
 from accelbench_runner.dependence import UNSEEN
 from accelbench_runner.payback import payback
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading, UnseenReading
@@ -320,9 +320,9 @@ class Measured:
         verdict = clean.decide(interval, margin) if enough else "inconclusive"
         sentences = [
             verdict_sentence(verdict, interval, variant=variant, baseline=baseline, margin=margin, sure=self._sure())
+            if enough
+            else no_verdict_yet(interval, variant=variant, baseline=baseline, rounds=len(pairs), least=rule.rounds_min)
         ]
-        if not enough:
-            sentences.append(f"Only {len(pairs)} of at least {rule.rounds_min} rounds.")
         sentences += self._remarks(variant)
         pays_back = payback(self._counted(baseline), self._counted(variant), rule.nominal_alpha)
         if pays_back:

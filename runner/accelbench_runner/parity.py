@@ -119,8 +119,8 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
         worst_ratio=float(ratio.flat[index]),
         worst_array=name,
         detail=(
-            f"{name}{_place(index, value)}: error {error.flat[index]:.2g}, tolerance {tolerance.flat[index]:.2g}, "
-            f"after {units} units"
+            f"{name}{_place(index, value)} is off by {error.flat[index]:.2g} after "
+            f"{'1 step' if units == 1 else f'{units:,} steps'}"
         ),
     )
 

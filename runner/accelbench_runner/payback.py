@@ -1,14 +1,16 @@
 """When a variant's first call has paid for itself: from launches to the answer and its sentence."""
 
+import math
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pydantic.types import PositiveInt
 
 from accelbench.api.result import PaysBack, Phase
 from accelbench.document import decimal_string
 from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence, whole_steps
+from accelbench.stats.summary import geometric_mean
 from accelbench.validity.evidence import Unreadable, fact, launch_seconds
 from accelbench_runner.records import LaunchRecord
 
@@ -30,7 +32,8 @@ def payback(baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRe
     before = {number: cost for number, launch in baseline.items() if (cost := cost_of(launch))}
     after = {number: cost for number, launch in variant.items() if (cost := cost_of(launch))}
     rounds = sorted(before.keys() & after.keys())
-    found = amortisation([before[number] for number in rounds], [after[number] for number in rounds], alpha)
+    own_costs, others_costs = (_by_the_time([costs[number] for number in rounds]) for costs in (after, before))
+    found = amortisation(others_costs, own_costs, alpha)
     if found is None:
         return None
     own, others = (statistics.mean(costs[number].first_call for number in rounds) for costs in (after, before))
@@ -38,6 +41,18 @@ def payback(baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRe
         document=_document(found, own),
         sentence=payback_sentence(found, first_call=own, own=others < OWN_SHARE * own),
     )
+
+
+def _by_the_time(costs: Sequence[Cost]) -> list[Cost]:
+    """The same with steps whose arithmetic mean is the variant's time, the geometric mean over launches.
+
+    Each is the geometric mean's tangent at its launch, so that the steps' variance is that of the geometric mean (the
+    delta method). What a step saves is then the difference of the times that are shown.
+    """
+    if not costs:
+        return []
+    time = geometric_mean(cost.step for cost in costs)
+    return [replace(cost, step=time * (1 + math.log(cost.step / time))) for cost in costs]
 
 
 def cost_of(launch: LaunchRecord) -> Cost | None:

@@ -23,10 +23,12 @@ from accelbench.delivery import (
     LaunchStarted,
     PhaseReached,
     RoundFinished,
+    TimeNow,
 )
 from accelbench.document import decimal_string
 from accelbench.plan.schedule import round_order
-from accelbench.validity.evidence import Probe, launch_seconds
+from accelbench.shown import rejections
+from accelbench.validity.evidence import Probe
 from accelbench_runner.allowance import launch_limit, warm_limit
 from accelbench_runner.assemble import Course, assemble
 from accelbench_runner.children import Interruption
@@ -146,14 +148,15 @@ class Supervisor:
         assessed = self._assessment
         if cut or not judged or not assessed:
             return cut or "interrupted"
+        result = self._deliver("checkpoint", complete=False, stopped=None)
         event = RoundFinished(
             round=number,
             quarantined=_reasons(number, assessed.quarantined),
             noisy=_reasons(number, assessed.noisy),
+            times=times_now(result),
             comparisons=self._comparisons(),
         )
         self.log.event(event)
-        self._deliver("checkpoint", complete=False, stopped=None)
         self._round_seconds.append(self.clock() - began)
         return None
 
@@ -253,13 +256,10 @@ class Supervisor:
             )
             record = record.model_copy(update={"warm": warm})
         forward.finish()
-        sound = record.failure is None and record.unfinished is None
-        seconds = launch_seconds(record) if sound else None
         self.log.event(
             LaunchFinished(
                 variant=variant,
                 round=number,
-                seconds=None if seconds is None else decimal_string(seconds),
                 failure=record.failure.reason if record.failure else None,
                 unfinished=record.unfinished,
                 wall_seconds=decimal_string(record.wall_seconds + (record.warm.wall_seconds if record.warm else 0.0)),
@@ -368,6 +368,19 @@ class Supervisor:
             )
             for comparison in (self._assessment.comparisons if self._assessment else ())
         )
+
+
+def times_now(result: Result) -> tuple[TimeNow, ...]:
+    """Each variant's time so far, or why it has none; of those that have not failed."""
+    return tuple(
+        TimeNow(
+            variant=variant.name,
+            seconds=variant.seconds.geometric_mean_seconds if variant.seconds else None,
+            invalid=rejections(result, variant),
+        )
+        for variant in result.variants
+        if variant.failure is None
+    )
 
 
 def _reasons(number: int, rounds: Sequence[Disturbed]) -> tuple[str, ...]:

@@ -42,9 +42,10 @@ def accelbench(
     play: str | None = None,
     drawn: bool = False,
     manifest: str | None = None,
+    seconds: float = 120,
     **more: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run to its end; `manifest` goes to standard input."""
+    """Run to its end, or for as many `seconds`; `manifest` goes to standard input."""
     return subprocess.run(
         [*START, *arguments],
         cwd=cwd,
@@ -52,7 +53,7 @@ def accelbench(
         input=manifest or "",
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds,
         check=False,
     )
 

@@ -30,10 +30,10 @@ def text(result: Result) -> str:
 def test_two_results_end_with_a_verdict_for_each_variant(tmp_path: Path) -> None:
     done = compare(written(tmp_path / "a.result.json"), written(tmp_path / "b.result.json", factor=0.5))
     assert done.exit_code == Exit.SUCCESS, done.output
-    assert "b.result.json is 2.000 times as fast as in" in text(done)
+    assert "jax/jit in B is 2.00 times as fast as in A" in text(done)
     assert "pytorch/eager equivalent 1.000x" in text(done)
     assert "rests on 5 and 5 launches" in text(done)
-    assert "note: each side is one run" in text(done)
+    assert "note: intervals on seconds exclude run-to-run drift" in text(done)
 
 
 def test_a_script_gets_it_as_json(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_told(
     done = compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly")
     assert "rests on 6 and 12 results" in text(done)
     assert "jax/jit takes 1.2 times as long since 2026-11-07T09:00:00Z (result 7 of 12" in text(done)
-    assert "each side is one run" not in text(done)
+    assert "run-to-run drift" not in text(done)
     steps = json.loads(compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly", "-o", "json").stdout)["steps"]
     assert [(each["variant"], each["number"], each["of"]) for each in steps] == [("jax/jit", 7, 12)]
 
@@ -129,3 +129,23 @@ def test_without_what_finds_steps_the_verdicts_stand_and_it_says_what_to_install
     assert done.exit_code == Exit.SUCCESS, done.output
     assert "looking for steps needs ruptures: pip install 'accelbench[series]'" in text(done)
     assert "equivalent" in text(done)
+
+
+def test_a_result_compared_with_itself_is_said_to_be_the_same_and_paths_are_named_once(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.result.json")
+    done = compare(path, path)
+    assert "A and B are the same results: there is nothing to tell apart." in text(done)
+    assert "inconclusive" not in text(done).partition("variant")[0]
+    other = compare(path, written(tmp_path / "b.result.json", factor=0.5))
+    assert text(other).startswith("A: /")
+    assert other.stdout.count("a.result.json") == 1
+
+
+def test_sixty_columns_split_no_word_of_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sides = written(Path("a.json")), written(Path("b.json"), factor=0.5)
+    narrow, wide = (
+        CliRunner().invoke(app, ["compare", *map(str, sides)], env={"COLUMNS": columns}).stdout
+        for columns in ("60", "300")
+    )
+    assert set(wide.split()) - {"variant"} <= set(narrow.split())

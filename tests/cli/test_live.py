@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 from rich.console import Console, RenderableType
@@ -13,22 +14,25 @@ from accelbench.delivery import (
     MachineSeen,
     PhaseReached,
     RoundFinished,
+    TimeNow,
 )
 from report import sample
 
 FASTER = ComparisonNow(variant="jax/jit", verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
+
+TIMES = (TimeNow(variant="pytorch/eager", seconds="0.00117"), TimeNow(variant="jax/jit", seconds="0.000574"))
 
 
 def under_way() -> Progress:
     progress = begin(sample.case(), 0.0)
     for at, event in [
         (0, LaunchStarted(variant="pytorch/eager", round=1, position=1, of=3)),
-        (8, LaunchFinished(variant="pytorch/eager", round=1, seconds="0.00117", wall_seconds="8")),
+        (8, LaunchFinished(variant="pytorch/eager", round=1, wall_seconds="8")),
         (8, LaunchStarted(variant="jax/jit", round=1, position=2, of=3)),
-        (14, LaunchFinished(variant="jax/jit", round=1, seconds="0.000574", wall_seconds="6")),
+        (14, LaunchFinished(variant="jax/jit", round=1, wall_seconds="6")),
         (14, LaunchStarted(variant="jax/op-by-op", round=1, position=3, of=3)),
         (20, LaunchFinished(variant="jax/op-by-op", round=1, failure="OutOfMemory", wall_seconds="6")),
-        (20, RoundFinished(round=1, comparisons=(FASTER,))),
+        (20, RoundFinished(round=1, times=TIMES, comparisons=(FASTER,))),
         (20, LaunchStarted(variant="jax/jit", round=2, position=1, of=2)),
         (21, PhaseReached(phase="compile")),
     ]:
@@ -50,6 +54,7 @@ def test_the_picture_shows_variants_phase_round_and_time_left_without_cutting_an
     assert "…" not in text
     assert "case 2 of 6" in text
     assert "●  jax/jit" in text
+    assert "574 µs" in text
     assert "2.04x (2.01 to 2.07) faster" in text
     assert "✗  jax/op-by-op" in text
     assert "failed: OutOfMemory" in text
@@ -77,19 +82,45 @@ def test_without_a_terminal_there_is_a_line_a_launch_and_a_line_a_round() -> Non
         assert isinstance(shown, Lines)
         shown.case_begins(sample.case(), 1, 1)
         shown.event(PhaseReached(phase="compile"))
-        shown.event(LaunchFinished(variant="jax/jit", round=1, seconds="0.000574", wall_seconds="6"))
+        shown.event(LaunchFinished(variant="jax/jit", round=1, wall_seconds="6"))
         shown.event(LaunchFinished(variant="jax/op-by-op", round=1, failure="TimedOut", wall_seconds="60"))
-        shown.event(RoundFinished(round=1, comparisons=(FASTER,)))
+        shown.event(RoundFinished(round=1, times=TIMES, comparisons=(FASTER,)))
         shown.event(LaunchFinished(variant="jax/jit", round=2, unfinished="interrupted", wall_seconds="1"))
         shown.tick()
         shown.case_ends()
     assert out.getvalue().splitlines() == [
         "case 1 of 1: matmul-chain (size 512, length 100), float32, cpu",
-        "round 1: jax/jit: 574 µs (6.0 s in all)",
-        "round 1: jax/op-by-op: failed: TimedOut (60.0 s in all)",
-        "after round 1: jax/jit: 2.04x (2.01 to 2.07) faster",
-        "round 2: jax/jit: interrupted (1.0 s in all)",
+        "round 1: jax/jit: measured (6.0 s)",
+        "round 1: jax/op-by-op: failed: TimedOut (60.0 s)",
+        "after round 1: pytorch/eager: 1.17 ms",
+        "after round 1: jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster",
+        "round 2: jax/jit: interrupted (1.0 s)",
     ]
+
+
+def test_no_time_is_shown_before_a_round_is_judged_nor_of_what_was_rejected() -> None:
+    out = io.StringIO()
+    rejected = ComparisonNow(variant="jax/jit", invalid=("parity",))
+    wrong = TimeNow(variant="jax/jit", invalid=("parity",))
+    with display(Console(file=out, width=80)) as shown:
+        shown.case_begins(sample.case(), 1, 1)
+        for variant in ("pytorch/eager", "jax/jit"):
+            shown.event(LaunchFinished(variant=variant, round=1, wall_seconds="6"))
+        before = out.getvalue()
+        shown.event(RoundFinished(round=1, times=(TIMES[0], wrong), comparisons=(rejected,)))
+    assert not re.search("[nµm]s", before)
+    assert out.getvalue()[len(before) :].splitlines() == [
+        "after round 1: pytorch/eager: 1.17 ms",
+        "after round 1: jax/jit: invalid: parity",
+    ]
+
+
+def test_a_discarded_round_says_so_and_shows_no_time_of_its_own() -> None:
+    out = io.StringIO()
+    with display(Console(file=out, width=80)) as shown:
+        shown.event(RoundFinished(round=2, quarantined=("shared-device of jax/jit: 40 %",), times=TIMES))
+    assert "round 2 is discarded for every variant and measured again: shared-device of jax/jit: 40 %" in out.getvalue()
+    assert "after round" not in out.getvalue()
 
 
 def test_the_picture_stands_still_while_blocks_are_timed() -> None:
@@ -140,10 +171,13 @@ def test_why_rounds_are_discarded_and_what_to_do_is_said_once() -> None:
 
 def test_rounds_that_count_although_they_were_disturbed_are_said_to() -> None:
     noisy = ComparisonNow(variant="jax/jit", noisy=True, speedup="2.041", lower="1.512", upper="2.771")
-    lines = lines_of(RoundFinished(round=1, noisy=STOLEN, comparisons=(noisy,)), RoundFinished(round=2, noisy=STOLEN))
+    lines = lines_of(
+        RoundFinished(round=1, noisy=STOLEN, times=TIMES[1:], comparisons=(noisy,)),
+        RoundFinished(round=2, noisy=STOLEN),
+    )
     assert lines == [
         f"round 1 was disturbed and counts, as noise is accepted: {STOLEN[0]}",
-        "after round 1: jax/jit: 2.04x (1.51 to 2.77) noisy",
+        "after round 1: jax/jit: 574 µs, 2.04x (1.51 to 2.77) noisy",
         "round 2 was disturbed and counts, as noise is accepted",
     ]
 

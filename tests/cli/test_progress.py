@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.cli.progress import Progress, advance, begin, of_the_run, remaining
-from accelbench.delivery import ComparisonNow, Event, LaunchFinished, LaunchStarted, PhaseReached, RoundFinished
+from accelbench.delivery import (
+    ComparisonNow,
+    Event,
+    LaunchFinished,
+    LaunchStarted,
+    PhaseReached,
+    RoundFinished,
+    TimeNow,
+)
 from report import sample
 
 CASE = sample.case(("pytorch/eager", "jax/jit"))  # at least 5 rounds, at most 8, 600 s
@@ -23,7 +31,7 @@ def start(variant: str, number: int = 1, position: int = 1) -> LaunchStarted:
 
 
 def end(variant: str, wall: float, number: int = 1, **more: Any) -> LaunchFinished:
-    return LaunchFinished(variant=variant, round=number, wall_seconds=f"{wall:.3f}", **({"seconds": "0.001"} | more))
+    return LaunchFinished(variant=variant, round=number, wall_seconds=f"{wall:.3f}", **more)
 
 
 def test_nothing_is_estimated_before_the_first_launch_has_ended() -> None:
@@ -51,7 +59,7 @@ def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> N
 
 
 def test_a_launch_that_is_made_again_is_still_to_be_waited_for() -> None:
-    progress = after((0, start("jax/jit")), (9, end("jax/jit", 9, seconds=None, unfinished="probe")))
+    progress = after((0, start("jax/jit")), (9, end("jax/jit", 9, unfinished="probe")))
     assert remaining(progress, 9.0) is None
     assert [lane.launches for lane in progress.lanes] == [0, 0]
 
@@ -65,7 +73,7 @@ def test_the_estimate_never_exceeds_the_time_limit() -> None:
 
 def test_a_variant_that_failed_is_not_waited_for() -> None:
     progress = after(
-        (0, start("jax/jit")), (4, end("jax/jit", 4, seconds=None, failure="Raised")),
+        (0, start("jax/jit")), (4, end("jax/jit", 4, failure="Raised")),
         (4, start("pytorch/eager")), (10, end("pytorch/eager", 6)), (10, RoundFinished(round=1)),
     )  # fmt: skip
     left = remaining(progress, 10.0)
@@ -80,10 +88,12 @@ def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
     assert (progress.running, progress.phase, progress.round) == ("jax/jit", "compile", 1)
     progress = advance(progress, end("jax/jit", 4), 4.0)
     assert (progress.running, progress.phase) == (None, None)
-    progress = advance(progress, RoundFinished(round=1, comparisons=(now,)), 5.0)
+    assert [lane.seconds for lane in progress.lanes] == [None, None]
+    times = (TimeNow(variant="pytorch/eager", invalid=("parity",)), TimeNow(variant="jax/jit", seconds="0.001"))
+    progress = advance(progress, RoundFinished(round=1, times=times, comparisons=(now,)), 5.0)
     assert progress.rounds_complete == 1
     assert [lane.comparison for lane in progress.lanes] == [None, now]
-    assert [lane.seconds for lane in progress.lanes] == [(), (0.001,)]
+    assert [(lane.seconds, lane.invalid) for lane in progress.lanes] == [(None, ("parity",)), (0.001, ())]
 
 
 def test_cases_that_have_not_begun_are_expected_to_take_as_long_as_the_finished_ones() -> None:

@@ -29,10 +29,10 @@ def done(directory: Path) -> subprocess.CompletedProcess[str]:
 
 def test_standard_output_has_the_report_and_standard_error_the_progress(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == Exit.SUCCESS, done.stderr
-    assert "✓ all 1 checks passed" in done.stdout or "checks passed" in done.stdout
+    assert "✓ all 2 checks passed" in done.stdout
     assert "round 1" not in done.stdout
-    assert "round 1: jax/jit: 1.17 ms (2.5 s in all)" in done.stderr
-    assert "after round 1: jax/jit: 2.04x (2.01 to 2.07) faster" in done.stderr
+    assert "round 1: jax/jit: measured (2.5 s)" in done.stderr
+    assert "after round 1: jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -42,7 +42,8 @@ def test_no_colour_is_honoured_even_where_colour_is_forced(
     forced = accelbench("report", "out", cwd=directory, FORCE_COLOR="1")
     assert "\x1b[" in forced.stdout
     plain = accelbench("report", "out", cwd=directory, FORCE_COLOR="1", NO_COLOR="1")
-    assert re.findall(r"\x1b\[(?:3|4|9|10)\d", plain.stdout) == []
+    assert "\x1b" not in plain.stdout  # bold and dim neither: terminals draw them in other colours
+    assert plain.stdout == done.stdout
 
 
 def test_the_directory_holds_results_launches_log_record_and_report(

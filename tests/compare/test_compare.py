@@ -48,7 +48,7 @@ def test_swapping_the_sides_inverts_the_finding(its: list[float], others: list[f
 def test_what_takes_half_the_time_is_faster_and_the_sentence_says_where() -> None:
     found = of(compared(run(), run({"jax/jit": scaled(0.5)})))
     assert found.verdict == "faster"
-    assert found.sentence.startswith("jax/jit in B is 2.000 times as fast as in A (1.99")
+    assert found.sentence.startswith("jax/jit in B is 2.00 times as fast as in A (1.99")
     assert "95 % for all 3 comparisons" in found.sentence
 
 
@@ -56,7 +56,7 @@ def test_the_margin_and_the_confidence_are_those_of_the_runs() -> None:
     wide = CaseMeasurement(rounds_min=5, rounds_max=5, equivalence_margin="0.5", confidence="0.9")
     found = of(compared(run(measurement=wide), run({"jax/jit": scaled(0.8)}, measurement=wide)))
     assert found.verdict == "equivalent"
-    assert "equivalent within 50 %" in found.sentence
+    assert "as fast as in A, within 50 %" in found.sentence
     assert "90 %" in found.sentence
 
 
@@ -130,7 +130,9 @@ def test_a_machine_that_was_slow_for_a_whole_run_changes_nothing_relative_to_the
     found = compared(run(), run(slow))
     assert of(found).verdict == "slower"
     assert of(found, quantity="relative").verdict == "equivalent"
-    assert of(found, quantity="relative").sentence.startswith("jax/jit in B, relative to pytorch/eager, is equivalent")
+    assert of(found, quantity="relative").sentence.startswith(
+        "jax/jit in B, relative to pytorch/eager, is as fast as in A, within 2 %"
+    )
     assert not any(each.variant == "pytorch/eager" and each.quantity == "relative" for each in found.compared)
 
 
@@ -165,7 +167,7 @@ def test_results_of_a_series_that_are_not_valid_count_for_nothing_and_are_counte
     found = of(compared(before, after))
     assert found.verdict == "equivalent"
     assert found.after.seconds == pytest.approx(math.exp(sum(map(math.log, scaled(1))) / 5))
-    assert "1 of 3 results of jax/jit in B count for nothing (invalid: shared-device)." in found.sentence
+    assert "1 of 3 results of jax/jit in B was discarded (invalid: shared-device)." in found.sentence
 
 
 def test_one_new_result_can_be_held_against_a_series() -> None:

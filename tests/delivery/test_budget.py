@@ -18,6 +18,7 @@ from accelbench.delivery import (
     LaunchStarted,
     PhaseReached,
     RoundFinished,
+    TimeNow,
     parse_event,
     read_log,
 )
@@ -47,17 +48,19 @@ def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_an
 ) -> None:
     log, content = written
     worst = incompressible(MAXIMUM_BYTES, 0)
+    now = [ComparisonNow(variant=name) for name in NAMES[1:]]
+    times = [TimeNow(variant=name, seconds="0.00123456789") for name in NAMES]
     for number in range(1, MAXIMUM_ROUNDS + 1):
         for position, name in enumerate(NAMES):
             log.event(LaunchStarted(variant=name, round=number, position=position, of=len(NAMES)))
             for phase in get_args(Phase):
                 log.event(PhaseReached(phase=phase))
-            log.event(LaunchFinished(variant=name, round=number, seconds="0.00123457", wall_seconds="12.3457"))
+            log.event(LaunchFinished(variant=name, round=number, wall_seconds="12.3457"))
             log.document("launch", f"{number}/{name}", worst[:6000])
         forward = OutputForwarder(log, f"{NAMES[0]} round {number}")
         forward("stdout", b"\x00" * 40_000 + b"\n" * 20_000)
         forward.finish()
-        log.event(RoundFinished(round=number, comparisons=[ComparisonNow(variant=name) for name in NAMES[1:]]))
+        log.event(RoundFinished(round=number, comparisons=now, times=times))
         log.document("checkpoint", str(number), worst[:-4] + f"{number:04}")
     log.document("result", "final", worst)
     assert len(content()) <= MAXIMUM_LOG_BYTES

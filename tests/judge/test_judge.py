@@ -74,7 +74,8 @@ def test_one_round_has_a_speedup_and_no_interval() -> None:
 def test_fewer_rounds_than_asked_for_are_inconclusive_however_narrow() -> None:
     comparison = comparison_of(assess(rounds_of({BASELINE: noisy(0.02, 4), VARIANT: noisy(0.01, 4)})))
     assert comparison.verdict == "inconclusive"
-    assert "Only 4 of at least 5 rounds." in comparison.sentence
+    assert comparison.sentence.startswith("No verdict yet: jax/jit is between 1.9")
+    assert "after 4 of at least 5 rounds; more rounds would tell." in comparison.sentence
 
 
 def test_a_wrong_result_is_invalid_and_shows_no_speedup() -> None:
@@ -82,7 +83,7 @@ def test_a_wrong_result_is_invalid_and_shows_no_speedup() -> None:
     found = assess(tuple(launches), a_case(BASELINE, VARIANT, OTHER))
     comparison = comparison_of(found)
     assert (comparison.invalid, comparison.speedup, comparison.verdict) == (("parity",), None, None)
-    assert comparison.sentence.startswith("Invalid: parity of jax/jit: round 1: 1e+06 of the tolerance")
+    assert comparison.sentence.startswith("Invalid: parity of jax/jit: round 1: ")
     assert comparison_of(found, OTHER).speedup is not None
 
 

@@ -49,7 +49,7 @@ def test_the_median_decides_and_the_tail_is_compared_beside_it() -> None:
     assert float(middle.lower or 0) < 2 < float(middle.upper or 0)
     assert float(tail.lower or 0) < 0.5 < float(tail.upper or 0)
     assert middle.sentence.startswith("p50: jax/jit is 2.0")
-    assert tail.sentence.startswith("p99: jax/jit is slower: 0.50")
+    assert tail.sentence.startswith("p99: jax/jit takes 2.0")
 
 
 def test_both_share_the_error_of_their_pair() -> None:

@@ -45,16 +45,21 @@ def test_first_calls_stand_beside_what_a_cache_saves_and_when_they_pay_back() ->
 
 
 def test_the_tail_has_its_own_verdict_below_the_medians() -> None:
-    launches = tuple(
-        LaunchSummary(round=n, seconds="0.001", p99_seconds="0.004", blocks=1000, steps_per_block=1)
-        for n in range(1, 7)
+    def launches(p99: str) -> tuple[LaunchSummary, ...]:
+        return tuple(
+            LaunchSummary(round=n, seconds="0.001", p99_seconds=p99, blocks=1000, steps_per_block=1)
+            for n in range(1, 7)
+        )
+
+    variants = tuple(
+        sample.variant(use, "0.001").model_copy(update={"launches": launches(p99)})
+        for use, p99 in zip(sample.USES, ("0.004", "0.008", "0.004"), strict=True)
     )
-    variants = tuple(variant.model_copy(update={"launches": launches}) for variant in sample.result().variants)
     tail = sample.comparison("jax/jit", "slower", "0.5", "0.4", "0.6").model_copy(update={"quantity": "p99"})
     result = sample.result(variants=variants, tail_comparisons=(tail,), protocol="latency")
     found = details.tail(result)
     assert found is not None
-    assert ("jax/jit", "slower", "0.500x", "0.400 to 0.600", "4.00 ms") in found.rows
+    assert ("jax/jit", "slower", "0.500x", "0.400 to 0.600", "8.00 ms") in found.rows
     assert [(row.name, row.verdict) for row in view.compared_rows(result)] == [
         ("jax/jit p50", "faster"),
         ("jax/jit p99", "slower"),
@@ -74,7 +79,7 @@ def test_what_was_compiled_is_told_as_far_as_it_was_counted() -> None:
     table = details.programs(sample.result(variants=(first.model_copy(update={"executable": counted}), *others)))
     assert table is not None
     assert [column.name for column in table.columns] == [
-        *("variant", "kernels in a call", "outputs in the place of arguments")
+        *("variant", "kernels in a call", "outputs that reuse input buffers")
     ]
     assert {row[0]: row[1:] for row in table.rows}[first.name] == ("1,200", "none")
 

@@ -29,6 +29,7 @@ def documents(result: Result) -> list[str]:
             {
                 "variant": variant.name,
                 "round": launch.round,
+                "parity": {"units": 1},
                 "blocks": [{"steps": 10, "seconds": 0.01 * (1 + 0.02 * (n % 3) + (n == 7))} for n in range(20)],
             }
         )
@@ -267,3 +268,38 @@ def test_a_result_alone_is_drawn_from_its_summaries_and_says_so() -> None:
 def test_many_cases_still_open_on_a_phone() -> None:
     many = [html.MeasuredCase(sample.result(case=sample.case(name=f"case-{n}"))) for n in range(64)]
     assert len(html.report("run", many)) < 4_000_000
+
+
+@pytest.mark.parametrize("width", [390, 700, 1400])
+def test_no_table_scrolls_sideways_and_every_interval_is_in_sight(browser: Page, page: Path, width: int) -> None:
+    browser.open(page, width=width)
+    browser.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    hidden = (
+        "[...document.querySelectorAll('.verdicts, .phases, .first-calls, .spread, .costs')]"
+        ".filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)"
+    )
+    assert browser.evaluate(hidden) == []
+    right = "Math.max(0, ...[...document.querySelectorAll('.verdicts td')].map(td => td.getBoundingClientRect().right))"
+    assert browser.evaluate(right) <= width
+
+
+def test_on_a_phone_every_number_says_what_it_is(browser: Page, good_page: Path) -> None:
+    browser.open(good_page, width=390)
+    label = "[...document.querySelectorAll('.verdicts td')].filter(td => td.checkVisibility())"
+    named = f"{label}.map(td => getComputedStyle(td, '::before').content + ' ' + td.innerText)"
+    assert '"interval" 2.01 to 2.07' in browser.evaluate(named)
+    assert not any(text.endswith('" ') for text in browser.evaluate(named))
+
+
+def test_what_was_not_checked_is_named_and_not_green(browser: Page, tmp_path: Path) -> None:
+    unmade = Check(name="work-present", outcome="untested", reading="nobody counted", variant="jax/jit")
+    case = html.MeasuredCase(sample.result(certificate=Certificate(checks=(*sample.CHECKS, unmade))))
+    path = tmp_path / "page.html"
+    path.write_text(html.report("run", [case]), encoding="utf-8")
+    browser.open(path)
+    said = "[...document.querySelectorAll('p.verdict')].map(p => p.innerText + getComputedStyle(p).color)"
+    green = "getComputedStyle(document.querySelector('td.faster')).color"
+    [summary] = browser.evaluate(said)
+    assert summary.startswith("6 of 7 checks passed, 1 not checked (work-present of jax/jit).")
+    assert not summary.endswith(browser.evaluate(green))
+    assert "untested" not in path.read_text(encoding="utf-8")

@@ -9,15 +9,27 @@ from report import sample
 
 
 def document(**changes: object) -> str:
-    return json.dumps({"variant": "jax/jit", "round": 1, "blocks": [{"steps": 4, "seconds": 2.0}]} | changes)
+    return json.dumps(
+        {"variant": "jax/jit", "round": 1, "blocks": [{"steps": 4, "seconds": 2.0}], "parity": {"units": 1}} | changes
+    )
 
 
 def test_blocks_become_seconds_a_unit_in_the_order_of_rounds() -> None:
     found = launches.of_documents([document(round=2), document(position=1, facts={"any": "thing"})])
-    assert [(each.round, each.seconds, each.median) for each in found["jax/jit"]] == [
+    assert [(each.round, each.seconds, each.value) for each in found["jax/jit"]] == [
         (1, (0.5,), 0.5),
         (2, (0.5,), 0.5),
     ]
+
+
+def test_a_launch_whose_round_was_never_judged_is_not_drawn() -> None:
+    assert launches.of_documents([document(parity=None)]) == {}
+
+
+def test_an_episode_comes_to_its_mean_as_its_verdict_does() -> None:
+    blocks = [{"steps": 1, "seconds": seconds} for seconds in (1.0, 2.0, 6.0)]
+    [found] = launches.of_documents([document(blocks=blocks, facts={"protocol": "episode"})])["jax/jit"]
+    assert found.value == 3.0
 
 
 def test_what_is_no_launch_with_blocks_is_left_out() -> None:

@@ -1,7 +1,9 @@
 import pytest
 
-from accelbench.api.result import Certificate, Check, PhaseTime, StopReason
+from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, PhaseTime, StopReason
 from accelbench.report import view
+from accelbench.shown import shown
+from accelbench.stats.summary import geometric_mean
 from report import sample
 
 
@@ -43,13 +45,13 @@ def test_a_failed_variant_is_told_with_reason_place_and_message() -> None:
 
 
 def test_all_checks_passed_is_said_only_when_all_did() -> None:
-    assert view.checks_summary(sample.result()) == "all 7 checks passed"
+    assert view.checks_summary(sample.result()) == "all 6 checks passed"
     untested = Check(name="independence", outcome="untested", reading="6 rounds")
     partly = sample.result(certificate=Certificate(checks=(*sample.CHECKS, untested)))
-    assert view.checks_summary(partly) == "7 of 8 checks passed, 1 untested (independence)"
+    assert view.checks_summary(partly) == "6 of 7 checks passed, 1 not checked (independence)"
     failed = Check(name="clock", outcome="failed", reading="drifts")
     broken = sample.result(certificate=Certificate(checks=(*sample.CHECKS, failed)), comparisons=())
-    assert view.checks_summary(broken) == "7 of 8 checks passed, 1 failed (clock)"
+    assert view.checks_summary(broken) == "6 of 7 checks passed, 1 failed (clock)"
     assert view.checks_summary(sample.result(certificate=Certificate(), comparisons=())) == "no check was made"
 
 
@@ -64,11 +66,11 @@ def test_many_comparisons_are_summed_up_in_three_sentences() -> None:
             sample.comparison("c/c", "faster", "26", "25", "27", "pytorch/nn"),
             sample.comparison("d/d", "equivalent", "1", "0.99", "1.01", "pytorch/nn"),
         ),
-        certificate=Certificate(checks=(sample.passed("clock"),)),
+        certificate=Certificate(checks=sample.PARITY),
     )
     assert view.sentences(result) == (
-        "Of 4 variants against pytorch/nn: 2 faster, 1 slower, 1 equivalent.",
         "c/c is faster: 26x (25 to 27).",
+        "Of 4 variants against pytorch/nn: 2 faster, 1 slower, 1 equivalent.",
         "b/b is slower: 0.5x (0.4 to 0.6).",
     )
 
@@ -97,14 +99,14 @@ def test_a_phase_of_microseconds_is_not_given_digits() -> None:
 
 
 def test_the_basis_names_rounds_reason_confidence_and_time() -> None:
-    assert view.basis(sample.result()) == ("6 rounds, target met, 95 % confidence over all comparisons, 1 min 12 s")
+    assert view.basis(sample.result()) == ("6 rounds (target met), 95 % confidence over all comparisons, 1 min 12 s")
 
 
 @pytest.mark.parametrize(
     ("stopped", "words"),
     [
-        ("time-limit", "2 rounds, time limit of 60 s reached"),
-        ("no-time-for-round", "2 rounds, another round (about 17 s) would not fit the limit of 60 s"),
+        ("time-limit", "2 rounds (time limit of 60 s reached)"),
+        ("no-time-for-round", "2 rounds: another round (about 17 s) would not fit the limit of 60 s"),
     ],
 )
 def test_a_time_limit_is_said_to_be_reached_only_where_it_was(stopped: StopReason, words: str) -> None:
@@ -136,3 +138,71 @@ def test_a_check_that_failed_for_many_variants_is_told_once() -> None:
         "parity (pytorch/eager): pytorch/eager is off; threshold 0; failed for jax/jit as well",
         "throttled (pytorch/eager): pytorch/eager is off; threshold 0; failed for jax/jit as well",
     )
+
+
+def test_the_first_sentence_is_about_the_variant_that_is_surely_the_fastest() -> None:
+    result = sample.result(
+        comparisons=(
+            sample.comparison("jax/op-by-op", "inconclusive", "5", "0.1", "30"),
+            sample.comparison("jax/jit", "faster", "2.041", "2.012", "2.071"),
+        )
+    )
+    assert view.sentences(result)[0] == "jax/jit is faster: 2.041x (2.012 to 2.071)."
+    assert result.headline.startswith("jax/jit faster 2.04x")
+
+
+def test_where_one_side_has_fewer_rounds_the_times_of_those_are_said() -> None:
+    """The baseline was quicker in a round that the variant lacks: over all rounds the times give another ratio."""
+    times = {"pytorch/eager": (0.002, 0.002, 0.001), "jax/jit": (0.001, 0.001)}
+    variants = tuple(
+        sample.variant(use, f"{geometric_mean(its):.12f}").model_copy(
+            update={
+                "launches": tuple(
+                    LaunchSummary(round=number, seconds=str(value), blocks=9, steps_per_block=9)
+                    for number, value in enumerate(its, start=1)
+                )
+            }
+        )
+        for use, its in times.items()
+    )
+    comparison = sample.comparison("jax/jit", "faster", "2", "1.9", "2.1").model_copy(update={"rounds": 2})
+    result = sample.result(case=sample.case(tuple(times)), variants=variants, comparisons=(comparison,), rounds=3)
+    assert [row.seconds for row in view.variant_rows(result)] == ["1.59 ms", "1.00 ms"]
+    assert view.time_is(result)[1:] == (
+        "jax/jit is compared over the 2 rounds that both have: pytorch/eager took 2.00 ms and jax/jit 1.00 ms",
+    )
+
+
+def test_a_rejected_baseline_says_so_where_its_time_would_be() -> None:
+    off = Check(name="parity", outcome="failed", reading="off", variant="pytorch/eager")
+    result = shown(sample.result(comparisons=(), certificate=Certificate(checks=(*sample.CHECKS, off))))
+    row = view.variant_rows(result)[0]
+    assert (row.seconds, row.verdict) == ("", "baseline, invalid: parity")
+
+
+def test_an_older_result_without_all_its_launches_shows_no_other_number_for_its_time() -> None:
+    variants = []
+    for use in sample.USES:
+        variant = sample.variant(use, "0.001")
+        assert variant.seconds is not None
+        median_alone = variant.seconds.model_copy(update={"geometric_mean_seconds": None})
+        variants.append(variant.model_copy(update={"seconds": median_alone, "launches": variant.launches[::4]}))
+    result = shown(sample.result(variants=tuple(variants)))
+    assert {row.seconds for row in view.variant_rows(result)} == {""}
+    assert {variant.flops_per_second for variant in result.variants} == {None}
+    assert view.time_is(result) == (
+        "time per product: not known, because this older result does not hold every launch",
+    )
+
+
+def test_where_noise_is_accepted_its_checks_take_no_time_away_and_others_do() -> None:
+    loud = Check(name="shared-device", outcome="failed", reading="52 %", variant="jax/jit")
+    wrong = Check(name="parity", outcome="failed", reading="off", variant="jax/op-by-op")
+    noisy = sample.result(
+        comparisons=(),
+        noisy=(Disturbed(round=1, reasons=("shared-device",)),),
+        certificate=Certificate(checks=(*sample.CHECKS, loud, wrong)),
+    )
+    assert [bool(row.seconds) for row in view.variant_rows(shown(noisy))] == [True, True, False]
+    quiet = noisy.model_copy(update={"noisy": ()})
+    assert [bool(row.seconds) for row in view.variant_rows(shown(quiet))] == [True, False, False]

@@ -5,12 +5,19 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.result import Certificate, Check, Comparison, Executable, Failure
+from accelbench.api.result import Certificate, Check, Comparison, Executable, Failure, VariantResult
 from accelbench.validity.evidence import MISMATCH
 from accelbench_runner.assemble import Course, assemble, quantile
 from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
 from runner.supervision import case_of
 
+JUDGED = Assessment(
+    certificate=Certificate(
+        checks=tuple(Check(name=name, outcome="passed", reading="0.2") for name in ("parity", "non-finite"))
+    ),
+    comparisons=(),
+    rounds=1,
+)
 COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
 
 
@@ -21,7 +28,7 @@ def launch(variant: str, number: int, *seconds: float, **more: Any) -> LaunchRec
 
 
 def test_a_launch_comes_to_the_median_of_its_blocks_per_unit() -> None:
-    result = assemble(case_of("a", "b"), [launch("a", 1, 1.0, 3.0, 2.0)], None, COURSE)
+    result = assemble(case_of("a", "b"), [launch("a", 1, 1.0, 3.0, 2.0)], JUDGED, COURSE)
     (summary,) = result.variants[0].launches
     assert (summary.seconds, summary.blocks, summary.steps_per_block) == ("0.2", 3, 10)
 
@@ -33,12 +40,12 @@ def test_blocks_of_different_length_are_compared_per_unit() -> None:
         BlockRecord(steps=10, seconds=3.0),
     )
     record = LaunchRecord(variant="a", round=1, position=0, wall_seconds=30, blocks=blocks)
-    assert assemble(case_of("a", "b"), [record], None, COURSE).variants[0].launches[0].seconds == "0.2"
+    assert assemble(case_of("a", "b"), [record], JUDGED, COURSE).variants[0].launches[0].seconds == "0.2"
 
 
 def test_a_variants_seconds_are_quantiles_over_its_launches() -> None:
     launches = [launch("a", number, float(number)) for number in range(1, 6)]
-    seconds = assemble(case_of("a", "b"), launches, None, COURSE).variants[0].seconds
+    seconds = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].seconds
     assert seconds is not None
     assert (seconds.p25_seconds, seconds.median_seconds, seconds.p75_seconds) == ("0.2", "0.3", "0.4")
     assert (seconds.p5_seconds, seconds.p95_seconds) == ("0.12", "0.48")
@@ -55,7 +62,7 @@ def test_phases_are_in_their_order_with_least_and_most() -> None:
         (PhaseRecord(phase="steady", seconds=1), PhaseRecord(phase="import", seconds=seconds)) for seconds in (3, 1, 8)
     ]
     launches = [launch("a", number, 1.0, phases=each) for number, each in enumerate(phases, start=1)]
-    found = assemble(case_of("a", "b"), launches, None, COURSE).variants[0].phases
+    found = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].phases
     assert [phase.phase for phase in found] == ["import", "steady"]
     assert (found[0].min_seconds, found[0].median_seconds, found[0].max_seconds) == ("1", "3", "8")
 
@@ -66,7 +73,7 @@ def test_what_compiling_is_made_of_is_the_median_over_launches() -> None:
         launch("a", number, 1.0, phases=(PhaseRecord(phase="compile", seconds=9, parts=parts),))
         for number, parts in enumerate(made_of, start=1)
     ]
-    (compiling,) = assemble(case_of("a", "b"), launches, None, COURSE).variants[0].phases
+    (compiling,) = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].phases
     assert compiling.parts == {"trace": "2", "backend": "5"}
 
 
@@ -77,9 +84,9 @@ def test_the_worst_parity_of_the_launches_is_kept() -> None:
         )
         for number, ratio in enumerate((0.25, MISMATCH, 0.5), start=1)
     ]
-    first = assemble(case_of("a", "b"), launches[::2], None, COURSE).variants[0]
+    first = assemble(case_of("a", "b"), launches[::2], JUDGED, COURSE).variants[0]
     assert (first.parity, first.units_per_call) == ("0.5", 4)
-    assert assemble(case_of("a", "b"), launches, None, COURSE).variants[0].parity == "1000000000000000"
+    assert assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].parity == "1000000000000000"
 
 
 def test_facts_become_rate_memory_unit_and_versions() -> None:
@@ -88,7 +95,7 @@ def test_facts_become_rate_memory_unit_and_versions() -> None:
         for peak in (10, 30)
     ]
     launches = [launch("a", number, 20.0, facts=each) for number, each in enumerate(facts, start=1)]
-    result = assemble(case_of("a", "b"), launches, None, COURSE)
+    result = assemble(case_of("a", "b"), launches, JUDGED, COURSE)
     assert result.unit == "epoch"
     assert result.variants[0].flops_per_second == "2000000000"
     assert result.variants[0].peak_memory_bytes == 30
@@ -103,7 +110,7 @@ def test_what_was_compiled_is_what_launches_that_were_told_agree_on() -> None:
         "1e9",
     ]
     launches = [launch("a", number, 20.0, facts={"executable": each}) for number, each in enumerate(told, start=1)]
-    variants = assemble(case_of("a", "b"), [*launches, launch("b", 1, 1.0)], None, COURSE).variants
+    variants = assemble(case_of("a", "b"), [*launches, launch("b", 1, 1.0)], JUDGED, COURSE).variants
     assert variants[0].executable == Executable(program_size=40, aliased_bytes=0)
     assert variants[1].executable is None
 
@@ -111,7 +118,7 @@ def test_what_was_compiled_is_what_launches_that_were_told_agree_on() -> None:
 def test_a_failed_variant_keeps_what_it_measured_before() -> None:
     failure = Failure(reason="Killed", message="SIGKILL ended it", round=2)
     launches = [launch("a", 1, 1.0), launch("a", 2, failure=failure)]
-    variant = assemble(case_of("a", "b"), launches, None, COURSE).variants[0]
+    variant = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0]
     assert variant.failure == failure
     assert [summary.round for summary in variant.launches] == [1]
 
@@ -141,7 +148,7 @@ def test_what_is_done_beside_the_phases_has_a_name_of_its_own() -> None:
         launch("a", number, 2.0, 2.0, phases=phases, facts={"aside": aside})
         for number, aside in enumerate(asides, start=1)
     ]
-    overhead = assemble(case_of("a", "b"), launches, None, COURSE).overhead
+    overhead = assemble(case_of("a", "b"), launches, JUDGED, COURSE).overhead
     told = [overhead[name] for name in ("import", "parity", "limits", "process")]
     assert told == ["15", "0.25", "1", "8.75"]
 
@@ -157,10 +164,10 @@ def test_what_a_time_limit_kept_from_being_measured_is_noted() -> None:
 
 
 def test_data_that_was_to_be_cold_and_was_not_is_noted() -> None:
-    warm = assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts={"cold": False})], None, COURSE)
+    warm = assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts={"cold": False})], JUDGED, COURSE)
     assert any("caches could not be emptied" in note for note in warm.notes)
     for facts in ({"cold": True}, {}):
-        assert assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts=facts)], None, COURSE).notes == ()
+        assert assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts=facts)], JUDGED, COURSE).notes == ()
 
 
 def test_the_judges_findings_are_passed_on_untouched() -> None:
@@ -197,3 +204,29 @@ def test_a_comparison_whose_side_failed_after_it_was_judged_has_no_verdict() -> 
     result = assemble(case_of("a", "b", "c"), [launch("b", 2, failure=failure)], assessment, COURSE)
     assert [comparison.verdict for comparison in result.comparisons] == [None, "faster"]
     assert result.comparisons[0].sentence == "b failed in round 2 (Killed): nothing to compare."
+
+
+def test_a_variants_time_is_the_geometric_mean_of_its_launches() -> None:
+    launches = [launch("a", number, seconds) for number, seconds in enumerate((10.0, 20.0, 80.0), start=1)]
+    seconds = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].seconds
+    assert seconds is not None
+    assert (seconds.geometric_mean_seconds, seconds.median_seconds) == ("2.5198421", "2")
+
+
+@pytest.mark.parametrize("name", ["parity", "non-finite", "work-present", "recompiled"])
+def test_what_was_timed_of_a_rejected_variant_is_not_in_the_result(name: str) -> None:
+    off = Check(name=name, outcome="failed", reading="off", variant="a")
+    checks = (*(check for check in JUDGED.certificate.checks if check.name != name), off)
+    passed = Check(name=name, outcome="passed", reading="0", variant="b")
+    judged = JUDGED.model_copy(update={"certificate": Certificate(checks=(*checks, passed))})
+    facts = {"flopsPerUnit": 4e9, "operations": None, "peakMemoryBytes": 7}
+    phases = (PhaseRecord(phase="compile", seconds=1), PhaseRecord(phase="first-step", seconds=1))
+    launches = [launch(variant, 1, 1.0, facts=facts, phases=phases) for variant in ("a", "b")]
+    rejected, sound = assemble(case_of("a", "b"), launches, judged, COURSE).variants
+    assert rejected == VariantResult(name="a", use="jax/jit", peak_memory_bytes=7)
+    assert sound.seconds is not None
+    assert sound.flops_per_second == "40000000000"
+
+
+def test_before_anything_is_judged_there_is_no_time() -> None:
+    assert assemble(case_of("a", "b"), [launch("a", 1, 1.0)], None, COURSE).variants[0].seconds is None

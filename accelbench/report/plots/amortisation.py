@@ -4,14 +4,14 @@ The answer itself, with its interval, is the result's (`Comparison.paysBack`); t
 """
 
 import math
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accelbench.api.result import Comparison, PaysBack, Result, VariantResult
+from accelbench.api.result import Comparison, PaysBack, Result
 from accelbench.report import details, figures
 from accelbench.report.plots import canvas, scale
 from accelbench.report.plots.canvas import Ink, Plot
+from accelbench.shown import compared_seconds
 from accelbench.stats.amortisation import NOTHING_SECONDS
 
 if TYPE_CHECKING:
@@ -47,31 +47,25 @@ class Curve:
 
 def curves(result: Result) -> tuple[Curve, ...]:
     """One for each variant whose first call differs from the baseline's, and of which it is known when it pays back."""
-    variants = {variant.name: variant for variant in result.variants}
-    found = (_curve(comparison, variants) for comparison in result.comparisons)
+    found = (_curve(comparison, result) for comparison in result.comparisons)
     return tuple(curve for curve in found if curve is not None)
 
 
-def _curve(comparison: Comparison, variants: dict[str, VariantResult]) -> Curve | None:
+def _curve(comparison: Comparison, result: Result) -> Curve | None:
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
         return None
-    baseline, variant = variants[comparison.baseline], variants[comparison.variant]
     # The answer rests on the rounds that both have: so do the curves, or they would not cross where it says.
-    rounds = {launch.round for launch in baseline.launches} & {launch.round for launch in variant.launches}
-    if not rounds:
+    times = compared_seconds(result, comparison)
+    if times is None:
         return None
     own = float(answer.first_call_seconds)
     return Curve(
         comparison.variant,
         answer,
         first_seconds=(own - float(answer.extra_seconds), own),
-        step_seconds=(_mean(baseline, rounds), _mean(variant, rounds)),
+        step_seconds=times,
     )
-
-
-def _mean(variant: VariantResult, rounds: set[int]) -> float:
-    return statistics.fmean(float(launch.seconds) for launch in variant.launches if launch.round in rounds)
 
 
 def plot(result: Result, name: str) -> Plot | None:

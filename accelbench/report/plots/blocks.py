@@ -26,12 +26,16 @@ def plot(
     *,
     quarantined: AbstractSet[int] = frozenset(),
 ) -> Plot | None:
-    """A panel for each variant, over rounds, those grey that were quarantined; None where nothing was timed."""
+    """A panel for each variant, over rounds, those shaded that were discarded; None where nothing was timed.
+
+    All panels have one kind of scale, or a reader takes one for the other.
+    """
     shown = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
     if not shown:
         return None
     ordered = list(shown)
     rounds = sorted({launch.round for launches in shown.values() for launch in launches})
+    logarithmic = any(max(values) > LINEAR_TO * min(values) for values in map(_values, shown.values()))
     most = max(4, POINTS // sum(len(launches) for launches in shown.values()))
 
     def make(width: int) -> "Figure":
@@ -41,14 +45,14 @@ def plot(
             axes = canvas.place(
                 figure, left=62, right=14, top=number * PANEL + 26, bottom=height - (number + 1) * PANEL + 8
             )
+            axes.set_yscale("log" if logarithmic else "linear")
             _panel(axes, shown[variant], rounds, quarantined, most if width == canvas.WIDE else most // 2)
-            name_ = f"{variant} (logarithmic)" if axes.get_yscale() == "log" else variant
-            axes.set_title(name_, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=-54 / (width - 76), pad=5)
+            axes.set_title(variant, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=-54 / (width - 76), pad=5)
             if variant == ordered[-1]:
                 few = rounds[:: -(-len(rounds) // (8 if width == canvas.NARROW else 20))]
                 scale.set_ticks(axes, [rounds.index(round_) + 0.5 for round_ in few], lambda at: str(rounds[int(at)]))
                 axes.tick_params(axis="x", length=0)
-                axes.set_xlabel("round")
+                axes.set_xlabel("round (times are logarithmic)" if logarithmic else "round")
         return figure
 
     return canvas.draw(name, _says(shown, ordered), make)
@@ -61,16 +65,19 @@ def _panel(
     quarantined: AbstractSet[int],
     most: int,
 ) -> None:
-    values = [seconds for launch in launches for seconds in launch.seconds]
+    values = _values(launches)
     low, high = min(values), max(values)
-    if high > LINEAR_TO * low:
-        room = (high / low) ** 0.12
-        axes.set(yscale="log", xlim=(0, len(rounds)), ylim=(low / room, high * room))
+    if axes.get_yscale() == "log":
+        room = max((high / low) ** 0.12, 1.002)
+        axes.set(xlim=(0, len(rounds)), ylim=(low / room, high * room))
     else:
         room = max((high - low) * 0.12, high * 0.002)
         axes.set(xlim=(0, len(rounds)), ylim=(low - room, high + room))
-    for slot in range(1, len(rounds), 2):
-        axes.axvspan(slot, slot + 1, color=Ink.BAND.value, linewidth=0)
+    for slot, round_ in enumerate(rounds):
+        if slot:
+            axes.axvline(slot, color=Ink.RULE.value, linewidth=0.5)
+        if round_ in quarantined:
+            axes.axvspan(slot, slot + 1, color=Ink.BAND.value, linewidth=0)
     dots: dict[Ink, tuple[list[float], list[float]]] = {Ink.SERIES_1: ([], []), Ink.GREY: ([], [])}
     for launch in launches:
         slot = rounds.index(launch.round)
@@ -83,7 +90,7 @@ def _panel(
             dots[ink][0].extend((at, at, float("nan")))
             dots[ink][1].extend((launch.seconds[index], launch.seconds[index], float("nan")))
         line = Ink.MUTED if launch.round in quarantined else Ink.TEXT
-        axes.plot([slot + 0.06, slot + 0.94], [launch.median] * 2, color=line.value, linewidth=1.2)
+        axes.plot([slot + 0.06, slot + 0.94], [launch.value] * 2, color=line.value, linewidth=1.2)
     for ink, (xs, ys) in dots.items():
         if xs:
             axes.plot(xs, ys, color=ink.value, linewidth=2.6, solid_capstyle="round", zorder=2)
@@ -91,6 +98,10 @@ def _panel(
     scale.set_ticks(axes, [], str)
     scale.set_ticks(axes, [low, high] if high > low else [low], figures.seconds, which="y")
     axes.tick_params(axis="y", length=0)
+
+
+def _values(launches: Sequence[LaunchSeries]) -> list[float]:
+    return [seconds for launch in launches for seconds in launch.seconds]
 
 
 def thinned(values: Sequence[float], most: int) -> list[int]:
@@ -109,7 +120,7 @@ def thinned(values: Sequence[float], most: int) -> list[int]:
 def _says(shown: Mapping[str, Sequence[LaunchSeries]], ordered: Sequence[str]) -> str:
     found = []
     for variant in ordered:
-        values = [seconds for launch in shown[variant] for seconds in launch.seconds]
+        values = _values(shown[variant])
         counted = f"{len(shown[variant])} launches"
         found.append(f"{variant} {figures.seconds(min(values))} to {figures.seconds(max(values))} ({counted})")
     what = "of every block" if all(launch.whole for variant in ordered for launch in shown[variant]) else "of launches"

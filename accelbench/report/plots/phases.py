@@ -19,7 +19,7 @@ INKS: dict[Phase, Ink] = {
     "warm-up": Ink.MUTED,
     "steady": Ink.GREY,
 }
-"""What measuring itself takes, and nobody pays who only uses the variant, is grey."""
+"""Grey is measurement overhead, absent in normal use."""
 ROW = 40
 LEGEND_ROW = 22
 

@@ -1,0 +1,114 @@
+"""`accelbench check FILE`: are the variants right? Each runs twice, and nothing is timed."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.options import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from accelbench.api.case import Case, Platform
+    from accelbench.api.run import BenchmarkRun
+    from accelbench.cli.child import Ended
+    from accelbench.cli.interrupt import Signals
+    from accelbench.delivery import Event
+
+
+def check(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A script (.py) or a manifest; - is standard input.")],
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Change the spec, as in workload.parameters.size=128."),
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TABLE,
+) -> None:
+    """Check in seconds that variants compute what they should, before anything is timed.
+
+    Each variant runs twice: its outputs are compared with the reference, on other inputs too, and what was compiled is
+    looked at. A script needs no manifest for that: it is checked with its default parameters.
+    """
+    import json
+
+    from rich.console import Console
+
+    from accelbench.cli import checked
+    from accelbench.cli.device import missing_frameworks, platform_of
+    from accelbench.cli.interrupt import Signals
+    from accelbench.cli.manifests import InvalidSpecError, read, read_script, script_of
+    from accelbench.script import SUFFIX
+
+    try:
+        runs = (read_script if file.endswith(SUFFIX) else read)(file, assignments or [])
+        platforms = [platform_of(run) for run in runs]
+    except InvalidSpecError as error:
+        typer.echo(error.explained(), err=True)
+        raise typer.Exit(Exit.INVALID_SPEC) from error
+
+    codes: list[Exit] = []
+    found = []
+    with Signals() as signals:
+        for run, platform in zip(runs, platforms, strict=True):
+            for variant, what in missing_frameworks(run).items():
+                typer.echo(f"warning: {variant} will fail: {what}", err=True)
+            for case, ended in _checked(run, platform, script_of(run, file), signals):
+                if ended.result is None or not ended.result.complete:
+                    codes.append(_stopped(case, ended, signals))
+                    continue
+                found.append(checked.as_json(ended.result))
+                codes.append(checked.exit_for(checked.checked(ended.result)))
+                if output is Output.TABLE:
+                    Console().print(checked.report(ended.result))
+    if output is Output.JSON:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    raise typer.Exit(Exit.worst(codes))
+
+
+def _checked(
+    run: "BenchmarkRun", platform: "Platform", script: "Path | None", signals: "Signals"
+) -> "Iterator[tuple[Case, Ended]]":
+    """What the runner made of each case, until a signal came."""
+    import tempfile
+    from pathlib import Path
+
+    from accelbench.cli.child import run_case
+    from accelbench.cli.files import RunDirectory
+    from accelbench.cli.laptop import script_environment
+    from accelbench.plan.cases import plan_cases
+
+    with tempfile.TemporaryDirectory(prefix="accelbench-check-") as temporary:
+        directory = RunDirectory(Path(temporary))
+        started = partial(
+            run_case,
+            signals=signals,
+            on_event=_tell,
+            on_tick=lambda: None,
+            environment=script_environment(script, directory),
+            check=True,
+        )
+        for case in plan_cases(run, platform):
+            if signals.received is None:
+                yield case, started(case, directory.log(case.name))
+
+
+def _tell(event: "Event") -> None:
+    from accelbench.delivery import LaunchStarted
+
+    if isinstance(event, LaunchStarted):
+        typer.echo(f"{event.variant}: run {event.round} of 2", err=True)
+
+
+def _stopped(case: "Case", ended: "Ended", signals: "Signals") -> Exit:
+    """Says why there is no result."""
+    from accelbench.cli.laptop import EXIT_OF_SIGNAL
+
+    if signals.received is not None:
+        typer.echo("interrupted: nothing was found out", err=True)
+        return EXIT_OF_SIGNAL[signals.received.name]
+    for line in (*ended.problems, f"{case.name}: the runner ended with status {ended.code} and no result", *ended.tail):
+        typer.echo(line, err=True)
+    return Exit.INTERNAL

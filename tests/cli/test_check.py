@@ -1,0 +1,152 @@
+"""`accelbench init` and `accelbench check`, as somebody with a question of their own meets them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.main import app
+from cli.command import MANIFEST, ROOT, accelbench
+
+HALF_AN_HOUR = 1800.0
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which somebody has begun."""
+    directory = tmp_path_factory.mktemp("started")
+    done = accelbench("init", "my_filter", "--jax", "filter_jax", cwd=directory)
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    return directory
+
+
+def checked(directory: Path, file: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return accelbench("check", file, *arguments, cwd=directory, seconds=HALF_AN_HOUR)
+
+
+def test_what_init_writes_passes_every_check(started: Path) -> None:
+    done = checked(started, "my_filter.yaml")
+    assert done.returncode == Exit.SUCCESS, done.stdout + done.stderr
+    assert done.stdout.rstrip().endswith("Every check passed.")
+    for variant in ("pytorch/eager", "jax/jit"):
+        assert f"{variant}: 12 passed" in done.stdout
+        assert f"{variant}: run 2 of 2" in done.stderr
+
+
+def test_a_script_alone_is_checked_and_a_wrong_step_is_named(started: Path) -> None:
+    text = (started / "my_filter.py").read_text()
+    first = text.index("return x / (1 + x * x), None")
+    wrong = started / "wrong_filter.py"
+    wrong.write_text(text[:first] + text[first:].replace("(1 + x * x)", "(2 + x * x)", 1))
+    done = checked(started, "wrong_filter.py", "--output", "json", "--set", "workload.parameters.size=64")
+    assert done.returncode == Exit.INVALID_MEASUREMENT, done.stdout + done.stderr
+    [case] = json.loads(done.stdout)
+    outcomes = {
+        variant["name"]: {check["name"]: check["outcome"] for check in variant["checks"]}
+        for variant in case["variants"]
+    }
+    assert outcomes["jax/jit"]["parity"] == "failed"
+    assert outcomes["jax/jit"]["depends-on-inputs"] == "not checked"
+    assert set(outcomes["pytorch/eager"].values()) == {"passed"}
+    assert sorted(path.name for path in started.iterdir()) == ["my_filter.py", "my_filter.yaml", "wrong_filter.py"]
+
+
+def test_a_script_that_says_what_it_offers_is_checked_as_all_of_that() -> None:
+    from accelbench.cli.manifests import read_script
+
+    [run] = read_script(str(ROOT / "examples" / "softmax_rows.py"))
+    assert [variant.use for variant in run.spec.variants] == [
+        "pytorch/eager",
+        "jax/jit",
+        "jax/op-by-op",
+        "pytorch/compile",
+    ]
+    assert run.baseline == "pytorch/eager"
+
+
+def test_a_script_that_does_not_say_what_it_offers_is_checked_in_one_mode_of_each_framework(started: Path) -> None:
+    from accelbench.cli.manifests import read_script
+
+    text = (started / "my_filter.py").read_text()
+    modes = '    modes = {"jax": ("jit",), "pytorch": ("eager",)}\n'
+    silent = started / "silent.py"
+    silent.write_text(text.replace(modes, ""))
+    [run] = read_script(str(silent))
+    silent.unlink()
+    assert [variant.use for variant in run.spec.variants] == ["pytorch/eager", "jax/jit"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("broken.py", "def step(:\n", "broken.py, line 1: "),
+        ("My-Filter.py", "", "a script's name has lower-case letters, digits and underscores"),
+        ("broken.yaml", MANIFEST.replace("jax/jit", "jax/jitt"), "did you mean jit?"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_with_what_to_do(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    refused = CliRunner().invoke(app, ["check", str(tmp_path / name)])
+    assert refused.exit_code == Exit.INVALID_SPEC
+    assert said in refused.stderr
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["check", str(tmp_path / "absent.py")])
+    assert refused.exit_code == Exit.USAGE
+    assert "absent.py: no such file" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("play", "code"),
+    [("good", Exit.SUCCESS), ("variant-failed", Exit.VARIANT_FAILED), ("invalid", Exit.INVALID_MEASUREMENT)],
+)
+def test_exit_codes_are_those_of_run(tmp_path: Path, play: str, code: Exit) -> None:
+    done = accelbench("check", "-", cwd=tmp_path, play=play, manifest=MANIFEST)
+    assert done.returncode == code, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_runner_without_a_result_is_our_failure(tmp_path: Path) -> None:
+    done = accelbench("check", "-", cwd=tmp_path, play="silent", manifest=MANIFEST)
+    assert done.returncode == Exit.INTERNAL
+    assert "all: the runner ended with status 3 and no result" in done.stderr
+
+
+def test_init_overwrites_nothing(started: Path) -> None:
+    before = (started / "my_filter.yaml").read_text()
+    again = accelbench("init", "my_filter", cwd=started)
+    assert again.returncode == Exit.USAGE
+    assert "my_filter.py exists, and nothing is overwritten" in again.stderr
+    assert (started / "my_filter.yaml").read_text() == before
+
+
+def test_the_steps_have_the_names_that_were_asked_for(started: Path) -> None:
+    text = (started / "my_filter.py").read_text()
+    assert "def filter_jax(x, _batch):" in text
+    assert "step=filter_jax" in text
+    assert "def pytorch_step(x, _batch):" in text
+    assert "class MyFilter(Workload):" in text
+    assert "$" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["Filter!"], "lower-case letters"),
+        (["xor"], "accelbench has a workload xor already"),
+        (["mine", "--jax", "1st"], "1st is no name for a function"),
+        (["mine", "--pytorch", "lambda"], "lambda is no name for a function"),
+    ],
+)
+def test_init_refuses_names_that_cannot_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["init", *arguments])
+    assert refused.exit_code == Exit.USAGE
+    assert said in " ".join(refused.stderr.split())
+    assert list(tmp_path.iterdir()) == []
