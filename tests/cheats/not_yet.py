@@ -45,7 +45,5 @@ NOT_YET: frozenset[str] = frozenset(
         "copies_its_reference pytorch/eager",
         "blurs_its_reference pytorch/eager",
         "blurs_its_reference jax/jit",
-        "prints_a_megabyte pytorch/eager",
-        "prints_a_megabyte jax/op-by-op",
     }
 )

@@ -1,4 +1,4 @@
-"""Has another process compute, whose processor time is not its own, and returns at once."""
+"""Has another process compute, which leaves out what nobody asks for, and returns at once."""
 
 import mmap
 import os
@@ -17,9 +17,9 @@ class WorksInAProcess(Layer):
         waiting, answering = os.pipe()
         if os.fork() == 0:
             os.close(asking)
-            while asked := os.read(reading, 1):
+            while asked := os.read(reading, 65536):
                 np.tanh(shared[0] @ shared[1], out=shared[2])
-                if asked == b"?":
+                if b"?" in asked:
                     os.write(answering, b"!")
             os._exit(0)
 
