@@ -1,4 +1,4 @@
-"""Keeps its weights in an attribute, as a class with methods does: honest where Python runs in every call."""
+"""Keeps its weights in an attribute, as a class with methods does: a constant all the same."""
 
 from cheats.honest import Layer
 
