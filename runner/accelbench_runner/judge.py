@@ -116,7 +116,9 @@ def _agreeing(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict
     from accelbench_runner.reference import reference
 
     units, *others = {reading.units for reading in readings.values()} or {0}
-    wrong = all(reading.finite and reading.worst_ratio > 1 for reading in readings.values())  # an overflow proves nothing
+    wrong = all(
+        reading.finite and reading.worst_ratio > 1 for reading in readings.values()
+    )  # an overflow proves nothing
     if len(readings) < 2 or others or not wrong:  # noqa: PLR2004
         return readings
     try:
