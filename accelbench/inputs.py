@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 CHANGE = 0.05
-"""By up to this share a number is changed that every seed gives alike: its sign and size stay what they were."""
+"""By up to this share an array is changed that every seed gives alike: signs and sizes stay what they were."""
 
 
 def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
@@ -23,9 +23,9 @@ def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
 def unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
     """Other numbers in arrays like `seen`, from a seed that no program has been told.
 
-    A workload may draw all its arrays from the seed, or none of them: floats that come out as they were are changed a
-    little. Integers are left alone, for they may be labels or indices. Raises InvalidWorkloadError, and ValueError
-    where the seed decides about the arrays' names, types or shapes.
+    A workload may draw all its arrays from the seed, or none of them. An array of floats that comes out as it was is
+    multiplied by a number, so that what is symmetric or sorted stays so; integers may be labels, and are left alone.
+    Raises InvalidWorkloadError, and ValueError where the seed decides about the arrays' names, types or shapes.
     """
     import numpy as np
 
@@ -47,7 +47,7 @@ def _changed(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedAr
         if not np.issubdtype(array.dtype, np.floating) or not np.array_equal(array, before, equal_nan=True):
             return array
         with np.errstate(all="ignore"):
-            return np.asarray(array * (1 + CHANGE * rng.uniform(0.2, 1, array.shape)), dtype=array.dtype)
+            return np.asarray(array * (1 + CHANGE * rng.uniform(0.2, 1)), dtype=array.dtype)
 
     return {name: changed(array, seen[name]) for name, array in other.items()}
 

@@ -379,6 +379,9 @@ class Dependence(Fact):
     """In the first call on other inputs."""
     again: list[dict[str, NonNegativeInt]] = []
     """In one call more on the same, in two, in three and so on, each time from the beginning."""
+    many: dict[str, NonNegativeInt] = {}
+    """In `many_calls` more, drawn at random."""
+    many_calls: NonNegativeInt = 0
     replay: Replay | None = None
 
 

@@ -18,6 +18,7 @@ from accelbench.validity.evidence import (
     fact,
 )
 
+UNCOUNTED = "the workload declares no operations, and what runs cannot be counted"
 LEAST_LEFT = 0.4
 """Of what was written: of programs in the catalogue compilers leave 52 % or more, of a hoisted loop a few."""
 LEAST_SHARE = 0.1
@@ -27,7 +28,9 @@ LEAST_SHARE = 0.1
 def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     most = max(((_run(launch) or 0.0, launch.variant) for launch in evidence.launches), default=(0.0, ""))
     for variant in evidence.variants:
-        yield variant, worst([(launch.round, _of(launch, *most)) for launch in evidence.of(variant)])
+        told = [launch for launch in evidence.of(variant) if {"operations", "arithmetic"} & launch.facts.keys()]
+        findings = [(launch.round, _of(launch, *most)) for launch in told]
+        yield variant, worst(findings) if findings else untested(UNCOUNTED)
 
 
 def _of(launch: Launch, most: float, whose: str) -> Finding:
@@ -35,7 +38,7 @@ def _of(launch: Launch, most: float, whose: str) -> Finding:
         return _declared(launch)
     arithmetic = fact(launch, "arithmetic", Arithmetic)
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None:
-        return untested("the workload declares no operations, and what runs cannot be counted")
+        return untested(UNCOUNTED)
     run, written = arithmetic.run, arithmetic.written
     reading = f"{run:.3g} floating-point operations in a call, in {arithmetic.source}"
     if written and run < LEAST_LEFT * written:

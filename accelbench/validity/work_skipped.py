@@ -54,6 +54,9 @@ def _counted(found: Dependence) -> Finding:
     if max(later) < LATER * Counter(first).total() or min(later) < EVEN * max(later):
         counts = ", ".join(map(str, later))
         return failed(f"{Counter(first).total()} operations in a call, {counts} in those after it: it skips work")
+    many = Counter(found.many).total()
+    if found.many_calls and many < EVEN * found.many_calls * min(later):
+        return failed(f"{many} operations in {found.many_calls} calls, at {min(later)} in a call: it skips work")
     return passed(f"{Counter(first).total()} operations in a call, and as many when it is repeated")
 
 

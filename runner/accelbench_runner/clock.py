@@ -2,7 +2,10 @@
 
 import itertools
 import time
+from time import clock_gettime, perf_counter, sleep
 from typing import Protocol
+
+RAW = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
@@ -22,22 +25,25 @@ class Clock(Protocol):
 
 
 class MonotonicClock:
-    """The system's monotonic clock, in the finest resolution that Python offers."""
+    """The system's monotonic clock, in the finest resolution that Python offers.
+
+    Its functions are those of the moment of import: a program may put others in their place.
+    """
 
     @staticmethod
     def seconds() -> float:
         """Seconds since some moment in the past."""
-        return time.perf_counter()
+        return perf_counter()
 
     @staticmethod
     def raw_seconds() -> float:
         """The counter itself, where the system shows it: time servers may stretch the monotonic clock."""
-        return time.clock_gettime(getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC))
+        return clock_gettime(RAW)
 
     @staticmethod
     def pause(seconds: float) -> None:
         """Sleeps."""
-        time.sleep(seconds)
+        sleep(seconds)
 
 
 class Drift:

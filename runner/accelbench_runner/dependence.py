@@ -23,6 +23,8 @@ ROUNDS = 2
 UNSEEN = "unseen.npz"
 RUNS = (1, 2, 3, 4)
 """Calls in each run on inputs that the one call before has seen."""
+FEWEST, MOST = 8, 64
+"""Calls in a longer run, so many that no program can know it beforehand."""
 LONGEST_SECONDS = 0.25
 """Of a run of calls that is made three times, once timed and twice not; slower calls are run two at a time..."""
 SLOWEST_CALL_SECONDS = 2.0
@@ -97,7 +99,8 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         arrays = inputs.unseen(subject.workload, subject.parameters, seen, unseen_seed)
         if inputs.digest(arrays) == inputs.digest(seen):
             return {**facts, "unable": "no other inputs can be made: no array of floats is other than zero"}
-        build = getattr(subject.workload, subject.kind.method)
+        # Another instance: what the one before has kept in itself would be renewed by a second building.
+        build = getattr(type(subject.workload)(), subject.kind.method)
         program = usable.returned(build, Program, subject.parameters, arrays, adapter)
         del seen, arrays
         other = adapter.prepare(program)
@@ -115,6 +118,10 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         if subject.seconds_per_call <= SLOWEST_CALL_SECONDS:
             trial.timed(2)  # where nothing was timed yet, the second call may be compiled anew
             facts["again"] = [trial.timed(calls)[0] for calls in RUNS]
+        if subject.seconds_per_call <= LONGEST_SECONDS / MOST:
+            facts["many_calls"] = many = FEWEST + unseen_seed % (MOST - FEWEST)
+            facts["many"] = trial.timed(many)[0]
+        if subject.seconds_per_call <= SLOWEST_CALL_SECONDS:
             longest = max(2, int(LONGEST_SECONDS / max(subject.seconds_per_call, 1e-9)))
             facts["replay"] = trial.replay(max(2, min(subject.calls, longest)))
     except usable.RAISED as error:
@@ -143,9 +150,11 @@ class _Trial:
 
     def replay(self, calls: int) -> dict[str, Any]:
         """How far apart the results of the same calls are, timed and not; and two that were not timed."""
-        _, result = self.timed(calls)
-        timed = self.exported(result)
-        del result
+        results: list[Any] = []
+        planned = blocks.Plan(calls=calls, blocks=1, length=0.0)
+        with blocks.garbage_kept():
+            blocks.measure_as_planned(self.work, planned, self.clock, results.append)
+        timed = self.exported(results.pop())
         untimed = [self.exported(_call_by_call(self.work, calls)) for _ in range(2)]
         return {
             "calls": calls,

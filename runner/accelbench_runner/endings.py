@@ -16,7 +16,6 @@ from accelbench.validity import shared_device
 from accelbench.validity.evidence import PROBES, Probe
 from accelbench_runner.children import Ending
 from accelbench_runner.crash import where
-from accelbench_runner.devices import cpu
 from accelbench_runner.listening import LaunchListener, own
 from accelbench_runner.protocol import UNDER_WAY, Done, Failed, LaunchRequest
 
@@ -64,14 +63,30 @@ class Crowd(NamedTuple):
     def read(cls) -> "Crowd":
         """As of now."""
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent = cpu.usage()
-        ours = spent.own_seconds + children.ru_utime + children.ru_stime
-        return cls(spent.all_seconds - ours + cpu.taken().steal_seconds, time.monotonic())
+        ours = time.process_time() + children.ru_utime + children.ru_stime
+        return cls(_taken_from_processors() - ours, time.monotonic())
 
     def share_since(self, before: "Crowd") -> float:
         """Of the processors' time after `before`, what others took."""
         offered = (self.now - before.now) * len(os.sched_getaffinity(0))
         return max(0.0, self.others - before.others) / offered if offered > 0 else 0.0
+
+
+def _taken_from_processors() -> float:
+    """Seconds of the processors that we may run on, spent by anyone or stolen; 0 where the kernel does not tell.
+
+    Read here, and not by psutil, which this process does without.
+    """
+    ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    try:
+        lines = Path("/proc/stat").read_text().splitlines()
+    except OSError:
+        return 0.0
+    ticks = 0
+    for name, user, nice, system, _idle, _waiting, *rest in (line.split() for line in lines if line.startswith("cpu")):
+        if name in ours:
+            ticks += sum(map(int, (user, nice, system, *rest[:3])))  # interrupts, soft ones, stolen
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ the end the program is given inputs that it has not seen. A warm probe ends afte
 """
 
 import os
-import platform
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
@@ -38,6 +37,7 @@ from accelbench_runner.protocol import (
     PhaseStarted,
 )
 from accelbench_runner.reporter import Reporter
+from accelbench_runner.versions import package_of, versions_of
 
 OUTPUTS = "outputs.npz"
 LEAST_PARITY_UNITS = 2
@@ -111,7 +111,7 @@ class Launch:
         settings = self._reporter.probe("watch", lambda: self._watch.awake(gpu))
         self._reporter.facts(
             protocol=protocol,
-            versions=_versions(adapter, self._libraries),
+            versions=versions_of(adapter, self._libraries),
             gpuSettings=settings,
             emulated=adapter.emulated(),
         )
@@ -215,7 +215,7 @@ class Launch:
                 for library in self._libraries:
                     import_module(library)
             except ModuleNotFoundError as error:
-                if error.name in {PACKAGES[framework], *map(_package, self._libraries)}:
+                if error.name in {PACKAGES[framework], *map(package_of, self._libraries)}:
                     raise UnsupportedError(not_installed(error.name, PACKAGES[framework])) from None
                 raise
         began = self._clock.seconds()
@@ -277,10 +277,11 @@ class Launch:
         with self._reporter.aside("operations"):
             self._reporter.facts(executable=adapter.executable_facts())
             counted = adapter.operations(work) if declared else None
-            arithmetic = None if declared else adapter.arithmetic(work)
-            self._seen, _ = dependence.count(adapter, work, 1, self._clock)
+            if self._request.round <= dependence.ROUNDS:
+                self._seen, _ = dependence.count(adapter, work, 1, self._clock)
+                if declared is None:
+                    self._reporter.facts(arithmetic=adapter.arithmetic(work)._asdict())
         if declared is None:
-            self._reporter.facts(arithmetic=arithmetic._asdict() if arithmetic else None)
             return
         self._reporter.facts(
             operations={
@@ -419,18 +420,6 @@ class Launch:
             clock={"resolution_seconds": resolved, "reading_seconds": reading, "drift": drift.read()},
         )
         return timed
-
-
-def _package(module: str) -> str:
-    return module.partition(".")[0]
-
-
-def _versions(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
-    import numpy as np
-
-    packages = sorted(set(map(_package, libraries)))
-    beside = {package: str(getattr(sys.modules[package], "__version__", "unknown")) for package in packages}
-    return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **beside}
 
 
 if __name__ == "__main__":

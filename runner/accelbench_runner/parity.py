@@ -19,6 +19,8 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     """A launch's exported arrays against the reference: the worst error over its tolerance, and where."""
     if problem := _shape_problem(outputs, reference.values):
         return mismatch(units, problem)
+    if not any(np.size(value) for value in reference.values.values()):
+        return mismatch(units, "nothing is exported: there is no number to compare")
     worst = ParityReading(
         units=units, finite=True, worst_ratio=0.0, worst_array="", detail="nothing to compare", compared=False
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from cluster.build import go_tool
+from cluster.build import binaries
 
 __all__ = ["CHART", "helm", "render"]
 
@@ -18,11 +18,10 @@ KUBERNETES = "1.37.1"
 
 
 def helm(*arguments: str | Path, values: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run helm, with these values on top of the chart's; raises `ToolMissingError` where it cannot be built."""
-    program = go_tool("helm.sh/helm/v3/cmd/helm", "v3.22.0")
+    """Run helm, with these values on top of the chart's; raises `ToolMissingError` where it has not been built."""
     given = [] if values is None else ["--values", "-"]
     return subprocess.run(
-        [program, *arguments, *given], input=json.dumps(values), capture_output=True, text=True, check=False
+        [binaries().helm, *arguments, *given], input=json.dumps(values), capture_output=True, text=True, check=False
     )
 
 

@@ -18,11 +18,11 @@ from cluster.wait import wait_until
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     directory = tmp_path_factory.mktemp("real")
-    short = ("--set", "measurement.timeLimitSeconds=25")
-    return directory, accelbench("run", "-", "--out", "out", *short, cwd=directory, manifest=MANIFEST)
+    # A machine that is never at rest repeats its rounds until the time is up, and is told so.
+    limit = ("--set", "measurement.timeLimitSeconds=90")
+    return directory, accelbench("run", "-", "--out", "out", *limit, cwd=directory, manifest=MANIFEST)
 
 
-@pytest.mark.quiet
 def test_two_frameworks_are_measured_compared_and_judged(
     ran: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -30,9 +30,11 @@ def test_two_frameworks_are_measured_compared_and_judged(
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
     assert result.complete, done.stderr
     [comparison] = result.comparisons
-    assert result.rounds == 3 or result.stopped == "time-limit" or comparison.invalid or result.quarantined
+    assert (result.rounds, result.stopped) == (3, "rounds-max") or result.stopped == "time-limit"
+    assert result.rounds + len(result.quarantined) > 0
     assert (comparison.variant, comparison.baseline) == ("jax/jit", "pytorch/eager")
-    assert comparison.verdict is not None or comparison.invalid
+    assert (comparison.verdict is None) == bool(comparison.invalid)
+    assert all(reason in done.stdout for reason in comparison.invalid)
     assert done.returncode == (Exit.INVALID_MEASUREMENT if comparison.invalid else Exit.SUCCESS)
     assert all((variant.seconds is None) == bool(rejections(result, variant)) for variant in result.variants)
     parity = [check for check in result.certificate.checks if check.name == "parity"]
@@ -41,21 +43,21 @@ def test_two_frameworks_are_measured_compared_and_judged(
     assert {"parameter.length", "precision", "seed"} <= result.fingerprint.keys()
 
 
-@pytest.mark.quiet
 def test_the_terminal_shows_every_phase_and_the_fingerprint(
     ran: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     directory, done = ran
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
+    # Where a line ends depends on how long the names of processor and machine are.
+    shown = " ".join(done.stdout.split())
     # Of what a neighbour has spoilt nothing timed is shown.
     phases = ("import", "compile", "steady") if any(variant.phases for variant in result.variants) else ()
     for column in (*phases, "time per", "product", "speedup", "interval", "verdict"):
-        assert column in done.stdout
-    assert re.search(r"JAX \d+\.\d+", done.stdout)
-    assert re.search(r"PyTorch\s+\d+\.\d+", done.stdout)
+        assert column in shown
+    assert re.search(r"JAX \d+\.\d+", shown)
+    assert re.search(r"PyTorch \d+\.\d+", shown)
 
 
-@pytest.mark.quiet
 def test_every_launch_is_kept_with_its_blocks_in_full(ran: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     directory, _ = ran
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
@@ -78,7 +80,7 @@ def test_a_framework_that_is_missing_is_that_variants_failure_and_says_how_to_in
     assert "torch is not installed: pip install 'accelbench[torch]'" in " ".join(done.stdout.split())
     result = Result.model_validate_json((tmp_path / "out" / "all.result.json").read_text())
     failures = {variant.name: variant.failure.reason for variant in result.variants if variant.failure}
-    assert failures == {"pytorch/eager": "Unsupported"}
+    assert failures["pytorch/eager"] == "Unsupported"
 
 
 def test_ctrl_c_ends_every_launch_within_two_seconds_and_keeps_a_partial_result(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The test cluster by hand: `PYTHONPATH=tests python -m cluster up --node`, then `down`.
 
-`build` only compiles, which takes minutes the first time; the others do it themselves where it has not been done.
+`up` builds Kubernetes where that has not been done, which takes minutes the first time.
 """
 
 # ruff: noqa: T201 - a command line prints
@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from pathlib import Path
 
-from cluster.build import binaries, cache
+from cluster.build import build, cache
 from cluster.errors import ClusterError
 from cluster.run import down, up
 
@@ -27,22 +28,19 @@ def main() -> int:
     starting.add_argument("--node", action="store_true", help="with a node that runs pods; needs root")
     commands.add_parser("down", help="end it and remove all that it left")
     commands.add_parser("kubeconfig", help="print the path of its kubeconfig")
-    commands.add_parser("build", help="build the cluster's programs, and print where they are")
     arguments = parser.parse_args()
     # Relative paths would be looked for where each component runs.
     directory = arguments.directory.resolve()
     try:
         match arguments.command:
             case "up":
-                print("Starting Kubernetes; the first time it is compiled, for minutes ...", file=sys.stderr)
+                build(functools.partial(print, file=sys.stderr, flush=True))
                 cluster, _ = up(directory, node=arguments.node, die_with_parent=False)
                 print(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.kubectl_program.parent}:$PATH")
             case "down":
                 down(directory)
             case "kubeconfig":
                 print(_kubeconfig(directory))
-            case "build":
-                print(binaries().directory)
     except ClusterError as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,6 +1,6 @@
-"""Building what the cluster is made of, once for each version, into a cache outside the checkout.
+"""The programs that the tests start: Kubernetes, helm, Prometheus. Built once for each version of `go/`, into a cache.
 
-The first build takes minutes; every later one finds the binary there.
+`python -m prepare` builds them, for minutes, before the first test; a test only finds them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +21,24 @@ from typing import TYPE_CHECKING
 from cluster.errors import BuildError, ToolMissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-__all__ = ["Binaries", "binaries", "cache", "go_tool", "locked"]
+__all__ = ["PREPARE", "Binaries", "binaries", "build", "cache", "locked"]
 
 SOURCES = Path(__file__).parent / "go"
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet")
+# One module requires them all: they share what they are made of, and nearly everything is compiled once.
+PACKAGES = (
+    ".",
+    "./pod",
+    "helm.sh/helm/v3/cmd/helm",
+    "github.com/prometheus/prometheus/cmd/prometheus",
+    "github.com/prometheus/prometheus/cmd/promtool",
+)
+# Prometheus without the clients of every cloud: the tests name their targets.
+TAGS = "remove_all_sd"
+PREPARE = "make prepare"
+PROGRESS_SECONDS = 15
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,18 @@ class Binaries:
     @property
     def kubectl(self) -> Path:
         return self.component("kubectl")
+
+    @property
+    def helm(self) -> Path:
+        return self.directory / "helm"
+
+    @property
+    def prometheus(self) -> Path:
+        return self.directory / "prometheus"
+
+    @property
+    def promtool(self) -> Path:
+        return self.directory / "promtool"
 
     @property
     def pod(self) -> Path:
@@ -62,32 +88,24 @@ def kubernetes_version() -> str:
 
 
 def binaries() -> Binaries:
-    """Return the programs of the cluster, built first where they are not in the cache yet.
-
-    Raises `ToolMissingError` without Go, `BuildError` when it fails.
-    """
-    sources = sorted(path for path in SOURCES.rglob("*") if path.is_file())
-    digest = hashlib.sha256()
-    for path in sources:
-        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    directory = cache() / digest.hexdigest()[:16]
-    with locked(cache() / "build.lock"):
-        if not (directory / "built").exists():
-            _build(directory)
+    """Return the programs from the cache; raises `ToolMissingError` where they have not been built."""
+    directory = _directory()
+    if not (directory / "built").exists():
+        raise ToolMissingError(f"the tests' programs have not been built: run `{PREPARE}`, with Go 1.26 or later")
     return Binaries(directory)
 
 
-def go_tool(module_path: str, version: str) -> Path:
-    """Return a program that is published as a Go module, such as ("helm.sh/helm/v3/cmd/helm", "v3.22.0").
+def build(say: Callable[[str], None]) -> Binaries:
+    """Build what is not in the cache yet, and say how far it is.
 
-    It is named after the path's last element (helm), built first where it is not in the cache yet.
+    Raises `ToolMissingError` without Go, `BuildError` when it fails.
     """
-    name = module_path.rpartition("/")[2]
-    program = cache() / "tools" / f"{name}@{version}" / name
-    with locked(cache() / f"{name}.lock"):
-        if not program.exists():
-            _go(["install", f"{module_path}@{version}"], environment={"GOBIN": str(program.parent)})
-    return program
+    directory = _directory()
+    with locked(cache() / "build.lock"):
+        if not (directory / "built").exists():
+            say("building Kubernetes, helm and Prometheus; minutes, the first time ...")
+            _build(directory, say)
+    return Binaries(directory)
 
 
 @contextlib.contextmanager
@@ -99,11 +117,19 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _build(directory: Path) -> None:
+def _directory() -> Path:
+    digest = hashlib.sha256(" ".join(PACKAGES).encode())
+    for path in sorted(path for path in SOURCES.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return cache() / digest.hexdigest()[:16]
+
+
+def _build(directory: Path, say: Callable[[str], None]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    common = ("build", "-buildvcs=false", "-trimpath")
-    _go([*common, "-ldflags", f"-s -w {_version_flags()}", "-o", directory / "kube", "."])
-    _go([*common, "-ldflags", "-s -w", "-o", directory / "pod", "./pod"], environment={"CGO_ENABLED": "0"})
+    # -v names each package as it is compiled.
+    options = ("-v", "-buildvcs=false", "-trimpath", f"-tags={TAGS}", "-ldflags", f"-s -w {_version_flags()}")
+    _go(["build", *options, "-o", f"{directory}{os.sep}", *PACKAGES], say)
+    (directory / "cluster").replace(directory / "kube")
     for component in COMPONENTS:
         link = directory / component
         link.unlink(missing_ok=True)
@@ -119,19 +145,32 @@ def _version_flags() -> str:
     return " ".join(f"-X k8s.io/component-base/version.git{name}={value}" for name, value in stamp.items())
 
 
-def _go(arguments: Sequence[str | Path], environment: dict[str, str] | None = None) -> None:
-    if shutil.which("go") is None:
-        raise ToolMissingError(
-            "the test cluster is built with Go, and there is no `go` on the PATH: install 1.26 or later"
-        )
-    done = subprocess.run(
-        ["go", *arguments],
+def _go(arguments: list[str], say: Callable[[str], None]) -> None:
+    # The environment's own Go, from constraints.txt, comes first.
+    program = shutil.which("go", path=os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")]))
+    if program is None:
+        raise ToolMissingError("the tests' programs are built with Go, and there is no `go`: install 1.26 or later")
+    start = said = time.monotonic()
+    downloaded = compiled = 0
+    lines: list[str] = []
+    with subprocess.Popen(
+        [program, *arguments],
         cwd=SOURCES,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, "CGO_ENABLED": "0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise BuildError(f"go {' '.join(map(str, arguments))} failed:\n{done.stdout[-4000:]}")
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            lines.append(line)
+            if line.startswith("go: downloading"):
+                downloaded += 1
+            else:
+                compiled += 1
+            if time.monotonic() - said > PROGRESS_SECONDS:
+                said = time.monotonic()
+                say(f"{downloaded} modules fetched, {compiled} packages compiled, {said - start:.0f} s")
+    if running.returncode:
+        raise BuildError(f"go {' '.join(arguments)} failed:\n{''.join(lines)[-4000:]}")
+    say(f"built in {time.monotonic() - start:.0f} s")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from accelbench_operator.metrics import serve_metrics
-from cluster.errors import ToolMissingError
 from cluster.ports import free_port
 from grafana.overview import GRAFANA, OVERVIEW, PANELS, VARIABLES, filled_in, queries
 from metrics.documents import failed, faster, invalid, snapshot
@@ -37,11 +35,6 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     try:
         with running_prometheus(tmp_path_factory.mktemp("prometheus"), f"127.0.0.1:{port}") as server:
             yield server
-    except ToolMissingError as error:
-        # Where every push is judged, a test that did not run must not look like one that passed.
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
     finally:
         stop()
 

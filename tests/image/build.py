@@ -14,11 +14,13 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from cluster.build import cache, locked
-from cluster.errors import BuildError, ToolMissingError
+from cluster.errors import BuildError, ClusterError, ToolMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +54,7 @@ def build_image(target: Target) -> Path:
     with locked(directory / "build.lock"):
         _ensure_base(directory)
         identity = directory / f"{target}.id"
-        _buildah(
-            directory,
+        arguments = (
             "build",
             "--layers",
             "--pull-never",
@@ -64,6 +65,7 @@ def build_image(target: Target) -> Path:
             *(f"--build-arg={name}={value}" for name, value in _labels().items()),
             ROOT,
         )
+        _follow(_buildah_command(directory, arguments))
         image = identity.read_text().removeprefix("sha256:")[:16]
         archive = directory / f"{target}-{image}.tar"
         if not archive.exists():
@@ -107,7 +109,7 @@ def _ensure_base(directory: Path) -> None:
     files = directory / DEBIAN
     if not (files / "complete").exists():
         shutil.rmtree(files, ignore_errors=True)
-        _run(["debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", DEBIAN, files / "root"])
+        _follow(["debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", DEBIAN, files / "root"])
         shutil.copyfile(AUTHORITIES, files / "root" / AUTHORITIES.relative_to("/"))
         (files / "complete").touch()
     container = _buildah(directory, "from", "scratch")
@@ -120,28 +122,53 @@ def _ensure_base(directory: Path) -> None:
 
 
 def _buildah(directory: Path, *arguments: str | Path, check: bool = True, seconds: float | None = None) -> str:
-    if shutil.which("buildah") is None:
-        raise ToolMissingError("images are built with buildah (Debian: buildah)")
-    storage = (f"--root={directory / 'storage'}", f"--runroot={directory / 'run'}", "--storage-driver=overlay")
-    return _run(["buildah", *storage, *arguments], check=check, seconds=seconds)
-
-
-def _run(command: Sequence[str | Path], *, check: bool = True, seconds: float | None = None) -> str:
-    done = subprocess.run(
-        command,
-        # chroot: this machine may forbid the namespaces that a container would get.
-        env={**os.environ, "BUILDAH_ISOLATION": "chroot"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=seconds,
-    )
+    command = _buildah_command(directory, arguments)
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False, timeout=seconds)
     if check and done.returncode:
         raise BuildError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-4000:]}")
     return done.stdout.strip()
 
 
+def _buildah_command(directory: Path, arguments: Sequence[str | Path]) -> list[str | Path]:
+    if shutil.which("buildah") is None:
+        raise ToolMissingError("images are built with buildah (Debian: buildah)")
+    storage = (f"--root={directory / 'storage'}", f"--runroot={directory / 'run'}", "--storage-driver=overlay")
+    return ["buildah", *storage, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    # chroot: this machine may forbid the namespaces that a container would get.
+    return os.environ | {"BUILDAH_ISOLATION": "chroot"}
+
+
+def _follow(command: Sequence[str | Path]) -> None:
+    """Run what takes minutes, and let its output be followed."""
+    last: deque[str] = deque(maxlen=60)
+    with subprocess.Popen(
+        command, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            last.append(line)
+            sys.stderr.write(line)
+    if running.returncode:
+        raise BuildError(f"{' '.join(map(str, command))} failed:\n{''.join(last)}")
+
+
+def main() -> int:
+    """Build the targets that the command line names; return the exit status."""
+    for target in get_args(Target):
+        if target in sys.argv[1:]:
+            sys.stderr.write(f"image: building the {target}'s, minutes the first time ...\n")
+            start = time.monotonic()
+            try:
+                archive = build_image(target)
+            except ClusterError as error:
+                sys.stderr.write(f"image: {error}\n")
+                return 1
+            sys.stderr.write(f"image: {archive} after {time.monotonic() - start:.0f} s\n")
+    return 0
+
+
 if __name__ == "__main__":
-    for name in get_args(Target):
-        if name in sys.argv[1:]:
-            sys.stdout.write(f"{build_image(name)}\n")
+    sys.exit(main())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 import accelbench
-from cluster.errors import ToolMissingError
 from image.archive import Image, read_archive
 from image.build import Target, base_layers, build_image
 
@@ -22,14 +20,7 @@ BUILD_TOOLS = {"gcc", "g++", "cc", "c++", "make", "uv", "cmake", "ninja"}
 
 
 def built(target: Target) -> Image:
-    try:
-        archive = build_image(target)
-    except ToolMissingError as error:
-        # Where every push is judged, a test that did not run must not look like one that passed.
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    return read_archive(archive, base_layers(), texts={"etc/passwd", REQUIREMENTS})
+    return read_archive(build_image(target), base_layers(), texts={"etc/passwd", REQUIREMENTS})
 
 
 @pytest.fixture(scope="module")

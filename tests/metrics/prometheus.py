@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import urllib3
 
-from cluster.errors import ToolMissingError
+from cluster.build import binaries
 from cluster.ports import free_port
 from cluster.processes import Processes, end_processes
 from cluster.wait import wait_until
@@ -61,11 +60,9 @@ def running_prometheus(
 ) -> Iterator[Prometheus]:
     """Prometheus that scrapes `target` (host:port), once it has scraped it twice, so that rates can be told.
 
-    Raises `ToolMissingError` where it is not installed, `ComponentError` with its log where it ends.
+    Raises `ToolMissingError` where it has not been built, `ComponentError` with its log where it ends.
     """
-    program = shutil.which("prometheus")
-    if program is None:
-        raise ToolMissingError("the dashboard's queries need a real prometheus on the PATH (Debian: prometheus)")
+    program = binaries().prometheus
     scrape = {"job_name": job, "honor_labels": True, "static_configs": [{"targets": [target]}]}
     configuration = {"global": {"scrape_interval": every, "scrape_timeout": every}, "scrape_configs": [scrape]}
     directory.mkdir(parents=True, exist_ok=True)

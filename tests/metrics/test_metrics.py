@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from accelbench_operator.metrics import (
     new_registry,
     serve_metrics,
 )
+from cluster.build import binaries
 from cluster.ports import free_port
 from metrics.documents import failed, faster, invalid, noisy, snapshot
 
@@ -144,11 +144,10 @@ def test_every_metric_of_the_tables_is_in_the_exposition_with_its_help(metric: M
 
 
 def test_promtool_finds_nothing_to_complain_about() -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed (Debian: prometheus)")
     text = exposition(snapshot(("team-a", faster()), ("team-b", invalid()), ("team-b", failed())))
-    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [binaries().promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -10,19 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-import pytest
+from report.browser import find
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 Scheme = Literal["light", "dark"]
-
-
-def executable() -> str:
-    """Where Chromium is; skips the test where it is not, and fails it in CI, which installs it."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        message = "no Chromium on this machine: the HTML report was not looked at (apt-get install chromium)"
-        pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
-    return found
 
 
 class Page:
@@ -93,17 +82,22 @@ class Page:
 
 @contextmanager
 def tab() -> Iterator[Page]:
-    """A browser of its own, with an empty profile, for as long as the block lasts."""
+    """A browser of its own, with an empty profile, for as long as the block lasts.
+
+    Raises `ToolMissingError` where there is none.
+    """
+    browser = find()
     there_read, commands = os.pipe()
     answers, there_write = os.pipe()
     with tempfile.TemporaryDirectory(prefix="accelbench-chromium-", ignore_cleanup_errors=True) as profile:
         arguments = [
-            executable(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            browser.program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank",
         ]  # fmt: skip
         process = subprocess.Popen(
             ["bash", "-c", f'exec "$@" 3<&{there_read} 4>&{there_write}', "bash", *arguments],
             pass_fds=(there_read, there_write),
+            env=os.environ | browser.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -63,13 +63,12 @@ def test_its_two_scripts_compute_the_same(project: Path) -> None:
     assert float(done.stdout) < 1e-6
 
 
-@pytest.mark.quiet
 def test_its_commands_end_in_a_verdict_on_what_was_proven_to_be_the_same(project: Path) -> None:
     packaged = PAGE.index("## Give it to others")
     for found in COMMAND.finditer(PAGE):
         command, installed = found[1], found.start() > packaged
-        soon = ("--set", "measurement.timeLimitSeconds=15") if " run " in command else ()
-        done = accelbench(project, *command.split()[1:], *soon, installed=installed)
+        limit = ("--set", "measurement.timeLimitSeconds=90") if " run " in command else ()
+        done = accelbench(project, *command.split()[1:], *limit, installed=installed)
         # 5: the machine was not at rest while the tests ran; that is no matter of the tutorial's.
         assert done.returncode in {0, 5}, f"{command}: {done.stdout}{done.stderr}"
     result = json.loads((project / "results" / "all.result.json").read_text())

@@ -318,8 +318,8 @@ class Jax:
             (jax.device_put(np.float32(1), device) + 1).block_until_ready()
 
     def ready(self, value: Any) -> bool | None:
-        """Arrays can be asked."""
-        return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array))
+        """Arrays can be asked; a key's are not arrays of its own."""
+        return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def evictor(self) -> Callable[[], None] | None:
         """Writes more than any GPU's L2 holds."""

@@ -137,7 +137,7 @@ class PyTorch:
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._compiling)
         import_module("torch._inductor.compile_fx")
-        self._graphs = import_module("accelbench_runner.frameworks.torch_arithmetic").Compiled()
+        self._graphs = import_module("accelbench_runner.frameworks.torch_graphs").Compiled()
         inductor: Any = import_module("torch._inductor.config")
         inductor.post_grad_custom_post_pass = self._graphs
         return True

@@ -1,4 +1,4 @@
-"""Floating-point operations of a call in PyTorch: as ATen is asked for them, and as they are left in Inductor's graphs.
+"""Floating-point operations of a call in PyTorch, as ATen is asked for them.
 
 A product counts by PyTorch's own formulas, everything else one for each number that it gives, or takes where that is
 more, unless it only moves numbers.
@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from accelbench_runner.frameworks.pytorch import MOVING
@@ -49,27 +48,3 @@ class Dispatched(TorchDispatchMode):  # type: ignore[misc]
         result = operation(*arguments, **keywords)
         self.operations += count(operation, arguments, keywords, result)
         return result
-
-
-class Compiled(CustomGraphPass):  # type: ignore[misc]
-    """Counts what Inductor's own passes have left of each graph that it compiles, and changes nothing."""
-
-    def __init__(self) -> None:
-        self.operations = 0.0
-        self.graphs = 0
-
-    def __call__(self, graph: torch.fx.Graph) -> None:
-        """Called by Inductor, once a graph."""
-        self.graphs += 1
-        for node in graph.nodes:
-            if node.op == "call_function":
-                arguments, keywords, result = tree_map(_value, (node.args, node.kwargs, node))
-                self.operations += count(node.target, arguments, keywords, result)
-
-    def uuid(self) -> bytes:
-        """What Inductor's cache knows the pass by: graphs that went through it are as they were."""
-        return b"accelbench counts and changes nothing"
-
-
-def _value(node: Any) -> Any:
-    return node.meta.get("val") if isinstance(node, torch.fx.Node) else node

@@ -1,0 +1,7 @@
+"""Nothing is wrong with it."""
+
+from cheats.honest import Relaxation
+
+
+class HonestRelaxation(Relaxation):
+    """x <- tanh(x @ w)."""

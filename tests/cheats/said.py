@@ -1,0 +1,42 @@
+"""Whether what a row asks for was said."""
+
+from cheats.table import Row
+from cheats.trials import Trial
+
+NOISE = {"unsteady", "unsynchronised"}
+"""Checks that a crowded machine can fail for an honest program where one launch stands for all."""
+
+
+def said(row: Row, trial: Trial) -> str:
+    """Everything that was said of the variant and is no praise."""
+    failure, comparison = trial.launches[row.use].failure, trial.comparison(row.use)
+    found = [f"{failure.reason}: {failure.message}"] if failure else []
+    doubts = (check for check in trial.checks(row.use).values() if check.outcome != "passed")
+    found += [f"{check.name} {check.outcome}: {check.reading}" for check in doubts]
+    return "; ".join([*found, comparison.sentence if comparison else ""])
+
+
+def complaint(row: Row, trial: Trial) -> str:
+    """What is missing, or was said of an honest program; empty where all is as it must be."""
+    failure = trial.launches[row.use].failure
+    reason = failure.reason if failure else None
+    if reason != row.ends:
+        return f"it ended as {reason}" if reason else f"it did not end as {row.ends}"
+    if not row.ends and (wrong := _certified_wrongly(row, trial)):
+        return wrong
+    return "" if row.says.lower() in said(row, trial).lower() else f"nobody says {row.says!r}"
+
+
+def _certified_wrongly(row: Row, trial: Trial) -> str:
+    outcomes = {name: check.outcome for name, check in trial.checks(row.use).items()}
+    failed = {name for name, outcome in outcomes.items() if outcome == "failed"}
+    if row.fails:
+        return "" if failed & set(row.fails) else f"none of {', '.join(row.fails)} failed"
+    if row.unchecked:
+        outcome, comparison = outcomes.get(row.unchecked, "no check of ours"), trial.comparison(row.use)
+        if outcome != "untested":
+            return f"{row.unchecked}: {outcome}"
+        if comparison and comparison.verdict and "not checked" not in comparison.sentence.lower():
+            return f"a verdict does not say that {row.unchecked} was not checked"
+        return ""
+    return ", ".join([f"{name} failed" for name in sorted(failed - NOISE)])

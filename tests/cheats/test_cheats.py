@@ -1,0 +1,43 @@
+"""What must be said of careless and of cheating programs is said; honest ones are left alone."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+
+import pytest
+
+from cheats.not_yet import NOT_YET
+from cheats.said import complaint, said
+from cheats.table import ROWS, Row, asked
+from cheats.trials import PROGRAMS, Asked, Trial, run
+
+Try = Callable[[Asked], Trial]
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[Try]:
+    """Runs each program once, from a process that is the parent of nothing else."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        yield cache(lambda asked: pool.submit(run, asked).result())
+
+
+def _parameter(row: Row) -> object:
+    marks = [pytest.mark.skip(reason=row.skipped)] if row.skipped else []
+    if str(row) in NOT_YET:
+        marks = [pytest.mark.xfail(reason="not noticed yet", raises=AssertionError)]
+    return pytest.param(row, id=str(row), marks=marks)
+
+
+@pytest.mark.parametrize("row", map(_parameter, ROWS))
+def test_what_must_be_said_of_a_program_is_said(row: Row, trial: Try) -> None:
+    found = trial(asked(row))
+    assert not complaint(row, found), said(row, found)
+
+
+def test_every_program_has_its_row() -> None:
+    assert {row.program for row in ROWS} == {file.stem for file in PROGRAMS.glob("*.py")}
+
+
+def test_what_is_not_noticed_yet_is_in_the_table() -> None:
+    assert {str(row) for row in ROWS} >= NOT_YET

@@ -1,0 +1,198 @@
+"""Runs a program as `accelbench run` does, at its smallest: one launch of each variant, and the judge.
+
+Launches are processes of their own, each forked from one that has imported the frameworks and done nothing else: to
+import them anew would take most of the time. So is the judge, which executes the program's file.
+"""
+
+import faulthandler
+import os
+import secrets
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from accelbench import script
+from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
+from accelbench.api.result import Check, Comparison
+from accelbench_runner import blocks, launch
+from accelbench_runner.allowance import Limit
+from accelbench_runner.children import Ending, Interruption
+from accelbench_runner.endings import End, MemoryTold, explain
+from accelbench_runner.judge import judge
+from accelbench_runner.launches import Launcher, launch_environment
+from accelbench_runner.listening import LaunchListener
+from accelbench_runner.machine import ADAPTERS, Machine
+from accelbench_runner.protocol import LaunchRequest
+from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+
+PROGRAMS = Path(__file__).parent / "programs"
+ROUNDS = 5
+LIMIT_SECONDS = 100.0
+PATIENCE_SECONDS = 5.0
+"""For a launch to end once it has said its last word: it may be waiting for work that nobody wants any more."""
+QUIET: Mapping[str, Any] = {
+    "throttling": {"periods": 0, "seconds": 0.0},
+    "neighbours": {"busy_seconds": 0.0, "offered_seconds": 1.0},
+}
+"""In place of what others did to the machine meanwhile: no test's outcome hangs on them, nor on blocks that differ."""
+
+FRAMEWORKS = (module for module, _ in ADAPTERS.values())
+forking = get_context("forkserver")
+forking.set_forkserver_preload([__name__, "accelbench_runner.frameworks.torch_arithmetic", *FRAMEWORKS])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A program, and how it is run."""
+
+    program: str
+    uses: tuple[str, ...]
+    """Its variants; the first is the baseline."""
+    parameters: tuple[tuple[str, ParameterValue], ...] = ()
+    precision: str = "float32"
+
+
+class Trial(BaseModel):
+    """What came of a program's variants."""
+
+    launches: dict[str, LaunchRecord]
+    """By `use`, of the first round."""
+    assessment: Assessment
+
+    def checks(self, use: str) -> dict[str, Check]:
+        """The certificate's lines on a variant, by name."""
+        return {check.name: check for check in self.assessment.certificate.checks if check.variant in {None, use}}
+
+    def comparison(self, use: str) -> Comparison | None:
+        """The one that the variant takes part in."""
+        found = (each for each in self.assessment.comparisons if use in {each.variant, each.baseline})
+        return next(found, None)
+
+
+def run(asked: Asked) -> Trial:
+    """Every round goes as the first did: its record stands for all of them, as the judge must see several.
+
+    The process that calls has no threads.
+    """
+    uses = asked.uses
+    case = Case(
+        name="all",
+        origin=CaseOrigin(run="cheats", series="cheats"),
+        workload=script.name_of(f"{asked.program}.py"),
+        parameters=dict(asked.parameters),
+        variants=tuple(CaseVariant(name=use, use=use) for use in uses),
+        baseline=uses[0],
+        measurement=CaseMeasurement.model_validate({"precision": asked.precision, "rounds_min": ROUNDS}),
+    )
+    unseen_seed = secrets.randbits(63)
+    with tempfile.TemporaryDirectory() as directory:
+        directories = {use: Path(directory) / str(position) for position, use in enumerate(uses)}
+        launcher = ForkingLauncher(case, (), {}, threads=1, interruption=Interruption(), unseen_seed=unseen_seed)
+        launches = {use: _launched(launcher, use, place) for use, place in directories.items()}
+        rounds = range(1, ROUNDS + 1)
+        request = JudgeRequest(
+            case=case,
+            launches=tuple(
+                each.model_copy(update={"round": number}) for number in rounds for each in launches.values()
+            ),
+            outputs={
+                f"{number}/{use}": str(place)
+                for number in rounds
+                for use, place in directories.items()
+                if launches[use].failure is None
+            },
+            directory=directory,
+            unseen_seed=unseen_seed,
+        )
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+            return Trial(launches=launches, assessment=pool.submit(_judged, request).result())
+
+
+def _judged(request: JudgeRequest) -> Assessment:
+    with script.used(file_of(request.case)):
+        return judge(request)
+
+
+class ForkingLauncher(Launcher):
+    """Starts launches that have imported their framework already."""
+
+    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[Ending, End]:
+        receiving, sending = forking.Pipe(duplex=False)
+        (Path(request.directory) / "request.json").write_text(request.to_json())
+        process = forking.Process(target=_launch, args=(request, sending))
+        process.start()
+        sending.close()
+        began = time.monotonic()
+        late = False
+        while not listener.last_word:
+            ready = wait([receiving, process.sentinel], began + LIMIT_SECONDS - time.monotonic())
+            late = not ready
+            if not (data := os.read(receiving.fileno(), 65536) if receiving in ready else b""):
+                break
+            listener.received("messages", data)
+        process.join(0 if late else PATIENCE_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.join()
+        listener.received("stderr", (Path(request.directory) / "stderr").read_bytes())
+        ending = Ending(
+            status=process.exitcode or 0,
+            by_us="limit" if late else None,
+            wall_seconds=time.monotonic() - began,
+        )
+        return ending, explain(listener, ending, request, MemoryTold(None, 0, 0))
+
+
+def _launched(launcher: Launcher, use: str, directory: Path) -> LaunchRecord:
+    directory.mkdir()
+    found = launcher.launch(
+        use,
+        number=1,
+        position=0,
+        directory=directory,
+        limit=Limit(LIMIT_SECONDS, "its limit"),
+        case_seconds=LIMIT_SECONDS,
+        skip={"limits": "what a machine can do decides no test"},
+        forward=lambda _channel, _data: None,
+        phase_reached=lambda _phase: None,
+    )
+    seconds = statistics.median(block.seconds for block in found.blocks) if found.blocks else 0.0
+    same = tuple(block.model_copy(update={"seconds": seconds}) for block in found.blocks)
+    return found.model_copy(update={"facts": {**found.facts, **QUIET}, "blocks": same})
+
+
+def _launch(request: LaunchRequest, sending: Connection) -> None:
+    """`python -m accelbench_runner.launch`, with as few blocks as it may."""
+    os.setsid()
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    directory = Path(request.directory)
+    for descriptor, name in ((1, os.devnull), (2, str(directory / "stderr"))):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), descriptor)
+    faulthandler.enable()
+    os.environ |= launch_environment(directory)
+    os.environ[script.VARIABLE] = str(file_of(request.case))
+    tempfile.tempdir = None
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS = 0.05, 0.1
+    sys.exit(launch.carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
+
+
+def file_of(case: Case) -> Path:
+    """The program that a case runs."""
+    return PROGRAMS / f"{case.workload.replace('-', '_')}.py"
