@@ -29,7 +29,7 @@ def _of(launch: Launch) -> Finding:
     if found.unable or unseen is None:
         return untested(found.unable or "its outputs on other inputs were not compared")
     if not _right_where_seen(launch):
-        return untested("its outputs are wrong on the inputs that it was built from")
+        return untested(f"its outputs are wrong on the inputs that it was built from{captured}")
     finding = _compared(unseen)
     return Finding(finding.outcome, finding.reading + captured)
 
