@@ -99,7 +99,6 @@ ROWS: tuple[Row, ...] = (
     *_both("skips_later_calls", EAGER, OPS, fails=INPUTS, parameters=(("calls", 50),)),
     *_both("skips_later_calls", EAGER, OPS, fails=INPUTS, parameters=(("calls", 1000),)),
     *_both("stops_after_a_while", EAGER, OPS, fails=INPUTS),
-    *_both("works_after_a_pause", EAGER, OPS, fails=INPUTS),
     *_both("works_at_the_start_of_a_block", EAGER, JIT, fails=INPUTS),
     *_both("takes_steps_too_small_to_see", EAGER, JIT, unchecked="parity"),
     *_both("exports_nothing", EAGER, JIT, fails=("parity", "depends-on-inputs")),

@@ -29,7 +29,7 @@ def _parameter(row: Row) -> object:
     return pytest.param(row, id=str(row), marks=marks)
 
 
-@pytest.mark.parametrize("row", map(_parameter, ROWS))
+@pytest.mark.parametrize("row", [_parameter(row) for row in ROWS])
 def test_what_must_be_said_of_a_program_is_said(row: Row, trial: Try) -> None:
     found = trial(asked(row))
     assert not complaint(row, found), said(row, found)
