@@ -94,7 +94,7 @@ constraints: $(UV) ## Resolve exact versions with hashes, for every Python from 
 		--no-emit-index-url --no-header --quiet --output-file constraints.txt
 
 .PHONY: cluster
-cluster: $(UV) ## A real Kubernetes on this machine: control plane, containerd, kubelet; prints the KUBECONFIG line
+cluster: wheel ## A real Kubernetes on this machine: control plane, containerd, kubelet; prints the KUBECONFIG line
 	@sh tests/cluster/prerequisites.sh
 	@PYTHONPATH=tests $(BIN)/python -m cluster up --node
 

@@ -30,8 +30,8 @@ def find_compiler(say: Callable[[str], None]) -> None:
     if os.geteuid() == 0 and shutil.which("apt-get"):
         say(f"{' '.join(INSTALL)} ...")
         quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "--quiet=2"], env=quiet, stdout=sys.stderr, check=False)
-        if subprocess.run(INSTALL, env=quiet, stdout=sys.stderr, check=False).returncode == 0:
+        subprocess.run(["apt-get", "update", "--quiet=2"], env=quiet, stdout=subprocess.DEVNULL, check=False)
+        if subprocess.run(INSTALL, env=quiet, stdout=subprocess.DEVNULL, check=False).returncode == 0:
             return
     raise ToolMissingError("torch.compile needs a C++ compiler: install one first (Debian: apt-get install g++)")
 

@@ -10,7 +10,6 @@ import pytest
 
 from accelbench.api.result import Result
 from accelbench.cli.exits import Exit
-from accelbench.shown import rejections
 from cli.command import MANIFEST, accelbench, started
 from cluster.wait import wait_until
 
@@ -18,9 +17,9 @@ from cluster.wait import wait_until
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     directory = tmp_path_factory.mktemp("real")
-    # A machine that is never at rest repeats its rounds until the time is up, and is told so.
-    limit = ("--set", "measurement.timeLimitSeconds=90")
-    return directory, accelbench("run", "-", "--out", "out", *limit, cwd=directory, manifest=MANIFEST)
+    # Three rounds, be the machine at rest or not, and fast or slow.
+    options = ("--accept-noise", "--set", "measurement.timeLimitSeconds=240")
+    return directory, accelbench("run", "-", "--out", "out", *options, cwd=directory, manifest=MANIFEST)
 
 
 def test_two_frameworks_are_measured_compared_and_judged(
@@ -30,13 +29,13 @@ def test_two_frameworks_are_measured_compared_and_judged(
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
     assert result.complete, done.stderr
     [comparison] = result.comparisons
-    assert (result.rounds, result.stopped) == (3, "rounds-max") or result.stopped == "time-limit"
-    assert result.rounds + len(result.quarantined) > 0
+    assert (result.rounds, result.stopped, result.quarantined) == (3, "rounds-max", ())
     assert (comparison.variant, comparison.baseline) == ("jax/jit", "pytorch/eager")
-    assert (comparison.verdict is None) == bool(comparison.invalid)
-    assert all(reason in done.stdout for reason in comparison.invalid)
-    assert done.returncode == (Exit.INVALID_MEASUREMENT if comparison.invalid else Exit.SUCCESS)
-    assert all((variant.seconds is None) == bool(rejections(result, variant)) for variant in result.variants)
+    assert comparison.invalid == ()
+    assert comparison.lower is not None
+    assert (comparison.verdict is None) == comparison.noisy == ("noisy" in done.stdout)
+    assert done.returncode == (Exit.NOISY if comparison.noisy else Exit.SUCCESS)
+    assert all(variant.seconds is not None for variant in result.variants)
     parity = [check for check in result.certificate.checks if check.name == "parity"]
     assert {check.outcome for check in parity} == {"passed"}
     assert {"version.jax", "version.torch", "workloadSource"} <= result.fingerprint.keys()
@@ -46,13 +45,10 @@ def test_two_frameworks_are_measured_compared_and_judged(
 def test_the_terminal_shows_every_phase_and_the_fingerprint(
     ran: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
-    directory, done = ran
-    result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
+    _, done = ran
     # Where a line ends depends on how long the names of processor and machine are.
     shown = " ".join(done.stdout.split())
-    # Of what a neighbour has spoilt nothing timed is shown.
-    phases = ("import", "compile", "steady") if any(variant.phases for variant in result.variants) else ()
-    for column in (*phases, "time per", "product", "speedup", "interval", "verdict"):
+    for column in ("import", "compile", "steady", "time per", "product", "speedup", "interval", "verdict"):
         assert column in shown
     assert re.search(r"JAX \d+\.\d+", shown)
     assert re.search(r"PyTorch \d+\.\d+", shown)

@@ -33,7 +33,8 @@ def _hierarchies() -> list[Path]:
     # Version 2 is one hierarchy; version 1 is a folder for each, some of which are links to another.
     if (ROOT / "cgroup.controllers").exists():
         return [ROOT]
-    return [path for path in ROOT.iterdir() if path.is_dir() and not path.is_symlink()]
+    # Where a bare root file system has neither, there is no node to be.
+    return [path for path in ROOT.glob("*") if path.is_dir() and not path.is_symlink()]
 
 
 def _remove(group: Path) -> bool:

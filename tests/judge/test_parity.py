@@ -368,6 +368,17 @@ def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypat
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x * (1 + 1e-7)}))
 
 
+def test_variants_as_far_apart_as_inputs_move_them_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).standard_normal((8, 8))
+    wrong = Reference({"x": x + 10}, {"x": np.full((8, 8), 1e-4)}, "float32", non_finite=False)
+    monkeypatch.setattr("accelbench_runner.reference.reference", lambda *_, **__: wrong)
+    assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x + 1e-3}))
+
+
+def test_variants_that_both_overflow_prove_nothing_against_the_reference(tmp_path: Path) -> None:
+    assert not any("agree" in detail for detail in both_asked(tmp_path, *({"x": np.full((8, 8), np.inf)},) * 2))
+
+
 def test_variants_that_agree_on_another_shape_are_said_to(tmp_path: Path) -> None:
     right = reference(a_case(), 4, tmp_path).values["x"]
     details = both_asked(tmp_path, {"x": right[:4]}, {"x": right[:4]})

@@ -77,6 +77,11 @@ def test_a_user_without_rights_or_home_needs_nothing_but_the_work_directory(
     work = tmp_path / "theirs"
     work.mkdir()
     os.chown(work, NOBODY["user"], NOBODY["group"])
+    # As the kubelet makes it.
+    log = tmp_path / "0" / "termination-log"
+    log.parent.mkdir()
+    log.touch()
+    log.chmod(0o666)
     environment = {"HOME": "/nonexistent"}
     ended = start(case_of("fine", "fine_2", rounds=1), cwd="/", environment=environment, work=work, **NOBODY).end()
     assert ended.status == 0, ended.errors

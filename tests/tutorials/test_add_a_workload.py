@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from accelbench.cli.exits import Exit
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "add-a-workload.md").read_text()
 SCRIPTS = """
@@ -63,14 +65,15 @@ def test_its_two_scripts_compute_the_same(project: Path) -> None:
     assert float(done.stdout) < 1e-6
 
 
+@pytest.mark.timeout(900)
 def test_its_commands_end_in_a_verdict_on_what_was_proven_to_be_the_same(project: Path) -> None:
     packaged = PAGE.index("## Give it to others")
     for found in COMMAND.finditer(PAGE):
         command, installed = found[1], found.start() > packaged
-        limit = ("--set", "measurement.timeLimitSeconds=90") if " run " in command else ()
-        done = accelbench(project, *command.split()[1:], *limit, installed=installed)
-        # 5: the machine was not at rest while the tests ran; that is no matter of the tutorial's.
-        assert done.returncode in {0, 5}, f"{command}: {done.stdout}{done.stderr}"
+        options = ("--accept-noise", "--set", "measurement.timeLimitSeconds=240") if " run " in command else ()
+        done = accelbench(project, *command.split()[1:], *options, installed=installed)
+        # The machine need not be at rest while the tests run; that is no matter of the tutorial's.
+        assert done.returncode in {Exit.SUCCESS, Exit.NOISY}, f"{command}: {done.stdout}{done.stderr}"
     result = json.loads((project / "results" / "all.result.json").read_text())
     parity = [check for check in result["certificate"]["checks"] if check["name"] == "parity"]
     assert {check["variant"]: check["outcome"] for check in parity} == {"pytorch/eager": "passed", "jax/jit": "passed"}
