@@ -50,7 +50,7 @@ QUIET: Mapping[str, Any] = {
 
 FRAMEWORKS = (module for module, _ in ADAPTERS.values())
 forking = get_context("forkserver")
-forking.set_forkserver_preload([__name__, "accelbench_runner.frameworks.torch_arithmetic", *FRAMEWORKS])
+forking.set_forkserver_preload([__name__, "torch._dynamo", *FRAMEWORKS])
 
 
 @dataclass(frozen=True)
