@@ -56,6 +56,11 @@ class Parity(Protocol):
         ...
 
     @property
+    def reference_frameworks(self) -> tuple[str, ...]:
+        """That the reference was computed with."""
+        ...
+
+    @property
     def compared(self) -> bool:
         """False: no number is finite, as the workload declares."""
         ...

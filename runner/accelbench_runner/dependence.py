@@ -23,10 +23,12 @@ ROUNDS = 2
 UNSEEN = "unseen.npz"
 RUNS = (1, 2, 3, 4)
 """Calls in each run on inputs that the one call before has seen."""
-FEWEST, MOST = 8, 64
+FEWEST, MOST = 16, 64
 """Calls in a longer run, so many that no program can know it beforehand."""
 LONGEST_SECONDS = 0.25
 """Of a run of calls that is made three times, once timed and twice not; slower calls are run two at a time..."""
+MOST_REPLAYED = 256
+"""A program that is fast only while it is timed may take its time here."""
 SLOWEST_CALL_SECONDS = 2.0
 """...and calls slower than this are made only once."""
 
@@ -123,7 +125,7 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
             facts["many"] = trial.timed(many)[0]
         if subject.seconds_per_call <= SLOWEST_CALL_SECONDS:
             longest = max(2, int(LONGEST_SECONDS / max(subject.seconds_per_call, 1e-9)))
-            facts["replay"] = trial.replay(max(2, min(subject.calls, longest)))
+            facts["replay"] = trial.replay(max(2, min(subject.calls, longest, MOST_REPLAYED)))
     except usable.RAISED as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
         return {**facts, "unable" if ran_out else "raised": usable.what(error)}

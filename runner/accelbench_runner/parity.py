@@ -29,6 +29,7 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         severity = (not reading.finite, reading.worst_ratio, reading.compared)
         if severity >= (not worst.finite, worst.worst_ratio, worst.compared):
             worst = reading
+    worst = worst.model_copy(update={"reference_frameworks": reference.frameworks})
     if worst.worst_ratio <= 1 and reference.sees_nothing():
         return mismatch(
             units,

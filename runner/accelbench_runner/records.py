@@ -40,6 +40,8 @@ class ParityReading(Document):
     worst_array: str
     detail: str
     """For people: the error, the tolerance and where."""
+    reference_frameworks: tuple[str, ...] = ()
+    """That the reference was computed with."""
     compared: bool = True
     """False: none of its numbers is finite, so that nothing was compared but where they stand."""
     unseen: "UnseenReading | None" = None

@@ -13,6 +13,7 @@ Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench import catalogue
+from accelbench import catalogue, modes
 from accelbench.api.case import Case, Precision
 from accelbench.inputs import generate, unseen
 from accelbench.workload import Array, Arrays, NamedArrays
@@ -63,6 +64,7 @@ Of 260,000 squares the moves are 0.01 ulp of the mean, and one kernel of Inducto
 Narrow types are summed in float32 and rounded once.
 """
 
+PACKAGES = {package: framework for framework, package in modes.PACKAGES.items()}
 PERTURBATIONS = 4
 COARSER = 2.0**12
 """In float64 inputs are moved by so many ulp and spreads divided by it: the reference computes in float64 itself, and
@@ -79,7 +81,9 @@ class Reference:
     values: NamedArrays
     spreads: NamedArrays
     precision: Precision
-    non_finite: bool
+    frameworks: tuple[str, ...] = ()
+    """That the reference imported when it was computed: where one of its variants is wrong, it may be as wrong."""
+    non_finite: bool = False
     """The workload declares NaN and infinity: where they stand is compared, not that there are none."""
 
     def tolerance(self, name: str) -> Array:
@@ -110,18 +114,22 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
     parameters = catalogue.parse_parameters(workload, case.parameters)
     precision = case.measurement.precision
     kept = directory / f"reference-{units}{'' if unseen_seed is None else '-unseen'}.npz"
+    told = kept.with_suffix(".frameworks")
     if kept.exists():
         values, spreads = _load(kept)
     else:
+        before = sys.modules.keys() & PACKAGES.keys()
         arrays = generate(workload, parameters, case.measurement.seed)
         if unseen_seed is not None:
             arrays = unseen(workload, parameters, arrays, unseen_seed)
         values, spreads = compute(partial(workload.reference, parameters), arrays, units, precision)
+        told.write_text(" ".join(sorted((sys.modules.keys() & PACKAGES.keys()) - before)))
         _save(kept, values, spreads)
     return Reference(
         values=values,
         spreads=spreads,
         precision=precision,
+        frameworks=tuple(PACKAGES[package] for package in told.read_text().split()),
         non_finite=workload.measure(parameters).non_finite is not None,
     )
 

@@ -27,7 +27,6 @@ NOT_YET: frozenset[str] = frozenset(
         "exports_classes_alone pytorch/eager",
         "exports_classes_alone jax/jit",
         "records_gradients_inside pytorch/eager",
-        "copies_its_reference pytorch/eager",
         "blurs_its_reference pytorch/eager",
         "blurs_its_reference jax/jit",
     }
