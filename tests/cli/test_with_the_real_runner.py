@@ -19,7 +19,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Comp
     directory = tmp_path_factory.mktemp("real")
     # Three rounds, be the machine at rest or not, and fast or slow.
     options = ("--accept-noise", "--set", "measurement.timeLimitSeconds=240")
-    return directory, accelbench("run", "-", "--out", "out", *options, cwd=directory, manifest=MANIFEST)
+    return directory, accelbench("run", "-", "--out", "out", *options, cwd=directory, manifest=MANIFEST, seconds=280)
 
 
 def test_two_frameworks_are_measured_compared_and_judged(
@@ -32,9 +32,12 @@ def test_two_frameworks_are_measured_compared_and_judged(
     assert (result.rounds, result.stopped, result.quarantined) == (3, "rounds-max", ())
     assert (comparison.variant, comparison.baseline) == ("jax/jit", "pytorch/eager")
     assert comparison.invalid == ()
-    assert comparison.lower is not None
-    assert (comparison.verdict is None) == comparison.noisy == ("noisy" in done.stdout)
-    assert done.returncode == (Exit.NOISY if comparison.noisy else Exit.SUCCESS)
+    assert comparison.speedup is not None
+    # Where launches differ too much, three are too few even for an interval.
+    untold = Exit.SUCCESS if comparison.verdict else Exit.INVALID_MEASUREMENT
+    assert done.returncode == (Exit.NOISY if result.noisy else untold)
+    assert bool(result.noisy) == ("and counts, as noise is accepted" in done.stderr)
+    assert not (result.noisy and comparison.verdict)
     assert all(variant.seconds is not None for variant in result.variants)
     parity = [check for check in result.certificate.checks if check.name == "parity"]
     assert {check.outcome for check in parity} == {"passed"}
