@@ -81,10 +81,10 @@ class Reference:
     values: NamedArrays
     spreads: NamedArrays
     precision: Precision
-    frameworks: tuple[str, ...] = ()
-    """That the reference imported when it was computed: where one of its variants is wrong, it may be as wrong."""
     non_finite: bool = False
     """The workload declares NaN and infinity: where they stand is compared, not that there are none."""
+    frameworks: tuple[str, ...] = ()
+    """That the reference imported when it was computed: where one of its variants is wrong, it may be as wrong."""
 
     def tolerance(self, name: str) -> Array:
         """Allowed absolute error of each element, float64."""

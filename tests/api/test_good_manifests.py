@@ -19,6 +19,7 @@ DEFAULTS = {
         "equivalenceMargin": "2%",
         "timeLimitSeconds": 600,
         "seed": 0,
+        "acceptNoise": False,
     },
     "accelerator": {"profile": "cpu", "devicesPerNode": 1, "nodes": 1},
     "runPolicy": {"suspend": False, "cancel": False, "parallelism": 1, "infrastructureRetries": 1},

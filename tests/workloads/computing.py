@@ -122,7 +122,7 @@ def main() -> None:
         asked = Asked(**{**each, "parameters": tuple(map(tuple, each["parameters"]))})
         try:
             beside = (directory / asked.file).with_suffix("")
-            beside.mkdir()
+            beside.mkdir(exist_ok=True)
             outputs, units, facts = compute(asked, beside)
             (beside / "facts.json").write_text(json.dumps(facts))
         except Exception as error:  # noqa: BLE001 - the test that asked for this one will tell
