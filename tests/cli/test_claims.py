@@ -115,7 +115,7 @@ def test_rows_about_a_suite_share_their_runs(tmp_path: Path) -> None:
     assert done.returncode == Exit.SUCCESS, done.stderr
     assert done.stderr.count("case 1 of 1") == 2
     assert "geometric mean of pytorch/compile over pytorch/eager at least 1.3 and at most 2" in done.stdout
-    assert "row 27: inconclusive\n  geometric mean of jax/jit over pytorch/compile" in done.stdout
+    assert "row 27: refuted\n  geometric mean of jax/jit over pytorch/compile" in done.stdout
     page = accelbench("claims", "report", *asked, cwd=tmp_path, **more).stdout
     assert "[manifest 2](../examples/claims/26-vit-training-step.yaml)" in page
     assert "[Results and certificate 1](results/claims/gpu/25-cifar-cnn-training-step/report.md)" in page

@@ -58,7 +58,8 @@ def test_one_that_failed_does_not_end_the_others() -> None:
 
 def test_the_certificate_has_the_checks_that_ask_for_no_time() -> None:
     checks = assess(rounds(3)).certificate.checks
-    assert {check.name for check in checks} == {"precision", "same-inputs", "same-protocol", "threads", "wrong-device"}
+    asked = {"gradients", "precision", "same-inputs", "same-protocol", "threads", "wrong-device"}
+    assert {check.name for check in checks} == asked
     assert {check.outcome for check in checks} == {"passed"}
 
 

@@ -82,7 +82,7 @@ def test_noisy_cases_and_variants_are_counted_as_noisy() -> None:
     many = sample.noisy(
         case=sample.case(uses), variants=tuple(sample.variant(use, "0.001") for use in uses)
     ).model_copy(update={"comparisons": tuple(noisy.model_copy(update={"variant": use}) for use in uses[1:])})
-    assert view.sentences(many)[0] == "Of 4 variants against pytorch/eager: 4 noisy."
+    assert view.sentences(many)[1] == "Of 4 variants against pytorch/eager: 4 noisy."
 
 
 def test_the_headline_says_noisy() -> None:
