@@ -34,9 +34,8 @@ def check(
     """
     import json
 
-    from rich.console import Console
-
     from accelbench.cli import checked
+    from accelbench.cli.console import console
     from accelbench.cli.device import missing_frameworks, platform_of
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.manifests import InvalidSpecError, read, read_script, script_of
@@ -62,7 +61,7 @@ def check(
                 found.append(checked.as_json(ended.result))
                 codes.append(checked.exit_for(checked.checked(ended.result)))
                 if output is Output.TABLE:
-                    Console().print(checked.report(ended.result))
+                    console().print(checked.report(ended.result))
     if output is Output.JSON:
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
     raise typer.Exit(Exit.worst(codes))

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from accelbench.api.result import Check, CheckOutcome, Executable, Result
 from accelbench.cli.exits import Exit
-from accelbench.report.view import title
+from accelbench.report.terminal import MARKS
+from accelbench.report.view import OUTCOMES, title
 
-WORDS: dict[CheckOutcome, str] = {"passed": "passed", "failed": "failed", "untested": "not checked"}
-STYLES: dict[CheckOutcome, str] = {"passed": "green", "failed": "bold red", "untested": "yellow"}
+STYLES = {outcome: style for outcome, (_, style) in MARKS.items()}
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def as_json(result: Result) -> dict[str, Any]:
                 "name": each.variant,
                 "failure": each.failure or None,
                 "checks": [
-                    {"name": check.name, "outcome": WORDS[check.outcome], "reading": check.reading}
+                    {"name": check.name, "outcome": OUTCOMES[check.outcome], "reading": check.reading}
                     for check in each.checks
                 ],
                 "compiled": each.executable.model_dump(exclude_none=True) if each.executable else None,
@@ -100,7 +100,7 @@ def _counts(variant: Checked) -> str:
     """`10 passed, 1 failed, 1 not checked`."""
     if variant.failure:
         return "failed"
-    counted = [f"{len(found)} {WORDS[outcome]}" for outcome in WORDS if (found := variant.of(outcome))]
+    counted = [f"{len(found)} {OUTCOMES[outcome]}" for outcome in OUTCOMES if (found := variant.of(outcome))]
     return ", ".join(counted) or "nothing checked"
 
 
@@ -113,12 +113,12 @@ def _table(variant: Checked) -> Table:
 
 def _rows(variant: Checked) -> Iterator[tuple[CheckOutcome, str, str]]:
     if variant.failure:
-        yield "failed", WORDS["failed"], variant.failure
+        yield "failed", OUTCOMES["failed"], variant.failure
         return
     for outcome in ("failed", "untested"):
-        yield from ((check.outcome, WORDS[check.outcome], _line(check)) for check in variant.of(outcome))
+        yield from ((check.outcome, OUTCOMES[check.outcome], _line(check)) for check in variant.of(outcome))
     if passed := variant.of("passed"):
-        yield "passed", WORDS["passed"], ", ".join(check.name for check in passed)
+        yield "passed", OUTCOMES["passed"], ", ".join(check.name for check in passed)
     if compiled := _compiled(variant.executable):
         yield "passed", "compiled", compiled
 

@@ -80,13 +80,17 @@ class LaunchCheck:
     """What whoever measures can do about a disturbance."""
     always: bool = False
     """It looks at quarantined launches too: what they computed does not depend on who disturbed them."""
+    of: str = ""
+    """The fact that it looks at, where not every launch is asked for it: the others say nothing."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
         """One reading for each variant that has launches."""
         for variant in evidence.variants:
             launches = evidence.of(variant) + (evidence.quarantined_of(variant) if self.always else ())
-            findings = [(launch.round, self.look(evidence.case, launch)) for launch in launches]
-            yield _check(self, worst(findings, disturbance=self.disturbance), variant)
+            asked = [launch for launch in launches if not self.of or self.of in launch.facts]
+            findings = [(launch.round, self.look(evidence.case, launch)) for launch in asked]
+            none = untested(f"no launch reported {self.of}")
+            yield _check(self, worst(findings, disturbance=self.disturbance) if findings else none, variant)
 
 
 @dataclass(frozen=True)

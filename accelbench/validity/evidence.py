@@ -156,11 +156,6 @@ class Evidence:
         """The quarantined launches of one variant."""
         return tuple(launch for launch in self.quarantined if launch.variant == variant)
 
-    def tried_unseen_inputs(self, variant: str) -> tuple[Launch, ...]:
-        """The launches of one variant that were given other inputs, those of disturbed rounds included."""
-        launches = self.of(variant) + self.quarantined_of(variant)
-        return tuple(launch for launch in launches if "dependence" in launch.facts)
-
     @property
     def nothing_timed(self) -> bool:
         """Every launch observes."""

@@ -5,11 +5,12 @@ call that returns what it has kept is none.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 
-from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
-from accelbench.validity.evidence import Dependence, Evidence, Launch, Replay, Unreadable, fact
+from accelbench.api.case import Case
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
+from accelbench.validity.evidence import Dependence, Launch, Replay, Unreadable, fact
 
 REPEATED = 0.8
 """Of each operation of a first call, when it is made again on the same inputs: the same step does the same."""
@@ -23,14 +24,7 @@ REPEATABLE = 10.0
 """...and so are those up to so many times as far apart as repetitions are, where sums are added in any order."""
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    for variant in evidence.variants:
-        findings = [_of(launch) for launch in evidence.tried_unseen_inputs(variant)]
-        worst = next((each for outcome in ("failed", "untested") for each in findings if each.outcome == outcome), None)
-        yield variant, worst or (findings[-1] if findings else untested("no launch was given other inputs"))
-
-
-def _of(launch: Launch) -> Finding:
+def _look(_case: Case, launch: Launch) -> Finding:
     found = fact(launch, "dependence", Dependence)
     if isinstance(found, Unreadable):
         return failed(found)
@@ -48,16 +42,23 @@ def _counted(found: Dependence) -> Finding:
     for repeated in (found.seen, *again[:1]):
         if repeated and (fewer := _fewer(first, repeated)):
             return failed(f"a repeated call runs {fewer}: it remembers results, or tells its inputs apart")
-    if len(again) < 2:  # noqa: PLR2004 - one run has no later calls
-        return untested("a call takes too long to be repeated")
-    later = [after.total() - before.total() for before, after in pairwise(map(Counter, again))]
-    if max(later) < LATER * Counter(first).total() or min(later) < EVEN * max(later):
-        counts = ", ".join(map(str, later))
-        return failed(f"{Counter(first).total()} operations in a call, {counts} in those after it: it skips work")
+    if not again:
+        return untested("a call was not repeated")
+    if skips := _skips(found):
+        return failed(f"{skips}: it skips work")
+    return passed(f"{Counter(first).total()} operations in a call, and as many when it is repeated")
+
+
+def _skips(found: Dependence) -> str:
+    """What later calls run less of; empty where they do not, or take so long that a block holds none."""
+    first = Counter(found.dispatched).total()
+    later = [after.total() - before.total() for before, after in pairwise(map(Counter, found.again))]
+    if later and (max(later) < LATER * first or min(later) < EVEN * max(later)):
+        return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
     many = Counter(found.many).total()
     if found.many_calls and many < EVEN * found.many_calls * min(later):
-        return failed(f"{many} operations in {found.many_calls} calls, at {min(later)} in a call: it skips work")
-    return passed(f"{Counter(first).total()} operations in a call, and as many when it is repeated")
+        return f"{many} operations in {found.many_calls} calls, at {min(later)} in a call"
+    return ""
 
 
 def _fewer(first: Mapping[str, int], repeated: Mapping[str, int]) -> str:
@@ -75,7 +76,7 @@ def _different(replay: Replay) -> str:
     )
 
 
-CHECK = CaseCheck(
+CHECK = LaunchCheck(
     name="work-skipped",
     threshold=(
         f"a repeated call runs at least {REPEATED:.0%} of each operation of the first, every later call at least "
@@ -83,4 +84,6 @@ CHECK = CaseCheck(
     ),
     reason="what is kept between calls is computed once and timed a thousand times",
     look=_look,
+    always=True,
+    of="dependence",
 )

@@ -25,12 +25,14 @@ RUNS = (1, 2, 3, 4)
 """Calls in each run on inputs that the one call before has seen."""
 FEWEST, MOST = 16, 64
 """Calls in a longer run, so many that no program can know it beforehand."""
-LONGEST_SECONDS = 0.25
-"""Of a run of calls that is made three times, once timed and twice not; slower calls are run two at a time..."""
+QUICK_SECONDS = 0.25
+"""A call that takes longer is made again once, and neither in runs nor timed against untimed: blocks hold one of it."""
+MANY_SECONDS = 0.02
+"""A call that takes longer, while it is counted, is not made many times."""
+LONGEST_SECONDS = 1.0
+"""Of the calls of a block, made once timed and twice not."""
 MOST_REPLAYED = 256
 """A program that is fast only while it is timed may take its time here."""
-SLOWEST_CALL_SECONDS = 2.0
-"""...and calls slower than this are made only once."""
 
 
 class Counting(Protocol):
@@ -80,7 +82,6 @@ class Subject:
     """Its `call` is the compiled one."""
     calls: int
     """In a block."""
-    seconds_per_call: float
 
 
 def forget_inputs(work: blocks.Work) -> blocks.Work:
@@ -112,20 +113,21 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
     # A program built from these inputs could export what is right for them, whatever its step does.
     trial = _Trial(adapter, subject.export, work, clock)
     try:
-        once, first = trial.timed(1)
+        began = clock.seconds()
+        facts["dispatched"], first = trial.timed(1)
+        took = clock.seconds() - began
         np.savez(directory / UNSEEN, allow_pickle=False, **trial.exported(first))
         facts["units"] = work.units
         del first
-        facts["dispatched"] = once
-        if subject.seconds_per_call <= SLOWEST_CALL_SECONDS:
-            trial.timed(2)  # where nothing was timed yet, the second call may be compiled anew
-            facts["again"] = [trial.timed(calls)[0] for calls in RUNS]
-        if subject.seconds_per_call <= LONGEST_SECONDS / MOST:
+        if took > QUICK_SECONDS:
+            return {**facts, "again": [trial.timed(1)[0]]}
+        trial.timed(2)  # where nothing was timed yet, the second call may be compiled anew
+        facts["again"] = [trial.timed(calls)[0] for calls in RUNS]
+        if took <= MANY_SECONDS:
             facts["many_calls"] = many = FEWEST + unseen_seed % (MOST - FEWEST)
             facts["many"] = trial.timed(many)[0]
-        if subject.seconds_per_call <= SLOWEST_CALL_SECONDS:
-            longest = max(2, int(LONGEST_SECONDS / max(subject.seconds_per_call, 1e-9)))
-            facts["replay"] = trial.replay(max(2, min(subject.calls, longest, MOST_REPLAYED)))
+        longest = min(MOST_REPLAYED, int(LONGEST_SECONDS / max(took, 1e-9)))
+        facts["replay"] = trial.replay(max(2, min(subject.calls, longest)))
     except usable.RAISED as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
         return {**facts, "unable" if ran_out else "raised": usable.what(error)}

@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from accelbench import catalogue, inputs, usable
 from accelbench.modes import COMPILED_BEFORE, PACKAGES, not_installed
@@ -65,14 +65,6 @@ def carry_out(request: LaunchRequest, machine: Machine) -> int:
         return 1
     reporter.say(Done())
     return 0
-
-
-class Pace(NamedTuple):
-    """How calls were timed; of what was not timed in blocks, one at a time."""
-
-    calls: int = 1
-    """In a block."""
-    seconds_per_call: float = 0.0
 
 
 class Launch:
@@ -151,7 +143,7 @@ class Launch:
         cpu.restart_peak()
         program, work = self._set_up(adapter)
         protocol = self._measure.protocol
-        pace = Pace()
+        calls = 1
         if protocol == "episode":
             self._measure_episode(adapter, program, work)
             self._measured(adapter)
@@ -161,14 +153,16 @@ class Launch:
             cpu.restart_peak()
             if self._request.purpose == "measure":
                 with blocks.garbage_kept() if protocol == "steady" else nullcontext():
-                    pace = self._measure_blocks(adapter, work)
-            self._measured(adapter)
-            if self._request.purpose == "measure":
-                self._look_behind(adapter, work, pace)
+                    calls, seconds_per_call = self._measure_blocks(adapter, work)
+                self._measured(adapter)
+                self._look_behind(adapter, work, calls, seconds_per_call)
+            else:
+                self._measured(adapter)
+            self._count_calls(adapter, work)
         if self._request.round <= dependence.ROUNDS:
             functions, work = (program.step, program.export), dependence.forget_inputs(work)
             del program  # two sets of inputs need not fit beside each other
-            self._try_unseen_inputs(adapter, *functions, work, pace)
+            self._try_unseen_inputs(adapter, *functions, work, calls)
         if self._request.purpose == "measure" and self._request.round <= limits.ROUNDS:
             asked = adapter, self._request.case.accelerator.platform, self._clock, self._machine.processors
             self._reporter.facts(limits=self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked)))
@@ -179,7 +173,7 @@ class Launch:
         step: Callable[..., Any],
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: blocks.Work,
-        pace: Pace,
+        calls: int,
     ) -> None:
         request = self._request
         subject = dependence.Subject(
@@ -190,8 +184,7 @@ class Launch:
             step=step,
             export=export,
             work=work,
-            calls=pace.calls,
-            seconds_per_call=pace.seconds_per_call,
+            calls=calls,
         )
         with self._reporter.aside("dependence"):
             directory = Path(request.directory)
@@ -277,10 +270,6 @@ class Launch:
         with self._reporter.aside("operations"):
             self._reporter.facts(executable=adapter.executable_facts())
             counted = adapter.operations(work) if declared else None
-            if self._request.round <= dependence.ROUNDS:
-                self._seen, _ = dependence.count(adapter, work, 1, self._clock)
-                if declared is None:
-                    self._reporter.facts(arithmetic=adapter.arithmetic(work)._asdict())
         if declared is None:
             return
         self._reporter.facts(
@@ -290,6 +279,15 @@ class Launch:
                 "source": counted.source if counted else None,
             }
         )
+
+    def _count_calls(self, adapter: Adapter, work: blocks.Work) -> None:
+        """What a call runs on the inputs that it has seen; after the blocks, for counters take memory and time."""
+        if self._request.round > dependence.ROUNDS:
+            return
+        with self._reporter.aside("operations"):
+            self._seen, _ = dependence.count(adapter, work, 1, self._clock)
+            if self._workload.operations(self._parameters) is None:
+                self._reporter.facts(arithmetic=adapter.arithmetic(work)._asdict())
 
     def _first_call(self, adapter: Adapter, work: blocks.Work) -> tuple[Any, Any]:
         """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest.
@@ -324,8 +322,11 @@ class Launch:
         work.check(result)
         return result
 
-    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> Pace:
-        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own."""
+    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> tuple[int, float]:
+        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own.
+
+        Returns the calls of a block, and seconds per call.
+        """
         with self._reporter.phase("warm-up"):
             if self._measure.protocol == "latency":
                 seconds_per_call = blocks.warm_up(work, self._clock, longest=0.0)
@@ -345,16 +346,12 @@ class Launch:
             self._reporter.facts(replanned=measured.replanned)
             return measured.blocks
 
-        return Pace(self._time(adapter, measure)[0].units // work.units, seconds_per_call)
+        return self._time(adapter, measure)[0].units // work.units, seconds_per_call
 
-    def _look_behind(self, adapter: Adapter, work: blocks.Work, pace: Pace) -> None:
+    def _look_behind(self, adapter: Adapter, work: blocks.Work, calls: int, seconds_per_call: float) -> None:
         with self._reporter.aside("synchronisation"):
-            found = self._aftermath(adapter).look(
-                work,
-                calls=pace.calls,
-                seconds_per_call=pace.seconds_per_call,
-                long=self._request.round <= synchronised.LONG_ROUNDS,
-            )
+            long = self._request.round <= synchronised.LONG_ROUNDS
+            found = self._aftermath(adapter).look(work, calls=calls, seconds_per_call=seconds_per_call, long=long)
         self._reporter.facts(synchronisation=found)
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:

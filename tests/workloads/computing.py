@@ -96,7 +96,6 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
         export=program.export,
         work=dependence.forget_inputs(work),
         calls=5,
-        seconds_per_call=0.0,
     )
     facts["dependence"] = {**dependence.examine(adapter, subject, UNSEEN_SEED, directory, clock), "seen": seen}
     return outputs, units, facts

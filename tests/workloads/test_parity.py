@@ -186,11 +186,11 @@ def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[A
     )
     evidence = Evidence(case=case(asked.workload, asked.use), launches=(record,))
     found = {
-        check.CHECK.name: finding
+        reading.name: reading
         for check in (depends_on_inputs, work_skipped, work_present)
-        for _, finding in check.CHECK.look(evidence)
+        for reading in check.CHECK.checks(evidence)
     }
-    assert not [finding for finding in found.values() if finding.outcome == "failed"], found
+    assert not [reading for reading in found.values() if reading.outcome == "failed"], found
     if seen.compared:
         assert found["depends-on-inputs"].outcome == "passed", found
     if "orbax" not in asked.use:  # it runs nothing of JAX's
