@@ -4,7 +4,7 @@ import statistics
 
 from accelbench.api.case import Case
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
-from accelbench.validity.evidence import Clock, Launch, Unreadable, fact, protocol_of
+from accelbench.validity.evidence import Clock, Launch, Meddling, Unreadable, fact, protocol_of
 
 SHORTEST_BLOCK_SECONDS = 0.005
 RESOLUTION_SHARE = 0.001
@@ -15,6 +15,9 @@ ALLOWED_DRIFT = 0.001
 def _look(_case: Case, launch: Launch) -> Finding:
     if not launch.blocks:
         return failed("no block was timed")
+    meddling = fact(launch, "meddling", Meddling)
+    if not isinstance(meddling, Unreadable) and meddling.functions:
+        return failed(f"the program replaced {', '.join(meddling.functions)}, which measures it")
     clock = fact(launch, "clock", Clock)
     if isinstance(clock, Unreadable):
         return failed(clock)

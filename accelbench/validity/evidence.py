@@ -283,13 +283,17 @@ class Operations(Fact):
 
 
 class Arithmetic(Fact):
-    """Floating-point operations of one call; None for what could not be counted."""
+    """Floating-point arithmetic of one call: operations, None for what could not be counted, and what they work on."""
 
     written: FiniteFloat | None
     """In the program as its author wrote it."""
     run: FiniteFloat | None
     """In what is left of it after all optimisation."""
     source: str
+    types: list[str] = []
+    """Of the arrays that it takes and makes."""
+    recorded: bool = False
+    """Autograd recorded operations."""
 
 
 class Executable(Fact):
@@ -353,11 +357,11 @@ class Synchronisation(Fact):
 
 
 class Replay(Fact):
-    """The same calls, timed and not: how far apart the results are, as a share of their size; None: nothing finite."""
+    """A block's calls, timed and not: how far apart the results are, as a share of their size; None: nothing finite."""
 
     calls: NonNegativeInt
     timed: FiniteFloat | None
-    """Of timed calls from untimed ones."""
+    """Of the block's from those of untimed calls."""
     untimed: FiniteFloat | None
     """Of untimed calls from themselves."""
 
@@ -373,15 +377,18 @@ class Dependence(Fact):
     """Why it was not given other inputs."""
     raised: str | None = None
     """What it raised on them."""
-    seen: dict[str, NonNegativeInt] = {}
-    """Operations run, by name, when a call was repeated on the inputs that the program was built from."""
+    seen: dict[str, NonNegativeInt] | None = None
+    """Operations run, by name, in a block of one call on the inputs that the program was built from; None: not counted.
+    """
     dispatched: dict[str, NonNegativeInt] = {}
     """In the first call on other inputs."""
     again: list[dict[str, NonNegativeInt]] = []
     """In one call more on the same, in two, in three and so on, each time from the beginning."""
     many: dict[str, NonNegativeInt] = {}
-    """In `many_calls` more, drawn at random."""
+    """In a block of `many_calls` on those, a number drawn at random."""
     many_calls: NonNegativeInt = 0
+    exported: list[dict[str, NonNegativeInt]] = []
+    """On the way out after one call, and after several."""
     replay: Replay | None = None
 
 
@@ -390,6 +397,22 @@ class Gradients(Fact):
 
     wanted: bool
     found: Literal["on", "off", "functional"]
+
+
+class Meddling(Fact):
+    """What the program changed of what measures it."""
+
+    flags: list[str] = []
+    """Environment variables that frameworks read, set by its file."""
+    functions: list[str] = []
+    """Of accelbench's own."""
+
+
+class Idle(Fact):
+    """How much of the blocks' time the process computed or waited for its turn to; the rest, it waited for nothing."""
+
+    seconds: PositiveFloat
+    busy_seconds: Annotated[FiniteFloat, Ge(0)]
 
 
 class HostOverDevice(Fact):
@@ -410,6 +433,7 @@ PROBES: tuple[Probe, ...] = get_args(Probe)
 FOUND_BY: Mapping[str, Probe] = {
     "throttling": "watch",
     "neighbours": "watch",
+    "idle": "watch",
     "gpu": "watch",
     "energy": "watch",
     "synchronisation": "synchronisation",

@@ -2,8 +2,8 @@
 
 from accelbench.api.case import Case
 from accelbench.api.case import Precision as Policy
-from accelbench.validity.check import Finding, LaunchCheck, failed, passed
-from accelbench.validity.evidence import Launch, Precision, Unreadable, fact
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
+from accelbench.validity.evidence import Arithmetic, Launch, Meddling, Precision, Unreadable, fact
 
 DTYPES: dict[Policy, str] = {
     "float64": "float64",
@@ -12,6 +12,14 @@ DTYPES: dict[Policy, str] = {
     "bfloat16": "bfloat16",
     "float16": "float16",
 }
+TYPES: dict[Policy, set[str]] = {
+    "float64": {"float64"},
+    "float32": {"float32"},
+    "tf32": {"float32"},
+    "bfloat16": {"bfloat16", "float32"},
+    "float16": {"float16", "float32"},
+}
+"""What arrays may be inside a step: sums of narrow numbers, and weights that small updates must move, are float32."""
 PRODUCTS: dict[bool, set[str]] = {True: {"tf32", "tensorfloat32"}, False: {"ieee", "highest", "float32"}}
 """What frameworks call products of float32 arrays in TF32, and in full."""
 
@@ -28,7 +36,17 @@ def _look(case: Case, launch: Launch) -> Finding:
     for setting, value in precision.matmul.items():
         if value not in PRODUCTS[asked == "tf32"]:
             return failed(f"{setting} is {value}, which is not {asked}")
-    return passed(f"{asked}, arrays {precision.dtype}")
+    return _inside(launch, asked) or passed(f"{asked}, arrays {precision.dtype}")
+
+
+def _inside(launch: Launch, asked: Policy) -> Finding | None:
+    """What the program does about it by itself."""
+    arithmetic, meddling = fact(launch, "arithmetic", Arithmetic), fact(launch, "meddling", Meddling)
+    if not isinstance(arithmetic, Unreadable) and (others := sorted(set(arithmetic.types) - TYPES[asked])):
+        return failed(f"the step computes in {', '.join(others)}, {asked} was asked for")
+    if not isinstance(meddling, Unreadable) and meddling.flags:
+        return untested(f"the program sets {', '.join(meddling.flags)}, and nobody knows what that does to arithmetic")
+    return None
 
 
 CHECK = LaunchCheck(

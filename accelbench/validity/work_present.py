@@ -6,11 +6,12 @@ operations are: in the program as it was written, in what is left of it, and in 
 
 from collections.abc import Iterator
 
-from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested, worst
+from accelbench.validity.check import CaseCheck, Finding, failed, passed, percent, untested, worst
 from accelbench.validity.evidence import (
     Arithmetic,
     Counts,
     Evidence,
+    Idle,
     Launch,
     Operations,
     PositiveFloat,
@@ -21,19 +22,25 @@ from accelbench.validity.evidence import (
 UNCOUNTED = "the workload declares no operations, and what runs cannot be counted"
 LEAST_LEFT = 0.4
 """Of what was written: of programs in the catalogue compilers leave 52 % or more, of a hoisted loop a few."""
-LEAST_SHARE = 0.1
+LEAST_SHARE = 0.15
 """Of what cost() says, or of another variant's count: by what one is called an operation they differ up to so much."""
+MOST_TIMES = 2.5
+"""What another variant's count is."""
+MOST_IDLE = 0.5
+"""Of the blocks' time; a thread that waits for its turn on a crowded machine is not idle."""
 
 
 def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    most = max(((_run(launch) or 0.0, launch.variant) for launch in evidence.launches), default=(0.0, ""))
+    counts = [(run, launch.variant) for launch in evidence.launches if (run := _run(launch))]
+    most, least = max(counts, default=(0.0, "")), min(counts, default=(0.0, ""))
     for variant in evidence.variants:
         told = [launch for launch in evidence.of(variant) if {"operations", "arithmetic"} & launch.facts.keys()]
-        findings = [(launch.round, _of(launch, *most)) for launch in told]
-        yield variant, worst(findings) if findings else untested(UNCOUNTED)
+        findings = [(launch.round, _of(launch, most, least)) for launch in told] or [(0, untested(UNCOUNTED))]
+        waiting = [(launch.round, untested(said)) for launch in evidence.of(variant) if (said := _waits(launch))]
+        yield variant, worst(findings + waiting) if told or waiting else untested(UNCOUNTED)
 
 
-def _of(launch: Launch, most: float, whose: str) -> Finding:
+def _of(launch: Launch, most: tuple[float, str], least: tuple[float, str]) -> Finding:
     if "operations" in launch.facts:
         return _declared(launch)
     arithmetic = fact(launch, "arithmetic", Arithmetic)
@@ -43,17 +50,37 @@ def _of(launch: Launch, most: float, whose: str) -> Finding:
     reading = f"{run:.3g} floating-point operations in a call, in {arithmetic.source}"
     if written and run < LEAST_LEFT * written:
         return failed(f"{reading}, of {written:.3g} written: the compiler dropped or hoisted the rest")
-    flops, units = fact(launch, "flopsPerUnit", PositiveFloat), fact(launch, "unitsPerCall", PositiveFloat)
-    if not isinstance(flops, Unreadable) and not isinstance(units, Unreadable) and run < LEAST_SHARE * flops * units:
-        return untested(f"{reading}, of {flops * units:.3g} by cost(): a better algorithm, or work left out")
-    if run < LEAST_SHARE * most:
-        return untested(f"{reading}, of {most:.3g} in {whose}: a better algorithm, or work left out")
-    return passed(reading)
+    doubt = _doubt(launch, most, least)
+    return untested(f"{reading}, {doubt}") if doubt else passed(reading)
+
+
+def _doubt(launch: Launch, most: tuple[float, str], least: tuple[float, str]) -> str:
+    """How far its operations per unit are from what cost() says, or from another variant's."""
+    run, flops = _run(launch) or 0.0, fact(launch, "flopsPerUnit", PositiveFloat)
+    if not isinstance(flops, Unreadable) and run < LEAST_SHARE * flops:
+        return f"{percent(run / flops)} of what cost() says: a better algorithm, or work left out"
+    if run < LEAST_SHARE * most[0]:
+        return f"{percent(run / most[0])} of {most[1]}'s: a better algorithm, or work left out"
+    if run > MOST_TIMES * least[0] > 0:
+        return f"{run / least[0]:.2g} times {least[1]}'s: a worse algorithm, or work that need not be done"
+    return ""
+
+
+def _waits(launch: Launch) -> str:
+    """What is said of blocks in which hardly anything was computed: sleeping, or waiting for others."""
+    idle = fact(launch, "idle", Idle)
+    if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MOST_IDLE) * idle.seconds:
+        return ""
+    share = percent(1 - idle.busy_seconds / idle.seconds)
+    return f"idle for {share} of the time: it sleeps, or waits for what others do"
 
 
 def _run(launch: Launch) -> float | None:
-    arithmetic = fact(launch, "arithmetic", Arithmetic)
-    return None if isinstance(arithmetic, Unreadable) else arithmetic.run
+    """In a unit of work."""
+    arithmetic, units = fact(launch, "arithmetic", Arithmetic), fact(launch, "unitsPerCall", PositiveFloat)
+    if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
+        return None
+    return arithmetic.run / units
 
 
 def _declared(launch: Launch) -> Finding:

@@ -18,6 +18,8 @@ LATER = 0.2
 """Of the operations of a first call, in the calls after it: an optimizer sets itself up in its first step."""
 EVEN = 0.5
 """Of the busiest call after the first, in each of them: one that does nothing now and then is found out."""
+DEFERRED = 1.5
+"""Times as many operations on the way out of several calls as of one: what is left for it grows with the calls."""
 SAME = 1e-5
 """Results as far apart as this share of their size are the same, however far apart repetitions are..."""
 REPEATABLE = 10.0
@@ -28,24 +30,26 @@ def _look(_case: Case, launch: Launch) -> Finding:
     found = fact(launch, "dependence", Dependence)
     if isinstance(found, Unreadable):
         return failed(found)
-    if found.unable or found.raised:
-        return untested(found.unable or f"it raises on inputs that it was not built from: {found.raised}")
     if found.replay and (different := _different(found.replay)):
         return failed(different)
+    if found.unable or found.raised:
+        return untested(found.unable or f"it raises on inputs that it was not built from: {found.raised}")
     return _counted(found)
 
 
 def _counted(found: Dependence) -> Finding:
     first, again = found.dispatched, found.again
-    if not first:
+    if not first and not any(again):
         return untested("a call runs no operation of its framework: what it does cannot be counted")
     for repeated in (found.seen, *again[:1]):
-        if repeated and (fewer := _fewer(first, repeated)):
+        if repeated is not None and (fewer := _fewer(first, repeated)):
             return failed(f"a repeated call runs {fewer}: it remembers results, or tells its inputs apart")
     if not again:
         return untested("a call was not repeated")
     if skips := _skips(found):
         return failed(f"{skips}: it skips work")
+    if deferred := _deferred(found):
+        return failed(deferred)
     return passed(f"{Counter(first).total()} operations in a call, and as many when it is repeated")
 
 
@@ -53,17 +57,26 @@ def _skips(found: Dependence) -> str:
     """What later calls run less of; empty where they do not, or take so long that a block holds none."""
     first = Counter(found.dispatched).total()
     later = [after.total() - before.total() for before, after in pairwise(map(Counter, found.again))]
-    if later and (max(later) < LATER * first or min(later) < EVEN * max(later)):
+    if later and (max(later) < LATER * first or min(first, *later) < EVEN * max(later)):
         return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
     many = Counter(found.many).total()
-    if found.many_calls and many < EVEN * found.many_calls * min(later):
+    if later and found.many_calls and many < EVEN * found.many_calls * min(later):
         return f"{many} operations in {found.many_calls} calls, at {min(later)} in a call"
     return ""
 
 
+def _deferred(found: Dependence) -> str:
+    """What the way out runs more of, the more calls were made."""
+    after = [Counter(exported).total() for exported in found.exported]
+    if not after or after[-1] <= DEFERRED * after[0]:
+        return ""
+    return f"export runs {after[0]} operations after one call and {after[-1]} after several: nobody times those"
+
+
 def _fewer(first: Mapping[str, int], repeated: Mapping[str, int]) -> str:
     """The operation that a repeated call runs least of, as against the first: `0 of 3 mm`."""
-    share, name = min((repeated.get(name, 0) / number, name) for name, number in first.items())
+    shares = [(repeated.get(name, 0) / number, name) for name, number in first.items()]
+    share, name = min(shares, default=(1.0, ""))
     return f"{repeated.get(name, 0)} of {first[name]} {name}" if share < REPEATED else ""
 
 

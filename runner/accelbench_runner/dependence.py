@@ -1,10 +1,13 @@
 """Whether a step works on what it is given, and works every time: a second look, once its blocks have been timed.
 
 A program that computes with what it has captured, or remembers what it has computed, is right on the inputs that it was
-built from. So it is given others of the same shapes, from a seed that it was never told, by the very function that
-timed its blocks. The judge compares what it returns. Operations are counted as the framework runs them: calls on inputs
-that were seen before must run as many as the first one did. And the calls of a block are made once timed and twice
-untimed, and have to agree: a program may look at its callers to tell whether it is being timed.
+built from. So it is given others of the same shapes, from a seed that it was never told, and the judge compares what it
+returns. Operations are counted as the framework runs them: calls on inputs that were seen before must run as many as
+the first one did.
+
+A program may look at its callers to tell whether it is being timed. So one more block is made where the timed ones
+were, by the same functions: what it returns must be what the same calls return where nothing is timed, and its
+operations are counted there too. What is left for the way out, where nobody takes the time, is counted as well.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,10 +32,8 @@ QUICK_SECONDS = 0.25
 """A call that takes longer is made again once, and neither in runs nor timed against untimed: blocks hold one of it."""
 MANY_SECONDS = 0.02
 """A call that takes longer, while it is counted, is not made many times."""
-LONGEST_SECONDS = 1.0
-"""Of the calls of a block, made once timed and twice not."""
-MOST_REPLAYED = 256
-"""A program that is fast only while it is timed may take its time here."""
+MOST_REPLAYED = 4096
+"""Calls of a block, made twice untimed: a program that is fast only while it is timed may take its time there."""
 
 
 class Counting(Protocol):
@@ -80,8 +81,6 @@ class Subject:
     export: Callable[[Any, Any], Mapping[str, Any]]
     work: blocks.Work
     """Its `call` is the compiled one."""
-    calls: int
-    """In a block."""
 
 
 def forget_inputs(work: blocks.Work) -> blocks.Work:
@@ -118,16 +117,13 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         took = clock.seconds() - began
         np.savez(directory / UNSEEN, allow_pickle=False, **trial.exported(first))
         facts["units"] = work.units
-        del first
         if took > QUICK_SECONDS:
             return {**facts, "again": [trial.timed(1)[0]]}
-        trial.timed(2)  # where nothing was timed yet, the second call may be compiled anew
-        facts["again"] = [trial.timed(calls)[0] for calls in RUNS]
-        if took <= MANY_SECONDS:
-            facts["many_calls"] = many = FEWEST + unseen_seed % (MOST - FEWEST)
-            facts["many"] = trial.timed(many)[0]
-        longest = min(MOST_REPLAYED, int(LONGEST_SECONDS / max(took, 1e-9)))
-        facts["replay"] = trial.replay(max(2, min(subject.calls, longest)))
+        exported = [trial.exporting(first)]
+        del first
+        again = [trial.timed(calls) for calls in RUNS]
+        facts["again"] = [counted for counted, _ in again]
+        facts["exported"] = [*exported, trial.exporting(again[-1][1])]
     except usable.RAISED as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
         return {**facts, "unable" if ran_out else "raised": usable.what(error)}
@@ -145,39 +141,84 @@ class _Trial:
 
     def timed(self, calls: int) -> tuple[dict[str, int], Any]:
         """Operations run in so many calls, timed as a block is, from a fresh state; and what the last one returned."""
-        return count(self.adapter, self.work, calls, self.clock)
+        results: list[Any] = []
+        counted = count(
+            self.adapter, self.work, lambda: blocks.time_calls(self.work, calls, self.clock, results.append)
+        )
+        return counted, results[-1]
 
     def exported(self, result: Any) -> NamedArrays:
         """What the judge compares, of what a call returned."""
-        state, out = result
-        return self.adapter.to_numpy(self.export(state, self.adapter.last(out)))
+        return _exported(self.adapter, self.export, result)
 
-    def replay(self, calls: int) -> dict[str, Any]:
-        """How far apart the results of the same calls are, timed and not; and two that were not timed."""
-        results: list[Any] = []
-        planned = blocks.Plan(calls=calls, blocks=1, length=0.0)
-        with blocks.garbage_kept():
-            blocks.measure_as_planned(self.work, planned, self.clock, results.append)
-        timed = self.exported(results.pop())
-        untimed = [self.exported(_call_by_call(self.work, calls)) for _ in range(2)]
-        return {
-            "calls": calls,
-            "timed": distance(timed, untimed[0]),
-            "untimed": distance(untimed[1], untimed[0]),
-        }
+    def exporting(self, result: Any) -> dict[str, int]:
+        """Operations run on the way out, once it has been compiled."""
+        self.exported(result)
+        return self.adapter.dispatched(lambda: self.exported(result))
 
 
-def count(adapter: Counting, work: blocks.Work, calls: int, clock: Clock) -> tuple[dict[str, int], Any]:
-    """How often each operation runs in so many calls, timed as a block is; and what the last one returned."""
+Block = Callable[[int, Callable[[Any], None]], object]
+"""Makes a block of so many calls where the timed ones were made, and shows what the last of them returned."""
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What one more block did, made where the timed ones were."""
+
+    facts: Mapping[str, Any]
+    calls: int = 0
+    outputs: NamedArrays | None = None
+    """None: a call takes too long to be made again."""
+
+
+def witness(
+    adapter: Counting, program: Program, work: blocks.Work, block: Block, calls: int, seconds: float, unseen_seed: int
+) -> Witness:
+    """What blocks do of one call, of many at random, and of `calls`; a call takes so many `seconds`."""
+    facts: dict[str, Any] = {"seen": count(adapter, work, lambda: block(1, lambda _: None))}
+    if seconds > QUICK_SECONDS:
+        return Witness(facts)
+    if seconds <= MANY_SECONDS:
+        facts["many_calls"] = many = FEWEST + unseen_seed % (MOST - FEWEST)
+        facts["many"] = count(adapter, work, lambda: block(many, lambda _: None))
+    calls = max(2, min(calls, MOST_REPLAYED))
     results: list[Any] = []
+    block(calls, results.append)
+    return Witness(facts, calls, _exported(adapter, program.export, results.pop()))
+
+
+def retold(adapter: Counting, program: Program, work: blocks.Work, seen: Witness) -> dict[str, Any]:
+    """The witness's facts with `replay`: how far its results are from those of untimed calls, and these from another.
+
+    Called from where nothing is timed.
+    """
+    if seen.outputs is None:
+        return dict(seen.facts)
+    untimed = [_exported(adapter, program.export, _call_by_call(work, seen.calls)) for _ in range(2)]
+    replay = {
+        "calls": seen.calls,
+        "timed": distance(seen.outputs, untimed[0]),
+        "untimed": distance(untimed[1], untimed[0]),
+    }
+    return {**seen.facts, "replay": replay}
+
+
+def count(adapter: Counting, work: blocks.Work, run: Callable[[], object]) -> dict[str, int]:
+    """How often each operation runs in `run`, less those that a fresh state takes, with which it begins."""
     beside = adapter.dispatched(lambda: work.synchronise(work.fresh()))
-    inside = adapter.dispatched(lambda: blocks.time_calls(work, calls, clock, results.append))
-    return {name: more for name, number in inside.items() if (more := number - beside.get(name, 0)) > 0}, results[-1]
+    inside = adapter.dispatched(run)
+    return {name: more for name, number in inside.items() if (more := number - beside.get(name, 0)) > 0}
 
 
-def _call_by_call(work: blocks.Work, calls: int) -> Any:
+def _exported(adapter: Counting, export: Callable[[Any, Any], Mapping[str, Any]], result: Any) -> NamedArrays:
+    """What the judge compares, of what a call returned."""
+    state, out = result
+    return adapter.to_numpy(export(state, adapter.last(out)))
+
+
+def _call_by_call(work: blocks.Work, times: int) -> Any:
     state, out = work.fresh(), None
-    for _ in range(calls):
+    for _ in range(times):
         state, out = work.call(state, work.batches)
     work.synchronise((state, out))
     return state, out

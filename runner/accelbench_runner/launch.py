@@ -20,7 +20,7 @@ from typing import Any
 from accelbench import catalogue, inputs, usable
 from accelbench.modes import COMPILED_BEFORE, PACKAGES, not_installed
 from accelbench.workload import Measure, Program
-from accelbench_runner import blocks, dependence, limits, observe, synchronised
+from accelbench_runner import blocks, dependence, limits, meddling, observe, synchronised
 from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
@@ -72,8 +72,8 @@ class Launch:
 
     adapter: Adapter | None = None
     _compiler_import_seconds = 0.0
-    _seen: Mapping[str, int] = MappingProxyType({})
-    """Operations of a call on the inputs that the program was built from; of an episode none."""
+    _seen: Mapping[str, Any] = MappingProxyType({})
+    """What was counted of calls on the inputs that the program was built from; of an episode nothing."""
     _held_bytes = 0
     """By the process before setup."""
 
@@ -84,7 +84,9 @@ class Launch:
         self._clock = machine.clock
         case = request.case
         self._variant = next(variant for variant in case.variants if variant.name == request.variant)
+        self._functions, flags = meddling.functions(), meddling.flags()
         self._workload = catalogue.find(case.workload)
+        self._flags = meddling.changed(flags)
         self._parameters = catalogue.parse_parameters(self._workload, case.parameters)
         self._kind = self._workload.variants()[self._variant.use]
         self._measure: Measure = self._workload.measure(self._parameters)
@@ -129,6 +131,7 @@ class Launch:
         self._reporter.facts(
             precision=adapter.precision(),
             gradients={"wanted": self._measure.differentiates, "found": adapter.gradients()},
+            meddling={"flags": self._flags, "functions": meddling.replaced(self._functions)},
             threads={
                 "requested": self._request.threads,
                 "affinity": len(os.sched_getaffinity(0)),
@@ -143,7 +146,6 @@ class Launch:
         cpu.restart_peak()
         program, work = self._set_up(adapter)
         protocol = self._measure.protocol
-        calls = 1
         if protocol == "episode":
             self._measure_episode(adapter, program, work)
             self._measured(adapter)
@@ -153,16 +155,18 @@ class Launch:
             cpu.restart_peak()
             if self._request.purpose == "measure":
                 with blocks.garbage_kept() if protocol == "steady" else nullcontext():
-                    calls, seconds_per_call = self._measure_blocks(adapter, work)
+                    calls, seconds_per_call, seen = self._measure_blocks(adapter, program, work)
                 self._measured(adapter)
                 self._look_behind(adapter, work, calls, seconds_per_call)
             else:
+                with blocks.garbage_kept():
+                    seen = self._make_checked_blocks(adapter, program, work)
                 self._measured(adapter)
-            self._count_calls(adapter, work)
+            self._count_calls(adapter, program, work, seen)
         if self._request.round <= dependence.ROUNDS:
             functions, work = (program.step, program.export), dependence.forget_inputs(work)
             del program  # two sets of inputs need not fit beside each other
-            self._try_unseen_inputs(adapter, *functions, work, calls)
+            self._try_unseen_inputs(adapter, *functions, work)
         if self._request.purpose == "measure" and self._request.round <= limits.ROUNDS:
             asked = adapter, self._request.case.accelerator.platform, self._clock, self._machine.processors
             self._reporter.facts(limits=self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked)))
@@ -173,7 +177,6 @@ class Launch:
         step: Callable[..., Any],
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: blocks.Work,
-        calls: int,
     ) -> None:
         request = self._request
         subject = dependence.Subject(
@@ -184,12 +187,11 @@ class Launch:
             step=step,
             export=export,
             work=work,
-            calls=calls,
         )
         with self._reporter.aside("dependence"):
             directory = Path(request.directory)
             found = dependence.examine(adapter, subject, request.unseen_seed, directory, self._clock)
-        self._reporter.facts(dependence={**found, "seen": dict(self._seen)})
+        self._reporter.facts(dependence={**found, **self._seen})
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -280,14 +282,15 @@ class Launch:
             }
         )
 
-    def _count_calls(self, adapter: Adapter, work: blocks.Work) -> None:
-        """What a call runs on the inputs that it has seen; after the blocks, for counters take memory and time."""
-        if self._request.round > dependence.ROUNDS:
+    def _count_calls(
+        self, adapter: Adapter, program: Program, work: blocks.Work, seen: dependence.Witness | None
+    ) -> None:
+        """What a call does that nobody times; after the blocks, for counters take memory and time."""
+        if seen is None:
             return
         with self._reporter.aside("operations"):
-            self._seen, _ = dependence.count(adapter, work, 1, self._clock)
-            if self._workload.operations(self._parameters) is None:
-                self._reporter.facts(arithmetic=adapter.arithmetic(work)._asdict())
+            self._seen = dependence.retold(adapter, program, work, seen)
+            self._reporter.facts(arithmetic=adapter.arithmetic(work)._asdict())
 
     def _first_call(self, adapter: Adapter, work: blocks.Work) -> tuple[Any, Any]:
         """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest.
@@ -322,10 +325,12 @@ class Launch:
         work.check(result)
         return result
 
-    def _measure_blocks(self, adapter: Adapter, work: blocks.Work) -> tuple[int, float]:
+    def _measure_blocks(
+        self, adapter: Adapter, program: Program, work: blocks.Work
+    ) -> tuple[int, float, dependence.Witness | None]:
         """`steady`: blocks of many calls, planned; `latency`: every call a block of its own.
 
-        Returns the calls of a block, and seconds per call.
+        Returns the calls of a block, seconds per call, and in the first rounds what one more block did.
         """
         with self._reporter.phase("warm-up"):
             if self._measure.protocol == "latency":
@@ -335,18 +340,42 @@ class Launch:
                 seconds_per_call = blocks.warm_up(work, self._clock)
                 planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
 
-        def measure(inspect: Inspect) -> Sequence[blocks.Timed]:
+        def measure(planned: blocks.Plan, inspect: Inspect) -> blocks.Measured:
             try:
                 with adapter.forbid_compiling():
-                    measured = blocks.measure_as_planned(work, planned, self._clock, inspect)
+                    return blocks.measure_as_planned(work, planned, self._clock, inspect)
             except RecompiledError as error:
                 # What it costs is worth knowing even so; nobody can take it for a steady state.
                 self._causes.append(str(error))
-                measured = blocks.measure_as_planned(work, planned, self._clock, inspect)
+                return blocks.measure_as_planned(work, planned, self._clock, inspect)
+
+        def measure_all(inspect: Inspect) -> Sequence[blocks.Timed]:
+            measured = measure(planned, inspect)
             self._reporter.facts(replanned=measured.replanned)
             return measured.blocks
 
-        return self._time(adapter, measure)[0].units // work.units, seconds_per_call
+        calls = self._time(adapter, measure_all)[0].units // work.units
+        seen = None
+        if self._request.round <= dependence.ROUNDS:
+            with self._reporter.aside("dependence"):
+
+                def block(calls: int, inspect: Inspect) -> object:
+                    return measure(blocks.Plan(calls=calls, blocks=1), inspect)
+
+                seed = self._request.unseen_seed
+                seen = dependence.witness(adapter, program, work, block, calls, seconds_per_call, seed)
+        return calls, seconds_per_call, seen
+
+    def _make_checked_blocks(self, adapter: Adapter, program: Program, work: blocks.Work) -> dependence.Witness:
+        """The same where nothing is timed."""
+        with self._reporter.aside("dependence"):
+
+            def block(calls: int, inspect: Inspect) -> float:
+                return blocks.time_calls(work, calls, self._clock, inspect)
+
+            block(1, lambda _: None)  # the second call may be compiled anew
+            seconds, calls = block(1, lambda _: None), dependence.MOST
+            return dependence.witness(adapter, program, work, block, calls, seconds, self._request.unseen_seed)
 
     def _look_behind(self, adapter: Adapter, work: blocks.Work, calls: int, seconds_per_call: float) -> None:
         with self._reporter.aside("synchronisation"):

@@ -43,7 +43,7 @@ class ParityReading(Document):
     reference_frameworks: tuple[str, ...] = ()
     """That the reference was computed with."""
     compared: bool = True
-    """False: none of its numbers is finite, so that nothing was compared but where they stand."""
+    """False: nothing tells right from wrong, as no number is finite or what is right is what there was before."""
     unseen: "UnseenReading | None" = None
     """Of the same launch on inputs that it had not seen; None: it was given none."""
 

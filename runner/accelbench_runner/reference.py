@@ -12,6 +12,7 @@ Parker, "Monte Carlo Arithmetic" (1997), for rounding as a random perturbation; 
 Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
 """
 
+import json
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -66,6 +67,8 @@ Narrow types are summed in float32 and rounded once.
 
 PACKAGES = {package: framework for framework, package in modes.PACKAGES.items()}
 PERTURBATIONS = 4
+REPEATS = 1e-9
+"""The reference's own two answers may be so far apart, as a share of their size: sums in another order."""
 COARSER = 2.0**12
 """In float64 inputs are moved by so many ulp and spreads divided by it: the reference computes in float64 itself, and
 what one of its own ulps does is lost among its roundings. So small a step is still one to which outputs are linear."""
@@ -85,6 +88,8 @@ class Reference:
     """The workload declares NaN and infinity: where they stand is compared, not that there are none."""
     frameworks: tuple[str, ...] = ()
     """That the reference imported when it was computed: where one of its variants is wrong, it may be as wrong."""
+    stands_still: bool = False
+    """What is right is what the state held at the start, within the tolerance: a step that does nothing would pass."""
 
     def tolerance(self, name: str) -> Array:
         """Allowed absolute error of each element, float64."""
@@ -108,14 +113,17 @@ class Reference:
 def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
     """The reference of `case` after `units` units, computed once and kept in `directory` for the next judge.
 
-    With `unseen_seed` that of inputs which no program was built from. Raises what the workload's own reference raises.
+    With `unseen_seed` that of inputs which no program was built from. Raises what the workload's own reference raises,
+    and ValueError where that gives other numbers each time.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     precision = case.measurement.precision
     kept = directory / f"reference-{units}{'' if unseen_seed is None else '-unseen'}.npz"
-    told = kept.with_suffix(".frameworks")
+    told = kept.with_suffix(".json")
+    non_finite = workload.measure(parameters).non_finite is not None
     if kept.exists():
+        about = json.loads(told.read_text())
         values, spreads = _load(kept)
     else:
         before = sys.modules.keys() & PACKAGES.keys()
@@ -123,14 +131,31 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         if unseen_seed is not None:
             arrays = unseen(workload, parameters, arrays, unseen_seed)
         values, spreads = compute(partial(workload.reference, parameters), arrays, units, precision)
-        told.write_text(" ".join(sorted((sys.modules.keys() & PACKAGES.keys()) - before)))
+        imported = sorted((sys.modules.keys() & PACKAGES.keys()) - before)
+        computed = Reference(values, spreads, precision, non_finite)
+        about = {
+            "frameworks": [PACKAGES[package] for package in imported],
+            "stands_still": stands_still(arrays.state, computed),
+        }
+        told.write_text(json.dumps(about))
         _save(kept, values, spreads)
     return Reference(
         values=values,
         spreads=spreads,
         precision=precision,
-        frameworks=tuple(PACKAGES[package] for package in told.read_text().split()),
-        non_finite=workload.measure(parameters).non_finite is not None,
+        non_finite=non_finite,
+        frameworks=tuple(about["frameworks"]),
+        stands_still=about["stands_still"],
+    )
+
+
+def stands_still(state: NamedArrays, computed: Reference) -> bool:
+    """Whether every output is one of the state's arrays, where the tolerance tells no difference."""
+    if not computed.values.keys() <= state.keys():
+        return False
+    return all(
+        np.shape(state[name]) == value.shape and bool(np.all(np.abs(state[name] - value) <= computed.tolerance(name)))
+        for name, value in computed.values.items()
     )
 
 
@@ -151,12 +176,21 @@ def compute(
 
     with np.errstate(all="ignore"):
         values = {name: np.asarray(value) for name, value in run(start, units).items()}
+        _must_repeat(values, run(start, units))
         spreads = {name: np.zeros(value.shape) for name, value in values.items()}
         for _ in range(PERTURBATIONS):
             # One at a time: the weights of a large network fill a machine's memory a few times over.
             for name, value in run(moved(), units).items():
                 spreads[name] = _wider(spreads[name], np.asarray(value), values[name])
     return values, {name: _spread(wide, values[name], coarser) for name, wide in spreads.items()}
+
+
+def _must_repeat(values: NamedArrays, again: NamedArrays) -> None:
+    """What draws its own numbers would take their spread for its own, and let anything pass."""
+    for name, value in values.items():
+        apart = np.abs(np.asarray(again[name]).astype(np.float64) - value.astype(np.float64))
+        if np.any(apart > REPEATS * root_mean_square(value)):
+            raise ValueError(f"{name} comes out different when it is computed again from the same inputs")
 
 
 def _moved(array: Array, step: float, rng: np.random.Generator) -> Array:

@@ -25,8 +25,7 @@ def trial() -> Iterator[Try]:
 def _parameter(row: Row) -> object:
     marks = [pytest.mark.skip(reason=row.skipped)] if row.skipped else []
     if str(row) in NOT_YET:
-        # Not strict: some of them are found out now and then, as they look at the machine or draw lots.
-        marks = [pytest.mark.xfail(reason="not noticed yet", raises=AssertionError, strict=False)]
+        marks = [pytest.mark.xfail(reason="not noticed yet", raises=AssertionError, strict=True)]
     return pytest.param(row, id=str(row), marks=marks)
 
 

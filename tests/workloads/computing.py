@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
@@ -12,7 +13,7 @@ from typing import Any
 from accelbench import catalogue, inputs
 from accelbench.api.case import Precision
 from accelbench.workload import NamedArrays, Workload
-from accelbench_runner import dependence
+from accelbench_runner import blocks, dependence
 from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.launch import LEAST_PARITY_UNITS
 
@@ -74,6 +75,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
     adapter.initialise()
     program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)
     work = adapter.prepare(program)
+    adapter.compile_ahead(work)
     state, units = work.fresh(), 0
     least = 1 if measure.protocol == "episode" else LEAST_PARITY_UNITS  # an episode's calls have batches of their own
     while units < max(least, measure.parity_units):
@@ -85,8 +87,22 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
     if asked.precision != "float32":
         return outputs, units, {}
     clock = MonotonicClock()
-    facts: dict[str, Any] = {"arithmetic": adapter.arithmetic(work)._asdict()}
-    seen, _ = dependence.count(adapter, work, 1, clock)
+
+    def block(calls: int, inspect: Callable[[Any], None]) -> float:
+        return blocks.time_calls(work, calls, clock, inspect)
+
+    seen: dict[str, Any] = {}
+    if measure.protocol != "episode":
+        seconds = block(1, lambda _: None)
+        witness = dependence.witness(adapter, program, work, block, 50, seconds, UNSEEN_SEED)
+        seen = dependence.retold(adapter, program, work, witness)
+    facts: dict[str, Any] = {
+        "arithmetic": adapter.arithmetic(work)._asdict(),
+        "unitsPerCall": work.units,
+        "flopsPerUnit": workload.cost(parameters, adapter.float_bytes).flops,
+        "gradients": {"wanted": measure.differentiates, "found": adapter.gradients()},
+        "precision": adapter.precision(),
+    }
     subject = dependence.Subject(
         workload=workload,
         parameters=parameters,
@@ -95,9 +111,8 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
         step=program.step,
         export=program.export,
         work=dependence.forget_inputs(work),
-        calls=5,
     )
-    facts["dependence"] = {**dependence.examine(adapter, subject, UNSEEN_SEED, directory, clock), "seen": seen}
+    facts["dependence"] = {**dependence.examine(adapter, subject, UNSEEN_SEED, directory, clock), **seen}
     return outputs, units, facts
 
 

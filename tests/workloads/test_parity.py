@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -16,13 +16,13 @@ import pytest
 
 from accelbench import catalogue, inputs
 from accelbench.api.case import Precision
-from accelbench.validity import depends_on_inputs, work_present, work_skipped
+from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
 from accelbench.validity.evidence import Evidence
 from accelbench.workload import Framework
 from accelbench_runner.dependence import UNSEEN
 from accelbench_runner.parity import compare, read_outputs, within
 from accelbench_runner.records import LaunchRecord, ParityReading, UnseenReading
-from accelbench_runner.reference import Reference
+from accelbench_runner.reference import Reference, stands_still
 from accelbench_runner.reference import compute as compute_reference
 from launch.launching import case
 from workloads.computing import UNSEEN_SEED, Asked, find
@@ -157,7 +157,8 @@ def reference(asked: Asked, units: int, *, other_inputs: bool = False) -> Refere
         arrays = inputs.unseen(workload, parameters, arrays, UNSEEN_SEED)
     values, spreads = compute_reference(partial(workload.reference, parameters), arrays, units, asked.precision)
     declared = workload.measure(parameters).non_finite is not None
-    return Reference(values, spreads, asked.precision, declared)
+    right = Reference(values, spreads, asked.precision, declared)
+    return replace(right, stands_still=stands_still(arrays.state, right))
 
 
 @pytest.mark.parametrize("asked", ALL, ids=str)
@@ -187,7 +188,7 @@ def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[A
     evidence = Evidence(case=case(asked.workload, asked.use), launches=(record,))
     found = {
         reading.name: reading
-        for check in (depends_on_inputs, work_skipped, work_present)
+        for check in (depends_on_inputs, gradients, parity, precision, work_skipped, work_present)
         for reading in check.CHECK.checks(evidence)
     }
     assert not [reading for reading in found.values() if reading.outcome == "failed"], found

@@ -112,6 +112,8 @@ class Usage(NamedTuple):
     """Processor time spent by anyone."""
     own_seconds: float
     """By this process, its threads included."""
+    waited_seconds: float | None = None
+    """For which its threads that live now waited for their turn; None where the kernel does not tell."""
 
     def by_others_since(self, earlier: "Usage") -> float:
         """Seconds that others spent between two readings; ticks of 10 ms make it coarse."""
@@ -121,7 +123,21 @@ class Usage(NamedTuple):
 def usage() -> Usage:
     """Read before and after what is measured. In a container too, the kernel tells of the whole machine."""
     spent = sum(each.user + each.nice + each.system + each.irq + each.softirq for each in _own_processors())
-    return Usage(all_seconds=spent, own_seconds=time.process_time())
+    return Usage(all_seconds=spent, own_seconds=time.process_time(), waited_seconds=_waited())
+
+
+def _waited() -> float | None:
+    """The second number of a thread's schedstat is nanoseconds in the queue; proc(5) has it from Linux 2.6.13 on."""
+    waited = 0
+    for thread in Path("/proc/self/task").iterdir():
+        try:
+            waited += int((thread / "schedstat").read_text().split()[1])
+        except FileNotFoundError:
+            if not Path("/proc/self/schedstat").exists():
+                return None  # else the thread has just ended
+        except (OSError, IndexError, ValueError):
+            return None
+    return waited / 1e9
 
 
 def others() -> processes.Reading:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.api.case import Platform
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu, processes, rapl
-from accelbench_runner.devices.cpu import Processors
+from accelbench_runner.devices.cpu import Processors, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ class Watch:
             self.gpu.look()
 
     def end(self) -> dict[str, Any]:
-        """The facts `throttling`, `neighbours`, `gpu` and `energy`; None where there is nothing to say."""
+        """The facts `idle`, `throttling`, `neighbours`, `gpu` and `energy`; None where there is nothing to say."""
         seconds = self._clock.seconds() - self._began
         used, taken = self._processors.usage(), self._processors.taken()
         joules, source = rapl.joules(self._packages, rapl.read()), "rapl"
@@ -60,6 +60,7 @@ class Watch:
         if gpu:
             joules, source = gpu["joules"], "nvml"
         return {
+            "idle": self._idle(seconds, used),
             "throttling": taken.since(self._taken)._asdict(),
             "neighbours": {
                 "busy_seconds": used.by_others_since(self._used),
@@ -69,3 +70,10 @@ class Watch:
             "gpu": gpu,
             "energy": None if joules is None else {"joules": joules, "seconds": seconds, "source": source},
         }
+
+    def _idle(self, seconds: float, used: Usage) -> dict[str, float] | None:
+        """Of a processor alone: while a GPU computes, whoever waits for it is idle."""
+        if self._platform != "cpu" or used.waited_seconds is None or self._used.waited_seconds is None:
+            return None
+        waited = max(0.0, used.waited_seconds - self._used.waited_seconds)  # of threads that ended nothing is told
+        return {"seconds": seconds, "busy_seconds": used.own_seconds - self._used.own_seconds + waited}

@@ -60,6 +60,10 @@ class Arithmetic(NamedTuple):
     """In what is left of it after all optimisation."""
     source: str
     """What they were counted in."""
+    types: tuple[str, ...] = ()
+    """Of the arrays of floating-point numbers that it takes and makes, by name: `float32`."""
+    recorded: bool = False
+    """Autograd recorded operations."""
 
 
 def cached_files(variable: str) -> int:

@@ -14,6 +14,7 @@ from accelbench_runner.frameworks.xla_operations import (
     Instruction,
     Module,
     UncountableError,
+    alike,
     inner_jaxprs,
     is_product_call,
     trips,
@@ -37,7 +38,7 @@ Shape = tuple[int, ...]
 
 
 def of_hlo(text: str) -> float | None:
-    """In one run of the optimised module; None for no module, or a loop of unknown length."""
+    """In one run of the optimised module; None for no module, and where only the run tells what is done."""
     module = Module(text)
     if not module.entry:
         return None
@@ -65,7 +66,7 @@ def _of_instruction(  # noqa: PLR0911 - one return a kind of instruction
             body = math.fsum(_of_computation(module, shapes, known, name) for name in instruction.called)
             return body * trips(line) if body else 0.0
         case "conditional":
-            return max((_of_computation(module, shapes, known, name) for name in instruction.called), default=0.0)
+            return alike([_of_computation(module, shapes, known, name) for name in instruction.called])
         case opcode if opcode in REDUCTIONS:
             return float(math.prod(operands[0])) if operands else 0.0
         case opcode if opcode in ELEMENTWISE:
@@ -95,8 +96,15 @@ def _dimensions(text: str) -> Shape:
 
 
 def of_jaxpr(jaxpr: Any) -> float | None:
-    """In one run of a jaxpr, what nobody uses included; None where a loop's trips are not known."""
+    """In one run of a jaxpr, what nobody uses included; None where only the run tells what is done."""
     return _or_none(lambda: _of_jaxpr(jaxpr))
+
+
+def types(jaxpr: Any) -> set[str]:
+    """Of the arrays of floating-point numbers that a jaxpr takes and makes; of single numbers none."""
+    variables = [*jaxpr.invars, *(each for equation in jaxpr.eqns for each in equation.outvars)]
+    found = {str(each.aval.dtype) for each in variables if _is_float(each.aval) and each.aval.shape}
+    return found.union(*(types(inner) for equation in jaxpr.eqns for inner in inner_jaxprs(equation.params)))
 
 
 def _of_jaxpr(jaxpr: Any) -> float:
@@ -121,7 +129,7 @@ def _of_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primit
         case "while" if any(inside):
             raise UncountableError
         case "cond":
-            return max(inside, default=0.0)
+            return alike(inside)
         case name if name in REDUCTIONS:
             return float(math.prod(taken.shape)) if _is_float(taken) else 0.0
         case name if name in ELEMENTWISE:

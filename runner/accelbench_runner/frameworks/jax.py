@@ -54,7 +54,7 @@ PROGRAM = "PjitFunction("
 CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
 
 
-Number = TypeVar("Number", int, float)
+Told = TypeVar("Told")
 
 
 class Jax:
@@ -225,12 +225,15 @@ class Jax:
     def arithmetic(self, work: Work) -> Arithmetic:
         """Of its trace, and of the optimised HLO; what is dispatched by itself runs as it was written."""
         if self.executable is not None:
-            run = arithmetic.of_hlo(self.executable.as_text())
-            return Arithmetic(arithmetic.of_jaxpr(self._traced.jaxpr.jaxpr), run, "the optimised HLO")
+            written, run = self._traced.jaxpr.jaxpr, arithmetic.of_hlo(self.executable.as_text())
+            return Arithmetic(arithmetic.of_jaxpr(written), run, "the optimised HLO", _types(written))
         if self._settings.mode != "op-by-op" or self._placed:
             return Arithmetic(None, None, "")
-        written = _told(lambda: arithmetic.of_jaxpr(jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr))
-        return Arithmetic(written, written, "the operations dispatched")
+        dispatched = _told(lambda: jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
+        if dispatched is None:
+            return Arithmetic(None, None, "")
+        counted = arithmetic.of_jaxpr(dispatched)
+        return Arithmetic(counted, counted, "the operations dispatched", _types(dispatched))
 
     def executable_facts(self) -> dict[str, int | None] | None:
         """By XLA's account, each as far as the backend gives one."""
@@ -364,7 +367,11 @@ class Jax:
         return isinstance(error, jax.errors.JaxRuntimeError) and any(words in str(error) for words in said)
 
 
-def _told(ask: Callable[[], Number | None]) -> Number | None:
+def _types(jaxpr: Any) -> tuple[str, ...]:
+    return tuple(sorted(arithmetic.types(jaxpr)))
+
+
+def _told(ask: Callable[[], Told | None]) -> Told | None:
     """A backend may have no such account, or raise; no launch fails for what is said beside its times."""
     try:
         return ask()

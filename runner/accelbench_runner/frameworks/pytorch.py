@@ -290,12 +290,15 @@ class PyTorch:
         try:
             with counted:
                 work.call(state, work.batches)
-        except Exception:  # noqa: BLE001 - it has made calls before: no launch fails for what is counted beside
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - torch's CheckpointException is one; no launch fails for what is counted
             return Arithmetic(None, None, "")
-        if not self._compiles:
-            return Arithmetic(counted.operations, counted.operations, "the operations dispatched")
-        whole = self._graphs is not None and self._graphs.graphs and not self._placed
-        return Arithmetic(counted.operations, self._graphs.operations if whole else None, "Inductor's graphs")
+        run, source = counted.operations, "the operations dispatched"
+        if self._compiles:
+            whole = self._graphs is not None and self._graphs.graphs and not self._placed
+            run, source = self._graphs.operations if whole else None, "Inductor's graphs"
+        return Arithmetic(counted.operations, run, source, tuple(sorted(counted.types)), counted.recorded)
 
     def executable_facts(self) -> dict[str, int | None] | None:
         """Inductor counts the kernels that it has written, and not how often a call runs each."""

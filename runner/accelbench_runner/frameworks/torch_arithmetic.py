@@ -1,7 +1,7 @@
 """Floating-point operations of a call in PyTorch, as ATen is asked for them.
 
 A product counts by PyTorch's own formulas, everything else one for each number that it gives, or takes where that is
-more, unless it only moves numbers.
+more, unless it only moves numbers; what ATen has fused counts several.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +14,13 @@ from torch.utils.flop_counter import flop_registry
 
 from accelbench_runner.frameworks.pytorch import MOVING
 
+FUSED = {
+    **dict.fromkeys(("native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm"), 7),
+    **dict.fromkeys(("_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"), 4),
+    **dict.fromkeys(("_fused_adam_", "_fused_adamw_"), 3),
+}
+"""ATen's operations that do several for each number, as many as they consist of when written out."""
+
 
 def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
     """Floating-point operations of one of ATen's, 0 for what is none."""
@@ -23,7 +30,7 @@ def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any],
     formula: Callable[..., float] | None = flop_registry.get(packet)
     if formula is not None:
         return float(formula(*arguments, **keywords, out_val=result))
-    return float(max(_floats(result), _floats(arguments)))
+    return float(FUSED.get(packet.__name__, 1) * max(_floats(result), _floats(arguments)))
 
 
 def _floats(values: Any) -> int:
@@ -33,12 +40,23 @@ def _floats(values: Any) -> int:
     return sum(sizes) if lists else max(sizes, default=0)
 
 
+def _float_types(values: Any) -> set[str]:
+    """Of arrays of floating-point numbers; a single one may be an optimizer's count."""
+    tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.ndim)
+    return {str(tensor.dtype).removeprefix("torch.") for tensor in tensors if tensor.is_floating_point()}
+
+
 class Dispatched(TorchDispatchMode):  # type: ignore[misc]
-    """Counts what is dispatched while entered; compiled functions run eagerly meanwhile, as they were written."""
+    """Counts what is dispatched while entered, in which types, and whether autograd records it.
+
+    Compiled functions run eagerly meanwhile, as they were written.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.operations = 0.0
+        self.types: set[str] = set()
+        self.recorded = False
 
     def __torch_dispatch__(
         self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
@@ -46,5 +64,7 @@ class Dispatched(TorchDispatchMode):  # type: ignore[misc]
         """Runs the operation, and counts it."""
         keywords = keywords or {}
         result = operation(*arguments, **keywords)
+        self.types |= _float_types((arguments, result))
+        self.recorded |= torch.is_grad_enabled()
         self.operations += count(operation, arguments, keywords, result)
         return result

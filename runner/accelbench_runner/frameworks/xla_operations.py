@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from accelbench.workload import Operations
 
 Number = TypeVar("Number", int, Operations)
+Amount = TypeVar("Amount", float, Operations)
 PRODUCT, CONVOLUTION = Operations(products=1), Operations(convolutions=1)
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 OPCODE = re.compile(r" = .*?(?<=\s)([a-z][a-z0-9\-]*)\(")
@@ -31,7 +32,7 @@ NO_KERNELS = {
 
 
 class UncountableError(Exception):
-    """A loop that does something and does not say how often."""
+    """A loop that does something and does not say how often, or a choice between more and less."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Module:
                 body = sum(inside, Operations())
                 return body * trips(instruction.line) if body != Operations() else body
             case "conditional":
-                return _largest(inside)
+                return alike(inside) if inside else Operations()
             case _:
                 return sum(inside, Operations())
 
@@ -119,7 +120,7 @@ class Module:
 
 
 def count_hlo(text: str) -> Operations | None:
-    """Operations in one run of the module, in HLO's text format; None for no module, or a loop of unknown length."""
+    """Operations in one run of the module, in HLO's text format; None for no module, and where only the run tells."""
     return _counted(text, Module.count)
 
 
@@ -173,12 +174,15 @@ def trips(line: str) -> int:
     return int(known[1])
 
 
-def _largest(branches: list[Operations]) -> Operations:
-    return max(branches, key=lambda each: each.products + each.convolutions, default=Operations())
+def alike(branches: Sequence[Amount]) -> Amount:
+    """What each of the branches does; raises UncountableError where only the run tells which it is."""
+    if any(branch != branches[0] for branch in branches):
+        raise UncountableError
+    return branches[0]
 
 
 def count_jaxpr(jaxpr: Any) -> Operations | None:
-    """Operations in one run of a jaxpr; None where a loop's trips are not known."""
+    """Operations in one run of a jaxpr; None where only the run tells."""
     try:
         return _of_jaxpr(jaxpr)
     except UncountableError:
@@ -199,7 +203,7 @@ def _of_jaxpr(jaxpr: Any) -> Operations:
             case "while" if sum(inside, Operations()) != Operations():
                 raise UncountableError
             case "cond":
-                total += _largest(inside)
+                total += alike(inside)
             case _:
                 total += sum(inside, Operations())
     return total
