@@ -43,20 +43,18 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 def _of(launch: Launch, most: tuple[float, str], least: tuple[float, str]) -> Finding:
     if "operations" in launch.facts:
         return _declared(launch)
-    arithmetic = fact(launch, "arithmetic", Arithmetic)
-    if isinstance(arithmetic, Unreadable) or arithmetic.run is None:
+    arithmetic, per_unit = fact(launch, "arithmetic", Arithmetic), _run(launch)
+    if isinstance(arithmetic, Unreadable) or arithmetic.run is None or per_unit is None:
         return untested(UNCOUNTED)
-    run, written = arithmetic.run, arithmetic.written
-    reading = f"{run:.3g} floating-point operations in a call, in {arithmetic.source}"
-    if written and run < LEAST_LEFT * written:
-        return failed(f"{reading}, of {written:.3g} written: the compiler dropped or hoisted the rest")
-    doubt = _doubt(launch, most, least)
+    reading = f"{arithmetic.run:.3g} floating-point operations in a call, in {arithmetic.source}"
+    if arithmetic.written and arithmetic.run < LEAST_LEFT * arithmetic.written:
+        return failed(f"{reading}, of {arithmetic.written:.3g} written: the compiler dropped or hoisted the rest")
+    doubt = _doubt(per_unit, fact(launch, "flopsPerUnit", PositiveFloat), most, least)
     return untested(f"{reading}, {doubt}") if doubt else passed(reading)
 
 
-def _doubt(launch: Launch, most: tuple[float, str], least: tuple[float, str]) -> str:
-    """How far its operations per unit are from what cost() says, or from another variant's."""
-    run, flops = _run(launch) or 0.0, fact(launch, "flopsPerUnit", PositiveFloat)
+def _doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least: tuple[float, str]) -> str:
+    """How far the operations of a unit are from what cost() says, or from another variant's."""
     if not isinstance(flops, Unreadable) and run < LEAST_SHARE * flops:
         return f"{percent(run / flops)} of what cost() says: a better algorithm, or work left out"
     if run < LEAST_SHARE * most[0]:

@@ -1,5 +1,6 @@
 """What parity lets pass and what it catches: a chain of products in the policy's own arithmetic, right and wrong."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from accelbench.workload import Arrays, NamedArrays
 from accelbench_runner.judge import read_parity
 from accelbench_runner.parity import compare
 from accelbench_runner.records import JudgeRequest, ParityReading
-from accelbench_runner.reference import EPSILON, Reference, compute, reference, rounded
+from accelbench_runner.reference import EPSILON, Reference, compute, reference, rounded, stands_still
 from judge.launches import a_case, a_launch
 
 Array = NDArray[Any]
@@ -189,7 +190,7 @@ def test_runs_of_the_reference_are_not_held_together() -> None:
         return result
 
     values, _ = compute(run, Arrays(state={"x": np.arange(3.0)}), 1, "float32")
-    assert len(made) == 5 * 3
+    assert len(made) == 6 * 3
     assert max(alive) <= len(values) + 1
 
 
@@ -293,6 +294,35 @@ def test_the_reference_is_computed_once_and_kept(tmp_path: Path, monkeypatch: py
     again = reference(a_case(), 4, tmp_path)
     assert np.array_equal(first.values["x"], again.values["x"])
     assert np.array_equal(first.tolerance("x"), again.tolerance("x"))
+
+
+def test_a_reference_that_gives_other_numbers_each_time_is_none() -> None:
+    noise = np.random.default_rng(0)
+
+    def drawing(data: Arrays, units: int) -> NamedArrays:
+        return {"x": chain(data, units)["x"] * (1 + 1e-3 * noise.standard_normal())}
+
+    with pytest.raises(ValueError, match="x comes out different when it is computed again from the same inputs"):
+        a_reference(run=drawing)
+
+
+@pytest.mark.parametrize(("step", "still"), [(1e-8, True), (1e-2, False)])
+def test_where_doing_nothing_would_pass_nothing_is_compared(step: float, *, still: bool) -> None:
+    def creeping(data: Arrays, units: int) -> NamedArrays:
+        return {"x": data.state["x"] * (1 + step) ** units}
+
+    right = a_reference(units=2, run=creeping)
+    right = dataclasses.replace(right, stands_still=stands_still(arrays().state, right))
+    found = compare({"x": creeping(arrays(), 2)["x"]}, right, 2)
+    assert found.worst_ratio <= 1
+    assert found.compared is not still
+    assert ("a step that does nothing would pass" in found.detail) is still
+
+
+def test_an_output_beside_the_state_shows_that_something_was_done() -> None:
+    assert not stands_still(arrays().state, a_reference(run=lambda data, _units: {"y": data.state["x"]}))
+    counting = a_reference(run=lambda data, units: {"x": data.state["x"], "steps": np.array(units)})
+    assert not stands_still(arrays().state, counting)
 
 
 def asked(directory: Path, **changes: Any) -> ParityReading:

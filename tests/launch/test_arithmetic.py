@@ -26,6 +26,12 @@ def dropped(x, w):
         tanh(x @ w)
     return x + 1
 
+def chosen(x, w):
+    return either(x[0, 0] > 0, lambda: tanh(x @ w), lambda: x)
+
+def narrow(x, w):
+    return (x.astype("bfloat16") @ w.astype("bfloat16")).astype("float32")
+
 def looped(x, w):
     return scan(x, w)
 
@@ -37,12 +43,14 @@ for use, function in %s:
     adapter.compile_ahead(work)
     work.synchronise(work.call(work.fresh(), work.batches))
     counted = adapter.arithmetic(work)
+    assert counted.types == (("bfloat16", "float32") if function is narrow else ("float32",)), counted
     found[f"{use} {function.__name__}"] = [counted.written, counted.run]
 print(json.dumps(found))
 """
 PRODUCT, TANH = 2 * 8**3, 8**2
 IN_JAX = """import jax
 from jax.numpy import tanh
+either = jax.lax.cond
 def scan(x, w):
     return jax.lax.fori_loop(0, 10, lambda _, x: tanh(x @ w), x)
 """
@@ -62,6 +70,15 @@ def test_what_xla_hoists_or_drops_is_written_and_does_not_run(tmp_path: Path) ->
         "jax/jit dropped": [10 * (PRODUCT + TANH) + 8**2, 8**2],
         "jax/jit looped": [10 * (PRODUCT + TANH), 10 * (PRODUCT + TANH)],
         "jax/op-by-op repeated": [10 * (PRODUCT + TANH), 10 * (PRODUCT + TANH)],
+    }
+
+
+def test_only_the_run_tells_which_branch_is_taken(tmp_path: Path) -> None:
+    asked = '[("jax/jit", chosen), ("jax/op-by-op", chosen), ("jax/jit", narrow)]'
+    assert counted("jax", IN_JAX, asked, tmp_path) == {
+        "jax/jit chosen": [None, None],
+        "jax/op-by-op chosen": [None, None],
+        "jax/jit narrow": [PRODUCT, PRODUCT],
     }
 
 

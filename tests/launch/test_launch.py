@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +16,9 @@ import pytest
 from accelbench import catalogue, inputs
 from accelbench.api.result import Phase
 from accelbench_runner import blocks
+from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.devices import cpu
+from accelbench_runner.devices.watch import Watch
 from accelbench_runner.protocol import Done, PhaseStarted
 from launch import odd_workloads
 from launch.launching import Told, case, launch, started
@@ -227,6 +230,29 @@ def test_a_competing_process_is_noticed() -> None:
     finally:
         os.sched_setaffinity(0, allowed)
     assert others / seconds > 0.2
+
+
+def spin(seconds: float) -> None:
+    """Wants a processor for so long."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        pass
+
+
+@pytest.mark.parametrize(("does", "idle"), [(spin, False), (time.sleep, True)])
+def test_whoever_waits_for_a_turn_is_not_idle_and_a_sleeper_is(does: Callable[[float], None], *, idle: bool) -> None:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    watch = Watch("cpu", MonotonicClock())
+    try:
+        with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as competitor:
+            watch.begin()
+            does(0.5)
+            found = watch.end()["idle"]
+            competitor.kill()
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert (found["busy_seconds"] < 0.5 * found["seconds"]) is idle
 
 
 def test_what_the_launch_itself_does_is_no_neighbour() -> None:
