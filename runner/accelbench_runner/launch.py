@@ -156,8 +156,8 @@ class Launch:
             if self._request.purpose == "measure":
                 with blocks.garbage_kept() if protocol == "steady" else nullcontext():
                     calls, seconds_per_call, seen = self._measure_blocks(adapter, program, work)
-                self._measured(adapter)
-                self._look_behind(adapter, work, calls, seconds_per_call)
+                    self._measured(adapter)
+                    self._look_behind(adapter, work, calls, seconds_per_call)
             else:
                 with blocks.garbage_kept():
                     seen = self._make_checked_blocks(adapter, program, work)

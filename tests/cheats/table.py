@@ -133,7 +133,7 @@ ROWS: tuple[Row, ...] = (
     *_both("works_in_a_thread", EAGER, OPS, fails=LATER),
     *_both("works_in_a_process", EAGER, OPS, unchecked="work-present"),
     *_both("returns_a_promise", EAGER, OPS, ends="Raised", says="nobody waits"),
-    *_both("returns_an_object", EAGER, OPS, fails=("wrong-device", "depends-on-inputs", *LATER)),
+    *_both("returns_an_object", EAGER, OPS, ends="Raised", says="recursion"),
     *_both("works_in_its_export", EAGER, JIT, fails=(*LATER, "work-skipped")),
     Row("works_on_a_side_stream", EAGER, fails=LATER, skipped="needs a CUDA device"),
     *_both("computes_in_numpy", EAGER, OPS, unchecked="work-present"),

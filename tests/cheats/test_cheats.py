@@ -7,7 +7,6 @@ from multiprocessing import get_context
 
 import pytest
 
-from cheats.not_yet import NOT_YET
 from cheats.said import complaint, said
 from cheats.table import ROWS, Row, asked
 from cheats.trials import PROGRAMS, Asked, Trial, run
@@ -24,8 +23,6 @@ def trial() -> Iterator[Try]:
 
 def _parameter(row: Row) -> object:
     marks = [pytest.mark.skip(reason=row.skipped)] if row.skipped else []
-    if str(row) in NOT_YET:
-        marks = [pytest.mark.xfail(reason="not noticed yet", raises=AssertionError, strict=True)]
     return pytest.param(row, id=str(row), marks=marks)
 
 
@@ -37,7 +34,3 @@ def test_what_must_be_said_of_a_program_is_said(row: Row, trial: Try) -> None:
 
 def test_every_program_has_its_row() -> None:
     assert {row.program for row in ROWS} == {file.stem for file in PROGRAMS.glob("*.py")}
-
-
-def test_what_is_not_noticed_yet_is_in_the_table() -> None:
-    assert {str(row) for row in ROWS} >= NOT_YET

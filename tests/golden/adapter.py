@@ -68,6 +68,7 @@ class SimulatedAdapter:
 
     def prepare(self, program: Program) -> Work:
         self._prepared += 1
+        self._dispatched_before = len(self._dispatched)
         call, batches = step_loop(program)
         self._captured = self._captured or batches
         state = program.state
@@ -149,7 +150,7 @@ class SimulatedAdapter:
         before = self._calls
         call()
         self._dispatched.append(self._calls - before)
-        if self._truth.remembers and self._prepared > 1 and any(self._dispatched[2:-1]):
+        if self._truth.remembers and self._prepared > 1 and any(self._dispatched[self._dispatched_before : -1]):
             return {}
         return {"product": UNITS * self._dispatched[-1]} if self._dispatched[-1] else {}
 
