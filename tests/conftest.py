@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
 from cluster.errors import ToolMissingError
@@ -44,3 +45,16 @@ def _skipped_without_its_tools() -> Iterator[None]:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(error))
+
+
+class ByModule(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out modules whole, for what their fixtures share; of the programs' table each program by itself."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module, _, test = nodeid.partition("::")
+        return f"{module}::{test.partition(' ')[0]}" if module.endswith("test_cheats.py") else module
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
+    """The scheduler of `--dist loadscope`, with our scopes."""
+    return ByModule(config, log)

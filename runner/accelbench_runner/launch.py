@@ -155,9 +155,9 @@ class Launch:
             cpu.restart_peak()
             if self._request.purpose == "measure":
                 with blocks.garbage_kept() if protocol == "steady" else nullcontext():
-                    calls, seconds_per_call, seen = self._measure_blocks(adapter, program, work)
+                    calls, seen = self._measure_blocks(adapter, program, work)
                     self._measured(adapter)
-                    self._look_behind(adapter, work, calls, seconds_per_call)
+                    self._look_behind(adapter, work, calls)
             else:
                 with blocks.garbage_kept():
                     seen = self._make_checked_blocks(adapter, program, work)
@@ -327,10 +327,10 @@ class Launch:
 
     def _measure_blocks(
         self, adapter: Adapter, program: Program, work: blocks.Work
-    ) -> tuple[int, float, dependence.Witness | None]:
+    ) -> tuple[int, dependence.Witness | None]:
         """`steady`: blocks of many calls, planned; `latency`: every call a block of its own.
 
-        Returns the calls of a block, seconds per call, and in the first rounds what one more block did.
+        Returns the calls of a block, and in the first rounds what one more block did.
         """
         with self._reporter.phase("warm-up"):
             if self._measure.protocol == "latency":
@@ -364,7 +364,7 @@ class Launch:
 
                 seed = self._request.unseen_seed
                 seen = dependence.witness(adapter, program, work, block, calls, seconds_per_call, seed)
-        return calls, seconds_per_call, seen
+        return calls, seen
 
     def _make_checked_blocks(self, adapter: Adapter, program: Program, work: blocks.Work) -> dependence.Witness:
         """The same where nothing is timed."""
@@ -377,10 +377,10 @@ class Launch:
             seconds, calls = block(1, lambda _: None), dependence.MOST
             return dependence.witness(adapter, program, work, block, calls, seconds, self._request.unseen_seed)
 
-    def _look_behind(self, adapter: Adapter, work: blocks.Work, calls: int, seconds_per_call: float) -> None:
+    def _look_behind(self, adapter: Adapter, work: blocks.Work, calls: int) -> None:
         with self._reporter.aside("synchronisation"):
             long = self._request.round <= synchronised.LONG_ROUNDS
-            found = self._aftermath(adapter).look(work, calls=calls, seconds_per_call=seconds_per_call, long=long)
+            found = self._aftermath(adapter).look(work, calls=calls, long=long)
         self._reporter.facts(synchronisation=found)
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:

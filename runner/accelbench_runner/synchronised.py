@@ -60,7 +60,7 @@ class Aftermath:
         self._adapter, self._clock, self._burnt, self._probe = adapter, clock, burnt, probe
         self._product: Callable[[], None] | None = probe(self._first_product)
 
-    def look(self, work: blocks.Work, *, calls: int, seconds_per_call: float, long: bool) -> dict[str, Any] | None:
+    def look(self, work: blocks.Work, *, calls: int, long: bool) -> dict[str, Any] | None:
         """The fact `synchronisation`; `calls` is those of a block. None where our own products gave no answer."""
         readies: list[bool | None] = []
 
@@ -77,8 +77,9 @@ class Aftermath:
 
         if self._product is None:
             return None
-        runs = [run(calls)]
-        if long and (longer := math.ceil(LONG_SECONDS / seconds_per_call)) > calls:
+        first = run(calls)
+        runs = [first]
+        if first and long and (longer := math.ceil(LONG_SECONDS * calls / first["seconds"])) > calls:
             runs.append(run(longer))
         return None if None in runs else {"runs": runs, "ready": None if None in readies else all(readies)}
 

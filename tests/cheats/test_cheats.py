@@ -9,15 +9,15 @@ import pytest
 
 from cheats.said import complaint, said
 from cheats.table import ROWS, Row, asked
-from cheats.trials import PROGRAMS, Asked, Trial, run
+from cheats.trials import PROGRAMS, Asked, Trial, prepare, run
 
 Try = Callable[[Asked], Trial]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def trial() -> Iterator[Try]:
-    """Runs each program once, from a process that is the parent of nothing else."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    """Runs each program once, from a process that is the parent of nothing else and has what the judge imports."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=prepare) as pool:
         yield cache(lambda asked: pool.submit(run, asked).result())
 
 

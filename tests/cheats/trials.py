@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,7 +27,7 @@ from pydantic import BaseModel
 from accelbench import script
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
 from accelbench.api.result import Check, Comparison
-from accelbench_runner import blocks, launch
+from accelbench_runner import blocks, launch, synchronised
 from accelbench_runner.allowance import Limit
 from accelbench_runner.children import Ending, Interruption
 from accelbench_runner.endings import End, MemoryTold, explain
@@ -50,7 +51,7 @@ QUIET: Mapping[str, Any] = {
 
 FRAMEWORKS = (module for module, _ in ADAPTERS.values())
 forking = get_context("forkserver")
-forking.set_forkserver_preload([__name__, "torch._dynamo", *FRAMEWORKS])
+forking.set_forkserver_preload([__name__, "torch._dynamo", *FRAMEWORKS, "cheats.preloaded"])
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,14 @@ def run(asked: Asked) -> Trial:
             return Trial(launches=launches, assessment=pool.submit(_judged, request).result())
 
 
+def prepare() -> None:
+    """Once in the process that forks: what judges import, without threads, and where the server finds our modules."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a fork would take no thread along
+    os.environ["PYTHONPATH"] = str(PROGRAMS.parents[1])  # the server does not have its parent's path
+    for module in ("numpy", "scipy.special", "accelbench_runner.parity", "accelbench_runner.reference"):
+        import_module(module)
+
+
 def _judged(request: JudgeRequest) -> Assessment:
     with script.used(file_of(request.case)):
         return judge(request)
@@ -176,7 +185,7 @@ def _launched(launcher: Launcher, use: str, directory: Path) -> LaunchRecord:
 def _launch(request: LaunchRequest, sending: Connection) -> None:
     """`python -m accelbench_runner.launch`, with as few blocks as it may."""
     os.setsid()
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    os.sched_setaffinity(0, {secrets.choice(sorted(os.sched_getaffinity(0)))})
     directory = Path(request.directory)
     for descriptor, name in ((1, os.devnull), (2, str(directory / "stderr"))):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), descriptor)
@@ -190,6 +199,7 @@ def _launch(request: LaunchRequest, sending: Connection) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS = 0.05, 0.1
+    synchronised.LONG_SECONDS = 0.1
     sys.exit(launch.carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
 
 
