@@ -47,8 +47,35 @@ def _skipped_without_its_tools() -> Iterator[None]:
         pytest.skip(str(error))
 
 
+LONG = (
+    *(
+        "tutorials/",
+        "cli/test_with_the_real_runner",
+        "workloads/test_parity",
+        "operator/test_on_a_real",
+        "launch/test_launch",
+    ),
+    *(
+        "launch/test_op",
+        "observe/test_conformance",
+        "cli/test_check",
+        "launch/",
+        "runner/",
+        "cli/",
+        "golden/",
+        "operator/",
+    ),
+)
+"""Modules that take minutes, then folders whose modules take seconds: what begins late ends last."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long modules first."""
+    items.sort(key=lambda item: next((place for place, part in enumerate(LONG) if part in item.nodeid), len(LONG)))
+
+
 class ByModule(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out modules whole, for what their fixtures share; of the programs' table each program by itself."""
+    """Hands out modules whole, for what their fixtures share, in order; of the programs' table each by itself."""
 
     def _split_scope(self, nodeid: str) -> str:
         module, _, test = nodeid.partition("::")
@@ -57,4 +84,5 @@ class ByModule(LoadScopeScheduling):  # type: ignore[misc]
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
     """The scheduler of `--dist loadscope`, with our scopes."""
+    config.option.loadscopereorder = False
     return ByModule(config, log)

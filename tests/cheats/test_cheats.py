@@ -9,7 +9,7 @@ import pytest
 
 from cheats.said import complaint, said
 from cheats.table import ROWS, Row, asked
-from cheats.trials import PROGRAMS, Asked, Trial, prepare, run
+from cheats.trials import PROGRAMS, Asked, Trial, import_for_the_judge, run
 
 Try = Callable[[Asked], Trial]
 
@@ -17,7 +17,7 @@ Try = Callable[[Asked], Trial]
 @pytest.fixture(scope="session")
 def trial() -> Iterator[Try]:
     """Runs each program once, from a process that is the parent of nothing else and has what the judge imports."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=prepare) as pool:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=import_for_the_judge) as pool:
         yield cache(lambda asked: pool.submit(run, asked).result())
 
 

@@ -1,10 +1,9 @@
 """Runs a program as `accelbench run` does, at its smallest: one launch of each variant, and the judge.
 
-Launches are processes of their own, each forked from one that has imported the frameworks and done nothing else: to
-import them anew would take most of the time. So is the judge, which executes the program's file.
+Launches are forked from a process that has imported the frameworks, and so is the judge, which executes the program's
+file, from one that has imported what it needs.
 """
 
-import faulthandler
 import os
 import secrets
 import signal
@@ -24,6 +23,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+import forks
 from accelbench import script
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
 from accelbench.api.result import Check, Comparison
@@ -34,7 +34,7 @@ from accelbench_runner.endings import End, MemoryTold, explain
 from accelbench_runner.judge import judge
 from accelbench_runner.launches import Launcher, launch_environment
 from accelbench_runner.listening import LaunchListener
-from accelbench_runner.machine import ADAPTERS, Machine
+from accelbench_runner.machine import Machine
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
 
@@ -48,10 +48,6 @@ QUIET: Mapping[str, Any] = {
     "neighbours": {"busy_seconds": 0.0, "offered_seconds": 1.0},
 }
 """In place of what others did to the machine meanwhile: no test's outcome hangs on them, nor on blocks that differ."""
-
-FRAMEWORKS = (module for module, _ in ADAPTERS.values())
-forking = get_context("forkserver")
-forking.set_forkserver_preload([__name__, "torch._dynamo", *FRAMEWORKS, "cheats.preloaded"])
 
 
 @dataclass(frozen=True)
@@ -121,10 +117,9 @@ def run(asked: Asked) -> Trial:
             return Trial(launches=launches, assessment=pool.submit(_judged, request).result())
 
 
-def prepare() -> None:
-    """Once in the process that forks: what judges import, without threads, and where the server finds our modules."""
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a fork would take no thread along
-    os.environ["PYTHONPATH"] = str(PROGRAMS.parents[1])  # the server does not have its parent's path
+def import_for_the_judge() -> None:
+    """Once, before judges are forked; without threads, of which a fork would take none along."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     for module in ("numpy", "scipy.special", "accelbench_runner.parity", "accelbench_runner.reference"):
         import_module(module)
 
@@ -138,11 +133,8 @@ class ForkingLauncher(Launcher):
     """Starts launches that have imported their framework already."""
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[Ending, End]:
-        receiving, sending = forking.Pipe(duplex=False)
         (Path(request.directory) / "request.json").write_text(request.to_json())
-        process = forking.Process(target=_launch, args=(request, sending))
-        process.start()
-        sending.close()
+        process, receiving = forks.start(_launch, request)
         began = time.monotonic()
         late = False
         while not listener.last_word:
@@ -187,18 +179,9 @@ def _launch(request: LaunchRequest, sending: Connection) -> None:
     os.setsid()
     os.sched_setaffinity(0, {secrets.choice(sorted(os.sched_getaffinity(0)))})
     directory = Path(request.directory)
-    for descriptor, name in ((1, os.devnull), (2, str(directory / "stderr"))):
-        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), descriptor)
-    faulthandler.enable()
-    os.environ |= launch_environment(directory)
-    os.environ[script.VARIABLE] = str(file_of(request.case))
-    tempfile.tempdir = None
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS = 0.05, 0.1
+    environment = {**launch_environment(directory), script.VARIABLE: str(file_of(request.case))}
+    forks.become(environment, output=None, errors=directory / "stderr")
+    blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS, blocks.MINIMUM_BLOCKS = 0.05, 0.05, 5
     synchronised.LONG_SECONDS = 0.1
     sys.exit(launch.carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
 

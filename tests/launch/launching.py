@@ -1,4 +1,4 @@
-"""Starts real launches as the supervisor does, and collects what they say."""
+"""Starts launches, and collects what they say."""
 
 import os
 import subprocess
@@ -6,12 +6,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import forks
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench_runner import blocks
+from accelbench_runner.launch import carry_out
 from accelbench_runner.launches import launch_environment
 from accelbench_runner.limits import ROUNDS as LIMITS_ROUNDS
+from accelbench_runner.machine import Machine
 from accelbench_runner.protocol import (
     AsideEnded,
     Block,
@@ -84,22 +89,27 @@ def case(workload: str, use: str, parameters: dict[str, Any] | None = None, **ch
     )
 
 
-@contextmanager
-def started(
-    directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, probe: bool = False
-) -> Iterator[tuple[subprocess.Popen[str], Iterator[Message]]]:
-    """A launch under way, and its messages as they come; `odd_workloads` can be found by their names."""
-    environment = install_odd_workloads(directory)
-    reading, writing = os.pipe()
-    request = LaunchRequest(
+def requested(directory: Path, asked: Case, threads: int, *, number: int = LATER, probe: bool = False) -> LaunchRequest:
+    """What the supervisor asks of a launch; whoever starts it says where to write."""
+    return LaunchRequest(
         case=asked,
         variant=asked.baseline,
         round=number,
         directory=str(directory),
-        descriptor=writing,
+        descriptor=0,
         threads=threads,
         purpose="probe" if probe else "measure",
     )
+
+
+@contextmanager
+def started(
+    directory: Path, asked: Case, threads: int = 1, *, number: int = LATER
+) -> Iterator[tuple[subprocess.Popen[str], Iterator[Message]]]:
+    """A launch under way, and its messages as they come; `odd_workloads` can be found by their names."""
+    environment = install_odd_workloads(directory)
+    reading, writing = os.pipe()
+    request = requested(directory, asked, threads, number=number).model_copy(update={"descriptor": writing})
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
@@ -117,13 +127,35 @@ def started(
         yield process, (parse_message(line) for line in pipe)
 
 
-def launch(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, probe: bool = False) -> Told:
-    """Runs a launch, or a warm probe, to its end."""
-    with started(directory, asked, threads, number=number, probe=probe) as (process, messages):
+def launch_anew(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER) -> Told:
+    """Runs a launch to its end, in a process that begins with nothing."""
+    with started(directory, asked, threads, number=number) as (process, messages):
         told = tuple(messages)
         assert process.stdout is not None
         output = process.stdout.read()
         return Told(messages=told, output=output, status=process.wait())
+
+
+def launch(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, probe: bool = False) -> Told:
+    """Runs a launch, or a warm probe, to its end, in a process that has imported the frameworks."""
+    environment = install_odd_workloads(directory)
+    request = requested(directory, asked, threads, number=number, probe=probe)
+    process, receiving = forks.start(_carry_out, (request, environment))
+    with os.fdopen(os.dup(receiving.fileno()), "rb") as pipe:
+        told = tuple(parse_message(line) for line in pipe)
+    receiving.close()
+    process.join()
+    return Told(messages=told, output=(directory / "output").read_text(), status=process.exitcode or 0)
+
+
+def _carry_out(given: tuple[LaunchRequest, dict[str, str]], sending: Connection) -> None:
+    """What `PROGRAM` does, in a fork."""
+    request, environment = given
+    output = Path(request.directory) / "output"
+    forks.become(environment, output=output, errors=output)
+    sys.path[:0] = [place for place in environment["PYTHONPATH"].split(os.pathsep) if place not in sys.path]
+    blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS = 0.05, 0.1
+    sys.exit(carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
 
 
 def install_odd_workloads(directory: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
 from accelbench_runner.protocol import Done, PhaseStarted
 from launch import odd_workloads
-from launch.launching import Told, case, launch, started
+from launch.launching import Told, case, launch, launch_anew, started
 
 SMALL = {"size": 32, "length": 10}
 FACTS = {
@@ -51,13 +51,13 @@ FACTS = {
 @pytest.fixture(scope="module")
 def in_jax(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, Path]:
     directory = tmp_path_factory.mktemp("jax")
-    return launch(directory, case("matmul-chain", "jax/jit", SMALL), number=1), directory
+    return launch_anew(directory, case("matmul-chain", "jax/jit", SMALL), number=1), directory
 
 
 @pytest.fixture(scope="module")
 def in_pytorch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, Path]:
     directory = tmp_path_factory.mktemp("pytorch")
-    return launch(directory, case("matmul-chain", "pytorch/eager", SMALL), number=1), directory
+    return launch_anew(directory, case("matmul-chain", "pytorch/eager", SMALL), number=1), directory
 
 
 @pytest.fixture(params=["in_jax", "in_pytorch"])
@@ -142,7 +142,7 @@ def test_outputs_are_written_in_float64(told: tuple[Told, Path]) -> None:
 
 
 def test_an_option_that_is_none_is_told_before_anything_is_imported(tmp_path: Path) -> None:
-    told = launch(tmp_path, case("matmul-chain", "jax/jit", options={"nonsense": 1}))
+    told = launch_anew(tmp_path, case("matmul-chain", "jax/jit", options={"nonsense": 1}))
     assert told.failure is not None
     assert told.output == "imported:\n"
     assert "nonsense" in told.failure.message

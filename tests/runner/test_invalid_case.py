@@ -56,6 +56,16 @@ def test_what_a_scripts_cost_raises_is_said_with_its_line(run: Run, tmp_path: Pa
     assert "(mine.py, line " in ended.headline.message
 
 
+def test_what_a_scripts_measure_raises_is_said_with_its_line(run: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "mine.py"
+    example = Path(__file__).parents[2] / "examples" / "softmax_rows.py"
+    name = '    name = "softmax-rows"'
+    broken.write_text(example.read_text().replace(name, f"{name}\n\n    def measure(self, parameters): return 1 / 0\n"))
+    ended = run(FINE.model_copy(update={"workload": "mine"}), environment={"ACCELBENCH_SCRIPT": str(broken)})
+    assert ended.status == 2
+    assert "mine.py, line 13: ZeroDivisionError: division by zero" in ended.headline.message
+
+
 def test_a_case_document_that_is_not_there_is_named(run: Run) -> None:
     ended = run(case_of("fine", "fine_2"), path="/nonexistent/case.json")
     assert ended.status == 2

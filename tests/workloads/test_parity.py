@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -150,6 +150,12 @@ def read(asked: Asked, computed: Callable[[Asked], Path]) -> ParityReading:
 
 def reference(asked: Asked, units: int, *, other_inputs: bool = False) -> Reference:
     """What is right after so many units, on the inputs that the program was built from or on others."""
+    return reference_of(replace(asked, use=""), units, other_inputs=other_inputs)
+
+
+@cache
+def reference_of(asked: Asked, units: int, *, other_inputs: bool) -> Reference:
+    """The same for all variants."""
     workload = find(asked.workload)
     parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     arrays = inputs.generate(workload, parameters, seed=1)

@@ -1,4 +1,4 @@
-"""The last that the server of forks imports: what is alive then, no launch's collector looks at again."""
+"""The last that the server of forks imports: what is alive then, no collector of a fork looks at again."""
 
 import atexit
 import gc
