@@ -385,7 +385,7 @@ class Dependence(Fact):
     again: list[dict[str, NonNegativeInt]] = []
     """In one call more on the same, in two, in three and so on, each time from the beginning."""
     many: dict[str, NonNegativeInt] = {}
-    """In a block of `many_calls` on those, a number drawn at random."""
+    """In a block of `many_calls` on those: as many as are timed, or a number drawn at random."""
     many_calls: NonNegativeInt = 0
     exported: list[dict[str, NonNegativeInt]] = []
     """On the way out after one call, and after several."""

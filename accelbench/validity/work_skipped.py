@@ -17,7 +17,13 @@ REPEATED = 0.8
 LATER = 0.2
 """Of the operations of a first call, in the calls after it: an optimizer sets itself up in its first step."""
 EVEN = 0.5
-"""Of the busiest call after the first, in each of them: one that does nothing now and then is found out."""
+"""Of the first call, or of the busiest one after it if that is less, in each later call: one that does nothing now and
+then is found out. Of each of the `HEAVY` operations as well: a cheap one must not stand for them."""
+HEAVY = {
+    *("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "convolution", "matmul", "dot_general"),
+    *("_matmul", "einsum", "_einsum", "tensordot", "conv_general_dilated"),
+}
+"""Products and convolutions, as the frameworks name them."""
 DEFERRED = 1.5
 """Times as many operations on the way out of several calls as of one: what is left for it grows with the calls."""
 SAME = 1e-5
@@ -48,36 +54,42 @@ def _counted(found: Dependence) -> Finding:
         return untested("a call was not repeated")
     if skips := _skips(found):
         return failed(f"{skips}: it skips work")
-    if deferred := _deferred(found):
-        return failed(deferred)
-    return passed(f"{Counter(first).total()} operations in a call, and as many when it is repeated")
+    return _left_for_export(found) or passed(
+        f"{Counter(first).total()} operations in a call, and as many when it is repeated"
+    )
 
 
 def _skips(found: Dependence) -> str:
     """What later calls run less of; empty where they do not, or take so long that a block holds none."""
     first = Counter(found.dispatched).total()
     later = [after.total() - before.total() for before, after in pairwise(map(Counter, found.again))]
-    if later and (max(later) < LATER * first or min(first, *later) < EVEN * max(later)):
+    if later and (not first or max(later) < LATER * first or min(later) < EVEN * min(first, max(later))):
         return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
+    for before, after in pairwise(found.again):
+        added = {name: after.get(name, 0) - before.get(name, 0) for name in HEAVY & found.dispatched.keys()}
+        if fewer := _fewer({name: found.dispatched[name] for name in added}, added, EVEN):
+            return f"a later call runs {fewer}"
     many = Counter(found.many).total()
     if later and found.many_calls and many < EVEN * found.many_calls * min(later):
         return f"{many} operations in {found.many_calls} calls, at {min(later)} in a call"
     return ""
 
 
-def _deferred(found: Dependence) -> str:
-    """What the way out runs more of, the more calls were made."""
+def _left_for_export(found: Dependence) -> Finding | None:
+    """What the way out runs more of, the more calls were made; and products, however many."""
     after = [Counter(exported).total() for exported in found.exported]
-    if not after or after[-1] <= DEFERRED * after[0]:
-        return ""
-    return f"export runs {after[0]} operations after one call and {after[-1]} after several: nobody times those"
+    if after and after[-1] > DEFERRED * after[0]:
+        said = f"export runs {after[0]} operations after one call and {after[-1]} after several: nobody times those"
+        return failed(said)
+    products = sorted(HEAVY & {name for exported in found.exported for name in exported})
+    return untested(f"export runs {', '.join(products)}, and nobody times that") if products else None
 
 
-def _fewer(first: Mapping[str, int], repeated: Mapping[str, int]) -> str:
+def _fewer(first: Mapping[str, int], repeated: Mapping[str, int], least: float = REPEATED) -> str:
     """The operation that a repeated call runs least of, as against the first: `0 of 3 mm`."""
     shares = [(repeated.get(name, 0) / number, name) for name, number in first.items()]
     share, name = min(shares, default=(1.0, ""))
-    return f"{repeated.get(name, 0)} of {first[name]} {name}" if share < REPEATED else ""
+    return f"{repeated.get(name, 0)} of {first[name]} {name}" if share < least else ""
 
 
 def _different(replay: Replay) -> str:

@@ -27,7 +27,7 @@ UNSEEN = "unseen.npz"
 RUNS = (1, 2, 3, 4)
 """Calls in each run on inputs that the one call before has seen."""
 FEWEST, MOST = 16, 64
-"""Calls in a longer run, so many that no program can know it beforehand."""
+"""Calls in a longer run where a block has fewer, so many that no program can know it beforehand."""
 QUICK_SECONDS = 0.25
 """A call that takes longer is made again once, and neither in runs nor timed against untimed: blocks hold one of it."""
 MANY_SECONDS = 0.02
@@ -174,12 +174,12 @@ class Witness:
 def witness(
     adapter: Counting, program: Program, work: blocks.Work, block: Block, calls: int, seconds: float, unseen_seed: int
 ) -> Witness:
-    """What blocks do of one call, of many at random, and of `calls`; a call takes so many `seconds`."""
+    """What blocks do of one call, and of `calls` or of many at random; a call takes so many `seconds`."""
     facts: dict[str, Any] = {"seen": count(adapter, work, lambda: block(1, lambda _: None))}
     if seconds > QUICK_SECONDS:
         return Witness(facts)
     if seconds <= MANY_SECONDS:
-        facts["many_calls"] = many = FEWEST + unseen_seed % (MOST - FEWEST)
+        facts["many_calls"] = many = max(min(calls, MOST_REPLAYED), FEWEST + unseen_seed % (MOST - FEWEST))
         facts["many"] = count(adapter, work, lambda: block(many, lambda _: None))
     calls = max(2, min(calls, MOST_REPLAYED))
     results: list[Any] = []
@@ -213,7 +213,7 @@ def count(adapter: Counting, work: blocks.Work, run: Callable[[], object]) -> di
 def _exported(adapter: Counting, export: Callable[[Any, Any], Mapping[str, Any]], result: Any) -> NamedArrays:
     """What the judge compares, of what a call returned."""
     state, out = result
-    return adapter.to_numpy(export(state, adapter.last(out)))
+    return inputs.as_real(adapter.to_numpy(export(state, adapter.last(out))))
 
 
 def _call_by_call(work: blocks.Work, times: int) -> Any:

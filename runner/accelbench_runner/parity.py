@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from accelbench.inputs import as_real
 from accelbench.validity.evidence import MISMATCH
 from accelbench.workload import Array, NamedArrays
 from accelbench_runner.records import ParityReading
@@ -69,7 +70,7 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
 def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
     """The arrays of a launch's outputs; raises OSError, ValueError, zipfile.BadZipFile and the like."""
     with (directory / name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+        return as_real({name: archive[name] for name in archive.files})
 
 
 def _shape_problem(outputs: NamedArrays, values: NamedArrays) -> str:

@@ -15,7 +15,7 @@ from accelbench.api.case import Precision
 from accelbench.validity.evidence import MISMATCH
 from accelbench.workload import Arrays, NamedArrays
 from accelbench_runner.judge import read_parity
-from accelbench_runner.parity import compare
+from accelbench_runner.parity import compare, read_outputs
 from accelbench_runner.records import JudgeRequest, ParityReading
 from accelbench_runner.reference import EPSILON, Reference, compute, reference, rounded, stands_still
 from judge.launches import a_case, a_launch
@@ -319,8 +319,20 @@ def test_where_doing_nothing_would_pass_nothing_is_compared(step: float, *, stil
     assert ("a step that does nothing would pass" in found.detail) is still
 
 
-def test_an_output_beside_the_state_shows_that_something_was_done() -> None:
+def test_an_imaginary_part_of_the_wrong_sign_is_wrong(tmp_path: Path) -> None:
+    def turning(data: Arrays, _units: int) -> NamedArrays:
+        return {"z": np.exp(1j * data.state["x"])}
+
+    right = a_reference(run=turning)
+    for sign, wrong in ((1, False), (-1, True)):
+        np.savez(tmp_path / "outputs.npz", z=np.exp(sign * 1j * arrays().state["x"].astype(np.float32)))
+        assert (compare(read_outputs(tmp_path), right, 1).worst_ratio > 1) is wrong
+
+
+def test_an_array_of_the_state_that_moves_shows_that_something_was_done() -> None:
     assert not stands_still(arrays().state, a_reference(run=lambda data, _units: {"y": data.state["x"]}))
+    beside = a_reference(run=lambda data, _units: {"x": data.state["x"], "loss": np.sum(data.state["x"])})
+    assert stands_still(arrays().state, beside)
     counting = a_reference(run=lambda data, units: {"x": data.state["x"], "steps": np.array(units)})
     assert not stands_still(arrays().state, counting)
 

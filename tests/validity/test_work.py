@@ -39,6 +39,17 @@ def found(name: str, *launches: LaunchRecord, variant: str = VARIANT) -> tuple[s
         ({"seen": None}, "passed", "4 operations"),
         ({"again": [{}, DOTS, {"dot": 8}, {"dot": 12}]}, "failed", "a repeated call runs 0 of 4 dot"),
         ({"again": [DOTS, DOTS, {"dot": 8}, {"dot": 12}]}, "failed", "4 operations in a call, 0, 4, 4 in those after"),
+        ({"again": [DOTS, {"dot": 8}, {"dot": 12}, {"dot": 40}]}, "passed", "4 operations"),
+        (
+            {
+                "dispatched": {"mm": 1, "add": 1},
+                "seen": {"mm": 1, "add": 1},
+                "again": [{"mm": 1, "add": 1}, {"mm": 1, "add": 2}, {"mm": 1, "add": 3}],
+            },
+            "failed",
+            "a later call runs 0 of 1 mm",
+        ),
+        ({"exported": [{"mm": 1}, {"mm": 1}]}, "untested", "export runs mm, and nobody times that"),
         ({"dispatched": {}}, "failed", "0 operations in a call, 4, 4, 4 in those after it"),
         ({"dispatched": {}, "again": [{}, {}]}, "untested", "runs no operation of its framework"),
         ({"many": {"dot": 160}, "many_calls": 40}, "passed", "4 operations"),

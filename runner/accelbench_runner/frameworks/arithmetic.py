@@ -100,6 +100,15 @@ def of_jaxpr(jaxpr: Any) -> float | None:
     return _or_none(lambda: _of_jaxpr(jaxpr))
 
 
+def calls_back(jaxpr: Any) -> bool:
+    """Whether a jaxpr has Python do a part of the work, which nobody can count."""
+    return any(
+        equation.primitive.name in {"pure_callback", "io_callback"}
+        or any(map(calls_back, inner_jaxprs(equation.params)))
+        for equation in jaxpr.eqns
+    )
+
+
 def types(jaxpr: Any) -> set[str]:
     """Of the arrays of floating-point numbers that a jaxpr takes and makes; of single numbers none."""
     variables = [*jaxpr.invars, *(each for equation in jaxpr.eqns for each in equation.outvars)]

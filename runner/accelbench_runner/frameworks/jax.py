@@ -226,6 +226,8 @@ class Jax:
         """Of its trace, and of the optimised HLO; what is dispatched by itself runs as it was written."""
         if self.executable is not None:
             written, run = self._traced.jaxpr.jaxpr, arithmetic.of_hlo(self.executable.as_text())
+            if arithmetic.calls_back(written):
+                return Arithmetic(None, None, "", _types(written))
             return Arithmetic(arithmetic.of_jaxpr(written), run, "the optimised HLO", _types(written))
         if self._settings.mode != "op-by-op" or self._placed:
             return Arithmetic(None, None, "")

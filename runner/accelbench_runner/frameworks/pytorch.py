@@ -183,7 +183,7 @@ class PyTorch:
         else:
             raise UnsupportedError(f"PyTorch has no mode {mode}, and the workload has not placed compile itself")
         return Work(
-            fresh=lambda: copy.deepcopy(program.state),
+            fresh=lambda: _copied(program.state),
             call=call,
             batches=batches,
             synchronise=self._synchronise,
@@ -426,6 +426,12 @@ class PyTorch:
     def out_of_memory(self, error: BaseException) -> bool:
         """CUDA's allocator has an exception of its own, the CPU's only a sentence."""
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
+
+
+def _copied(state: Any) -> Any:
+    """A deep copy; `copy` alone asks every tensor for its storage, which sparse ones do not have."""
+    tensors = (leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor))
+    return copy.deepcopy(state, {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided})
 
 
 def _find_vector_instructions() -> None:

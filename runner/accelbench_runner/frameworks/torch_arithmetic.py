@@ -63,6 +63,11 @@ class Dispatched(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         """Runs the operation, and counts it."""
         keywords = keywords or {}
+        if getattr(operation, "overloadpacket", None) not in flop_registry:
+            with self:  # in inference mode products of several dimensions arrive whole
+                result = operation.decompose(*arguments, **keywords)
+            if result is not NotImplemented:
+                return result
         result = operation(*arguments, **keywords)
         self.types |= _float_types((arguments, result))
         self.recorded |= torch.is_grad_enabled()
