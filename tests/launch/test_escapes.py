@@ -37,7 +37,7 @@ def test_work_that_goes_on_when_the_step_has_returned_is_noticed(use: str, tmp_p
 def test_a_product_that_nobody_needs_is_quicker_than_the_processor(tmp_path: Path) -> None:
     told = launch(tmp_path, case("boasting", "jax/jit"))
     # Beside neighbours a launch measures no limits, because it would find them too low.
-    generous = {"flops_per_second": 5e12, "bytes_per_second": 1e12}
+    generous = {"flops_per_second": 5e11, "bytes_per_second": 1e12}  # twice what a core of today reaches
     found = check("impossible-speed", "jax/jit", told, "boasting", limits=generous)
     assert found.outcome == "failed", found.reading
     assert "the work is not done" in found.reading
