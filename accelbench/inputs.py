@@ -75,16 +75,6 @@ def digest(arrays: Arrays) -> str:
     return total.hexdigest()
 
 
-def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Complex numbers as pairs of real ones along a last axis; everything else as it is."""
-    import numpy as np
-
-    return {
-        name: np.stack([np.real(array), np.imag(array)], axis=-1) if np.iscomplexobj(array) else array
-        for name, array in arrays.items()
-    }
-
-
 def working_set(arrays: Arrays, float_bytes: int) -> int:
     """Bytes of state and batches, where a floating-point number takes `float_bytes`; temporaries come on top."""
     import numpy as np

@@ -48,23 +48,19 @@ def _skipped_without_its_tools() -> Iterator[None]:
 
 
 LONG = (
-    *(
-        "tutorials/",
-        "cli/test_with_the_real_runner",
-        "workloads/test_parity",
-        "operator/test_on_a_real",
-        "launch/test_launch",
-    ),
-    *(
-        "launch/test_op",
-        "observe/test_conformance",
-        "cli/test_check",
-        "launch/",
-        "runner/",
-        "cli/",
-        "golden/",
-        "operator/",
-    ),
+    "tutorials/",
+    "cli/test_with_the_real_runner",
+    "workloads/test_parity",
+    "operator/test_on_a_real",
+    "launch/test_launch",
+    "launch/test_op",
+    "observe/test_conformance",
+    "cli/test_check",
+    "launch/",
+    "runner/",
+    "cli/",
+    "golden/",
+    "operator/",
 )
 """Modules that take minutes, then folders whose modules take seconds: what begins late ends last."""
 

@@ -40,7 +40,7 @@ CHECK = LaunchCheck(
     threshold=(
         f"blocks at least {1000 * SHORTEST_BLOCK_SECONDS:g} ms, resolution at most {RESOLUTION_SHARE:.1%} of it; where "
         f"calls are timed one by one, resolution and two readings at most {CALL_SHARE:.0%} of one; "
-        f"within {ALLOWED_DRIFT:.1%} of the raw clock"
+        f"within {ALLOWED_DRIFT:.1%} of the raw clock; no function of accelbench's replaced"
     ),
     reason=(
         "a tenth of the 1 % that a margin may ask for; blocks are calibrated to 10 ms before caches and clocks have "

@@ -51,7 +51,7 @@ def _inside(launch: Launch, asked: Policy) -> Finding | None:
 
 CHECK = LaunchCheck(
     name="precision",
-    threshold="the policy asked for, read back",
+    threshold="the policy asked for, read back; arrays inside a step are of its types",
     reason="TF32 or bfloat16 on one side alone is several times faster",
     look=_look,
     observed=True,

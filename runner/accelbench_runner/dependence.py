@@ -20,6 +20,7 @@ from accelbench.workload import Array, NamedArrays, Program, VariantKind, Worklo
 from accelbench_runner import blocks
 from accelbench_runner.captured import captured_arrays
 from accelbench_runner.clock import Clock
+from accelbench_runner.outputs import as_real
 
 ROUNDS = 2
 """Looked at in the first rounds: what a program does with its inputs is every launch's alike."""
@@ -213,7 +214,7 @@ def count(adapter: Counting, work: blocks.Work, run: Callable[[], object]) -> di
 def _exported(adapter: Counting, export: Callable[[Any, Any], Mapping[str, Any]], result: Any) -> NamedArrays:
     """What the judge compares, of what a call returned."""
     state, out = result
-    return inputs.as_real(adapter.to_numpy(export(state, adapter.last(out))))
+    return as_real(adapter.to_numpy(export(state, adapter.last(out))))
 
 
 def _call_by_call(work: blocks.Work, times: int) -> Any:

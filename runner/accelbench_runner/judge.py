@@ -32,7 +32,7 @@ from accelbench_runner.spread import spreads
 
 MAXIMUM_SENTENCE = 500
 WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped", "precision")
-"""Checks that a program which does not do its work would fail: a verdict says so where they could not be made."""
+"""Checks that a program which does less than it should would fail: a verdict says so where they could not be made."""
 CHECKED_ROUNDS = 2
 """A variant that is checked runs twice, to see whether its launches agree."""
 MAXIMUM_REASONS = 2

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.inputs import as_real
 from accelbench.validity.evidence import MISMATCH
 from accelbench.workload import Array, NamedArrays
+from accelbench_runner.outputs import as_real
 from accelbench_runner.records import ParityReading
 from accelbench_runner.reference import EPSILON, Reference, root_mean_square
 

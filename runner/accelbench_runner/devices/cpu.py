@@ -132,7 +132,7 @@ def _waited() -> float | None:
     for thread in Path("/proc/self/task").iterdir():
         try:
             waited += int((thread / "schedstat").read_text().split()[1])
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             if not Path("/proc/self/schedstat").exists():
                 return None  # else the thread has just ended
         except (OSError, IndexError, ValueError):

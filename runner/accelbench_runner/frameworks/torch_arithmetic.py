@@ -63,7 +63,8 @@ class Dispatched(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         """Runs the operation, and counts it."""
         keywords = keywords or {}
-        if getattr(operation, "overloadpacket", None) not in flop_registry:
+        packet = getattr(operation, "overloadpacket", None)
+        if packet is not None and packet not in flop_registry:
             with self:  # in inference mode products of several dimensions arrive whole
                 result = operation.decompose(*arguments, **keywords)
             if result is not NotImplemented:

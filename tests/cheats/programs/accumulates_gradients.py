@@ -8,7 +8,7 @@ from cheats.honest import Relaxation
 
 
 class AccumulatesGradients(Relaxation):
-    """As the first line says."""
+    """g <- g + tanh(x @ w); every fourth time x follows it in six small steps."""
 
     def reference(self, p, a, units):
         x, w = a.state["x"], a.batches[0]["w"]

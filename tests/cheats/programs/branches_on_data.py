@@ -8,7 +8,7 @@ from cheats.honest import Relaxation
 
 
 class BranchesOnData(Relaxation):
-    """As the first line says."""
+    """x <- tanh(x @ w), five times in every third step."""
 
     def reference(self, p, a, units):
         x, w = a.state["x"], a.batches[0]["w"]

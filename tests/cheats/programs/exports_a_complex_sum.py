@@ -7,7 +7,7 @@ from cheats.honest import SIZE, Layer
 
 
 class ExportsAComplexSum(Layer):
-    """As the first line says."""
+    """y = 2 x + 2i w."""
 
     def reference(self, p, a, units):
         return {"y": np.asarray(2 * a.batches[0]["x"] + 2j * a.state["w"])}

@@ -6,7 +6,7 @@ from cheats.honest import Layer
 
 
 class ExportsASpectrum(Layer):
-    """As the first line says."""
+    """y = the Fourier transform of x @ w."""
 
     def reference(self, p, a, units):
         return {"y": np.fft.fft(a.batches[0]["x"] @ a.state["w"])}

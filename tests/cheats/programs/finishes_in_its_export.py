@@ -7,7 +7,7 @@ from cheats.honest import SIZE, Layer
 
 
 class FinishesInItsExport(Layer):
-    """As the first line says."""
+    """y = tanh(x @ w) @ w."""
 
     def reference(self, parameters, arrays, units):
         w = arrays.state["w"]

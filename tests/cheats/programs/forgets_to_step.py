@@ -5,7 +5,7 @@ from cheats.honest import SIZE, Relaxation
 
 
 class ForgetsToStep(Relaxation):
-    """As the first line says."""
+    """w <- w - 1e-4 gradient of the mean of (x @ w)^2."""
 
     def measure(self, parameters):
         return Measure(differentiates=True)

@@ -4,7 +4,7 @@ from cheats.honest import Relaxation
 
 
 class InfersInInferenceMode(Relaxation):
-    """As the first line says."""
+    """x <- tanh(x @ w)."""
 
     def pytorch(self, p, arrays, tools):
         import torch

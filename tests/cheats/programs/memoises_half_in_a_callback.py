@@ -7,7 +7,7 @@ from cheats.honest import SIZE, Layer
 
 
 class MemoisesHalfInACallback(Layer):
-    """As the first line says."""
+    """y = tanh(tanh(x @ w) @ w)."""
 
     def reference(self, p, a, units):
         w = a.state["w"]

@@ -7,7 +7,7 @@ from cheats.honest import SIZE, Layer
 
 
 class MultipliesSparsely(Layer):
-    """As the first line says."""
+    """y = tanh(x @ w), of a matrix that is mostly zeros."""
 
     def arrays(self, p, rng):
         x, w = rng.standard_normal((2, SIZE, SIZE))

@@ -4,7 +4,7 @@ from cheats.honest import Layer
 
 
 class RemembersInItsState(Layer):
-    """As the first line says."""
+    """y = tanh(x @ w), once."""
 
     def altered(self, step):
         def memo(s, b):

@@ -4,7 +4,7 @@ from cheats.honest import Relaxation
 
 
 class StopsWhenConverged(Relaxation):
-    """As the first line says."""
+    """x <- x + 0.1 (w @ w - x)."""
 
     def reference(self, p, a, units):
         x, w = a.state["x"], a.batches[0]["w"]
