@@ -29,7 +29,7 @@ def test_two_frameworks_are_measured_compared_and_judged(
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
     assert result.complete, done.stderr
     [comparison] = result.comparisons
-    assert (result.rounds, result.stopped, result.quarantined) == (3, "rounds-max", ())
+    assert (result.rounds, result.stopped, result.quarantined) == (3, "rounds-max", ()), done.stdout
     assert (comparison.variant, comparison.baseline) == ("jax/jit", "pytorch/eager")
     assert comparison.invalid == ()
     assert comparison.speedup is not None
