@@ -285,10 +285,11 @@ class PyTorch:
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """As ATen's operations are dispatched, and as Inductor's passes have left them."""
-        counted = import_module("accelbench_runner.frameworks.torch_arithmetic").Dispatched()
+        torch_arithmetic = import_module("accelbench_runner.frameworks.torch_arithmetic")
+        counted = torch_arithmetic.Dispatched()
         state = work.fresh()
         try:
-            with counted:
+            with torch_arithmetic.as_written(), counted:
                 work.call(state, work.batches)
         except KeyboardInterrupt:
             raise

@@ -4,7 +4,9 @@ A product counts by PyTorch's own formulas, everything else one for each number 
 more, unless it only moves numbers; what ATen has fused counts several.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -46,17 +48,24 @@ def _float_types(values: Any) -> set[str]:
     return {str(tensor.dtype).removeprefix("torch.") for tensor in tensors if tensor.is_floating_point()}
 
 
-class Dispatched(TorchDispatchMode):  # type: ignore[misc]
-    """Counts what is dispatched while entered, in which types, and whether autograd records it.
+def as_written() -> AbstractContextManager[object]:
+    """Compiled functions run eagerly meanwhile; without Dynamo there are none."""
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
 
-    Compiled functions run eagerly meanwhile, as they were written.
-    """
+
+class Dispatched(TorchDispatchMode):  # type: ignore[misc]
+    """Counts what is dispatched while entered, in which types, and whether autograd records it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.operations = 0.0
         self.types: set[str] = set()
         self.recorded = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: that imports Dynamo, for a second, where nothing is compiled; elsewhere `as_written` does."""
+        return False
 
     def __torch_dispatch__(
         self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
