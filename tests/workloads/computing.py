@@ -45,6 +45,8 @@ def find(name: str) -> Workload:
     return found
 
 
+CALLS = 10
+"""Of a block that is made again untimed."""
 UNSEEN_SEED = 2
 """Of the inputs that a program is given beside those of seed 1, which it was built from."""
 
@@ -94,7 +96,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
     seen: dict[str, Any] = {}
     if measure.protocol != "episode":
         seconds = block(1, lambda _: None)
-        witness = dependence.witness(adapter, program, work, block, 50, seconds, UNSEEN_SEED)
+        witness = dependence.witness(adapter, program, work, block, CALLS, seconds, UNSEEN_SEED)
         seen = dependence.retold(adapter, program, work, witness)
     facts: dict[str, Any] = {
         "arithmetic": adapter.arithmetic(work)._asdict(),
