@@ -70,11 +70,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next((place for place, part in enumerate(LONG) if part in item.nodeid), len(LONG)))
 
 
+ONE_CONTROL_PLANE = ("/api/", "/chart/test_install", "/cluster/", "/operator/test_on_a_real")
+"""One worker starts it for all of these."""
+
+
 class ByModule(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out modules whole, for what their fixtures share, in order; of the programs' table each by itself."""
 
     def _split_scope(self, nodeid: str) -> str:
         module, _, test = nodeid.partition("::")
+        if any(part in module for part in ONE_CONTROL_PLANE):
+            return "control plane"
         return f"{module}::{test.partition(' ')[0]}" if module.endswith("test_cheats.py") else module
 
 

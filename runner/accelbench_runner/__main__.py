@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -72,9 +72,11 @@ def main(
     try:
         with _work_directory() as directory:
             launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
-            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, see)
+            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command)
             if given.check:
                 supervisor = _checking(supervisor)
+            elif supervisor.compares:
+                _look_around(supervisor, see)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -105,7 +107,6 @@ def _supervisor(
     interruption: Interruption,
     launcher: Callable[..., Launcher],
     judge_command: Sequence[str],
-    see: looking.See,
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
@@ -113,9 +114,6 @@ def _supervisor(
     threads = len(processors.settle())
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
     environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
-    host, compares = _fingerprint(case, threads), _compares(case)
-    if compares:
-        _look_around(case, host, log, see)
     judge_directory = directory / "judge"
     judge_directory.mkdir()
     unseen_seed = secrets.randbits(63)
@@ -134,8 +132,8 @@ def _supervisor(
         termination=termination,
         interruption=interruption,
         directory=directory,
-        host=host,
-        compares=compares,
+        host=_fingerprint(case, threads),
+        compares=_compares(case),
     )
 
 
@@ -166,10 +164,11 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
     }
 
 
-def _look_around(case: Case, host: Mapping[str, str], log: LogWriter, see: looking.See) -> None:
+def _look_around(supervisor: Supervisor, see: looking.See) -> None:
     """Says what will disturb the case, before its time begins."""
+    case, log = supervisor.case, supervisor.log
     try:
-        seen = see(host)
+        seen = see(supervisor.host)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         log.notice(f"what the machine is doing cannot be seen: {error}")
         return

@@ -2,8 +2,8 @@
 
 `control_plane` is for objects, `node_cluster` for pods, `cluster` is either of them in a namespace of the test's own.
 
-Each is started once for a session, and each worker of pytest-xdist has its own. A control plane takes 4 seconds; what
-it is made of has been built beforehand (`python -m prepare`).
+Each worker of pytest-xdist that needs one starts its own, once. A control plane takes 4 seconds; what it is made of has
+been built beforehand (`python -m prepare`).
 """
 
 from __future__ import annotations
