@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence
@@ -100,6 +100,7 @@ pairs = st.lists(st.tuples(costs, costs), min_size=2, max_size=12)
 
 
 @given(pairs)
+@example([(Cost(0.0, 0.5), Cost(1.42e-164, 0.25)), (Cost(0.0, 0.53), Cost(0.0, 0.25))])
 def test_the_estimate_lies_within_the_interval(rounds: list[tuple[Cost, Cost]]) -> None:
     baseline, variant = zip(*rounds, strict=True)
     found = amortisation(baseline, variant, 0.05)
