@@ -29,16 +29,18 @@ def test_two_frameworks_are_measured_compared_and_judged(
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
     assert result.complete, done.stderr
     [comparison] = result.comparisons
-    assert (result.rounds, result.stopped, result.quarantined) == (3, "rounds-max", ()), done.stdout
     assert (comparison.variant, comparison.baseline) == ("jax/jit", "pytorch/eager")
-    assert comparison.invalid == ()
-    assert comparison.speedup is not None
-    # Where launches differ too much, three are too few even for an interval.
+    # Where others begin and end work meanwhile, blocks may drift; no other check hangs on them.
+    assert comparison.invalid in {(), ("unsteady",)}, done.stdout
+    assert (comparison.speedup is None) == bool(comparison.invalid)
+    assert comparison.invalid or (result.rounds, result.stopped, result.quarantined) == (3, "rounds-max", ())
+    # Where launches differ too much, three are too few even for an interval, and that is worse than noise.
     untold = Exit.SUCCESS if comparison.verdict else Exit.INVALID_MEASUREMENT
-    assert done.returncode == (Exit.NOISY if result.noisy else untold)
+    assert done.returncode == (Exit.NOISY if comparison.noisy else untold)
+    assert not comparison.noisy or (result.noisy and comparison.lower)
     assert bool(result.noisy) == ("and counts, as noise is accepted" in done.stderr)
     assert not (result.noisy and comparison.verdict)
-    assert all(variant.seconds is not None for variant in result.variants)
+    assert comparison.invalid or all(variant.seconds is not None for variant in result.variants)
     parity = [check for check in result.certificate.checks if check.name == "parity"]
     assert {check.outcome for check in parity} == {"passed"}
     assert {"version.jax", "version.torch", "workloadSource"} <= result.fingerprint.keys()
