@@ -71,7 +71,7 @@ def amortisation(baseline: Sequence[Cost], variant: Sequence[Cost], alpha: float
 
 def _crossings(extra: Sequence[float], saved: Sequence[float], alpha: float) -> tuple[float | None, float | None]:
     """The least and the largest N of at least 0 at which the mean of extra - N saved is not told from 0."""
-    # Of shares of the largest, for a small float's square may be 0.
+    # In shares of the largest: squared, a very small number is 0.
     largest_extra, largest_saved = max(map(abs, extra)) or 1.0, max(map(abs, saved)) or 1.0
     lower, upper = _crossings_of_shares(
         [each / largest_extra for each in extra], [each / largest_saved for each in saved], alpha

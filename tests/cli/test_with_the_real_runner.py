@@ -30,7 +30,7 @@ def test_two_frameworks_are_measured_compared_and_judged(
     assert result.complete, done.stderr
     [comparison] = result.comparisons
     assert (comparison.variant, comparison.baseline) == ("jax/jit", "pytorch/eager")
-    # Where others begin and end work meanwhile, blocks may drift; no other check hangs on them.
+    # Where others begin and end work meanwhile, blocks may drift. No other check may fail for that.
     assert comparison.invalid in {(), ("unsteady",)}, done.stdout
     assert (comparison.speedup is None) == bool(comparison.invalid)
     assert comparison.invalid or (result.rounds, result.stopped, result.quarantined) == (3, "rounds-max", ())

@@ -201,7 +201,7 @@ class Jax:
         """Of programs, compiled by hand or one for each operation that is dispatched by itself."""
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0
-        options.enable_hlo_proto = False
+        options.enable_hlo_proto = False  # of every program that the process has compiled, in full
         with tempfile.TemporaryDirectory() as directory:
             with jax.profiler.trace(directory, profiler_options=options):
                 call()

@@ -64,7 +64,7 @@ class Dispatched(TorchDispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No: that imports Dynamo, for a second, where nothing is compiled; elsewhere `as_written` does."""
+        """No: to be skipped, Dynamo is imported, which takes a second. `as_written` keeps it out where it is there."""
         return False
 
     def __torch_dispatch__(
