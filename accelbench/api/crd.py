@@ -16,9 +16,10 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
+from accelbench.api.metadata import GROUP, VERSION
 from accelbench.api.result import BenchmarkResult
 from accelbench.api.rules import EXTENSION
-from accelbench.api.run import GROUP, VERSION, BenchmarkRun
+from accelbench.api.run import BenchmarkRun
 
 DIRECTORY = Path("crds")
 """From the root of a checkout: the models may be those of an installed wheel."""

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from accelbench.api.admission import Refusal, defaulted, refusals
 from accelbench.api.crd import KINDS
+from accelbench.api.metadata import API_VERSION
 from accelbench.api.reading import InvalidManifestError, LocatedProblem, YamlDocument, read_documents
-from accelbench.api.run import API_VERSION, BenchmarkRun
+from accelbench.api.run import BenchmarkRun
 from accelbench.problem import Problem
 
 __all__ = ["InvalidManifestError", "LocatedProblem", "check_manifest", "load_manifests", "parse_run", "read_documents"]

@@ -1,4 +1,4 @@
-"""What the API server asks of any object's name and labels, in its words.
+"""What all our API objects have: group and version, and metadata, with what the API server asks of it, in its words.
 
 Wording: k8s.io/apimachinery `pkg/api/validate/content` (1.37).
 """
@@ -6,9 +6,17 @@ Wording: k8s.io/apimachinery `pkg/api/validate/content` (1.37).
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from accelbench.document import Document
 from accelbench.problem import Problem
+
+GROUP = "accelbench.dev"
+VERSION = "v1alpha1"
+API_VERSION: Literal["accelbench.dev/v1alpha1"] = "accelbench.dev/v1alpha1"
 
 FIELDS = (
     "annotations",
@@ -38,6 +46,22 @@ _KEY_WORDS = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
     f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{LABEL_KEY}')"
 )
+
+
+class ObjectMeta(Document):
+    """The part of Kubernetes' metadata that accelbench reads; the rest is kept as it came."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True)
+
+    name: str = Field(default="", max_length=253)
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
 
 
 def metadata_refusals(metadata: Any) -> Iterator[Problem]:

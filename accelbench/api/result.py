@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from accelbench.api import rules
 from accelbench.api.case import Case, Timestamp
+from accelbench.api.metadata import API_VERSION, ObjectMeta
 from accelbench.api.observation import Observations
-from accelbench.api.run import API_VERSION, ObjectMeta
 from accelbench.document import DecimalString, Document
 from accelbench.report import figures
 

@@ -13,13 +13,10 @@ from pydantic.alias_generators import to_camel
 
 from accelbench.api import rules
 from accelbench.api.case import ConfigMapKey, ParameterValue, Precision, Timestamp
+from accelbench.api.metadata import ObjectMeta
 from accelbench.api.pod_template import PodTemplateFragment
 from accelbench.document import Document
 from accelbench.script import name_of
-
-GROUP = "accelbench.dev"
-VERSION = "v1alpha1"
-API_VERSION: Literal["accelbench.dev/v1alpha1"] = "accelbench.dev/v1alpha1"
 
 MAXIMUM_CASES = 256
 MAXIMUM_VARIANTS = 16
@@ -354,22 +351,6 @@ class BenchmarkRunStatus(Document):
         json_schema_extra=_keyed_by("case", "variant"),
     )
     comparisons_omitted: int = Field(default=0, ge=0, description="Comparisons that are not listed here.")
-
-
-class ObjectMeta(Document):
-    """The part of Kubernetes' metadata that accelbench reads; the rest is kept as it came."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True)
-
-    name: str = Field(default="", max_length=253)
-    namespace: str = ""
-    uid: str = ""
-    generation: int = 0
-    resource_version: str = ""
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
 
 
 class BenchmarkRun(Document):

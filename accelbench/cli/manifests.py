@@ -10,9 +10,11 @@ import typer
 
 from accelbench import script
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
-from accelbench.api.run import API_VERSION, BenchmarkRun
-from accelbench.catalogue import UnknownWorkloadError, check_run, find
+from accelbench.api.metadata import API_VERSION
+from accelbench.api.run import BenchmarkRun
+from accelbench.catalogue import UnknownWorkloadError, find
 from accelbench.cli.overrides import InvalidOverrideError, override
+from accelbench.plan.problems import check_run
 from accelbench.problem import Problem
 from accelbench.workload import Workload
 

@@ -6,7 +6,8 @@ from typing import Any
 import yaml
 
 from accelbench.api.case import Case
-from accelbench.api.run import API_VERSION, BenchmarkRun
+from accelbench.api.metadata import API_VERSION
+from accelbench.api.run import BenchmarkRun
 
 END = "END-OF-MANIFEST"
 

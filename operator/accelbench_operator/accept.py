@@ -11,8 +11,8 @@ from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
 from accelbench.api.run import BenchmarkRun
-from accelbench.catalogue import check_run
 from accelbench.plan.cases import TooManyCasesError, plan_cases
+from accelbench.plan.problems import check_run
 from accelbench.problem import Problem
 from accelbench_operator.job import memory_limit
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from accelbench.api.case import Case
+from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import BenchmarkResult, Result
-from accelbench.api.run import ObjectMeta
 from accelbench.expectations import evaluate
 from accelbench.plan.names import result_name
 from accelbench_operator.accept import Plan

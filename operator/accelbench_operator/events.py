@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from accelbench.api.run import API_VERSION, BenchmarkRunStatus
+from accelbench.api.metadata import API_VERSION
+from accelbench.api.run import BenchmarkRunStatus
 from accelbench.plan.names import digest
 from accelbench_operator.failure import detail_of, reason_of
 from accelbench_operator.status import timestamp

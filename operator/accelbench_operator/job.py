@@ -10,8 +10,9 @@ from kubernetes.utils import parse_quantity
 
 from accelbench.api import labels
 from accelbench.api.case import Case, ConfigMapKey
+from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
-from accelbench.api.run import API_VERSION, BenchmarkRun
+from accelbench.api.run import BenchmarkRun
 from accelbench.plan.names import attempt_name, slug
 from accelbench.script import VARIABLE
 from accelbench_operator.pod_template import CONTAINER, Manifest, merge_pod_template

@@ -11,7 +11,7 @@ from typing import Any
 
 import kopf
 
-from accelbench.api.run import GROUP, VERSION
+from accelbench.api.metadata import GROUP, VERSION
 from accelbench_operator.reconcile import RunKey
 from accelbench_operator.settings import Settings
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubernetes.client import ApiException, CustomObjectsApi
 
-from accelbench.api.run import GROUP, VERSION
+from accelbench.api.metadata import GROUP, VERSION
 from api.refusals import without_notes
 from cluster.cluster import Cluster
 

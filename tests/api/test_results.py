@@ -5,6 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from accelbench.api.case import Case, CaseOrigin, CaseVariant
+from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import (
     BenchmarkResult,
     Certificate,
@@ -18,7 +19,6 @@ from accelbench.api.result import (
     Result,
     VariantResult,
 )
-from accelbench.api.run import ObjectMeta
 from cluster.cluster import Cluster
 
 NOW = "2026-11-21T09:00:00Z"

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from accelbench import catalogue, workloads
 from accelbench.api.run import BenchmarkRun
+from accelbench.plan.problems import check_run
 from accelbench.problem import Problem
 from launch.launching import install_odd_workloads
 
@@ -48,7 +49,7 @@ def run(**spec: Any) -> BenchmarkRun:
 
 
 def problems(**spec: Any) -> list[tuple[str, str]]:
-    return [(problem.path, problem.message) for problem in catalogue.check_run(run(**spec))]
+    return [(problem.path, problem.message) for problem in check_run(run(**spec))]
 
 
 @pytest.mark.parametrize("name", catalogue.names())
@@ -127,7 +128,7 @@ def test_a_run_that_can_be_run_has_no_problems() -> None:
         ],
         sweep=[{"name": "size", "values": [16, "32"]}],
     )
-    assert catalogue.check_run(good) == ()
+    assert check_run(good) == ()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import BenchmarkResult, Result
-from accelbench.api.run import ObjectMeta
 from accelbench.cli.exits import Exit
 from cli.command import MANIFEST, accelbench
 
