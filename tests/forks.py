@@ -6,6 +6,7 @@ launch as the supervisor does.
 
 import faulthandler
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -55,6 +56,8 @@ def become(environment: Mapping[str, str], *, output: Path | None, errors: Path)
         os.dup2(os.open(file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
     faulthandler.enable()
     os.environ |= environment
+    places = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [place for place in places if place and place not in sys.path]
     tempfile.tempdir = None
     import jax
 

@@ -1,10 +1,16 @@
-"""Runs code on an adapter in a process of the framework's own: several programs for the price of one import."""
+"""Runs code on an adapter, in a process that has imported the frameworks and done nothing else."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from runpy import run_path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import forks
+from accelbench_runner.launches import launch_environment
 
 PREPARE = """
 import json
@@ -26,9 +32,23 @@ def prepare(workload, use, parameters, precision="float32", threads=1):
 
 
 def inside(framework: str, code: str, environment: Mapping[str, str] | None = None) -> Any:
-    """What `code` prints, as JSON; it runs in a new process, after `prepare` has been defined."""
+    """What `code` prints, as JSON; it runs in a process of its own, after `prepare` has been defined."""
     adapter = {"jax": "Jax", "pytorch": "PyTorch"}[framework]
     program = PREPARE.format(framework=framework, adapter=adapter) + code
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    with TemporaryDirectory() as directory:
+        own = {**launch_environment(Path(directory)), **(environment or {})}
+        output, errors = Path(directory, "output"), Path(directory, "errors")
+        file = Path(directory, "program.py")
+        file.write_text(program)
+        process, receiving = forks.start(_run, (file, own, output, errors))
+        receiving.close()
+        process.join()
+        assert process.exitcode == 0, errors.read_text()
+        return json.loads(output.read_text().splitlines()[-1])
+
+
+def _run(given: tuple[Path, Mapping[str, str], Path, Path], _sending: Connection) -> None:
+    program, environment, output, errors = given
+    forks.become(environment, output=output, errors=errors)
+    run_path(str(program))
+    sys.stdout.flush()

@@ -153,7 +153,6 @@ def _carry_out(given: tuple[LaunchRequest, dict[str, str]], sending: Connection)
     request, environment = given
     output = Path(request.directory) / "output"
     forks.become(environment, output=output, errors=output)
-    sys.path[:0] = [place for place in environment["PYTHONPATH"].split(os.pathsep) if place not in sys.path]
     blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS = 0.05, 0.1
     sys.exit(carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
 
