@@ -48,11 +48,15 @@ wheel: tools
 	@$(INSTALL) --no-deps --reinstall-package accelbench dist/*.whl
 
 .PHONY: test
-test: prepare lint drift ## Every check and test that needs no kubelet, against the built wheel
-	$(BIN)/pytest -n 3 --dist loadscope -m "not node"
+test: prepare lint drift ## Lint, types, drift, and the tests that are neither slow nor need a kubelet, on the built wheel
+	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not slow"
+
+.PHONY: test-slow
+test-slow: wheel prepare ## Wrong programs, the catalogue in every precision, observations, real runs
+	$(BIN)/pytest -n 3 --dist loadscope -m slow
 
 .PHONY: coverage
-coverage: wheel prepare ## Which lines and branches those tests reach, in all processes that they start
+coverage: wheel prepare ## Which lines and branches all these tests reach, in all processes that they start
 	$(BIN)/pytest -n 3 --dist loadscope -m "not node" --cov --cov-report=term:skip-covered
 
 .PHONY: e2e

@@ -49,14 +49,12 @@ def _skipped_without_its_tools() -> Iterator[None]:
 
 LONG = (
     "tutorials/",
+    "launch/test_launch",
+    "operator/test_on_a_real",
     "cli/test_with_the_real_runner",
     "workloads/test_parity",
-    "operator/test_on_a_real",
-    "launch/test_launch",
-    "launch/test_op",
-    "observe/test_conformance",
-    "cli/test_check",
     "launch/",
+    "observe/",
     "runner/",
     "cli/",
     "golden/",
@@ -70,8 +68,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next((place for place, part in enumerate(LONG) if part in item.nodeid), len(LONG)))
 
 
-ONE_CONTROL_PLANE = ("/api/", "/chart/test_install", "/cluster/", "/operator/test_on_a_real")
-"""One worker starts it for all of these."""
+TOGETHER = {
+    "control plane": ("/api/", "/chart/test_install", "/cluster/", "/operator/test_on_a_real"),
+    "forks": (
+        "/catalogue/test_catalogue",
+        "/launch/test_adapters",
+        "/launch/test_arithmetic",
+        "/launch/test_escapes",
+        "/launch/test_launch",
+        "/launch/test_mistakes",
+        "/launch/test_operations",
+        "/launch/test_protocols",
+        "/launch/test_warm_probe",
+        "/observe/test_launch",
+    ),
+}
+"""What takes seconds to start, and the modules that use it: one worker runs them all and starts it once."""
 
 
 class ByModule(LoadScopeScheduling):  # type: ignore[misc]
@@ -79,8 +91,9 @@ class ByModule(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         module, _, test = nodeid.partition("::")
-        if any(part in module for part in ONE_CONTROL_PLANE):
-            return "control plane"
+        for shared, modules in TOGETHER.items():
+            if any(part in module for part in modules):
+                return shared
         return f"{module}::{test.partition(' ')[0]}" if module.endswith("test_cheats.py") else module
 
 

@@ -11,6 +11,8 @@ from cheats.said import complaint, said
 from cheats.table import ROWS, Row, asked
 from cheats.trials import PROGRAMS, Asked, Trial, import_for_the_judge, run
 
+pytestmark = pytest.mark.slow
+
 Try = Callable[[Asked], Trial]
 
 

@@ -36,6 +36,7 @@ def test_what_init_writes_passes_every_check(started: Path) -> None:
         assert f"{variant}: run 2 of 2" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_script_alone_is_checked_and_a_wrong_step_is_named(started: Path) -> None:
     text = (started / "my_filter.py").read_text()
     first = text.index("return x / (1 + x * x), None")

@@ -22,6 +22,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Comp
     return directory, accelbench("run", "-", "--out", "out", *options, cwd=directory, manifest=MANIFEST, seconds=280)
 
 
+@pytest.mark.slow
 def test_two_frameworks_are_measured_compared_and_judged(
     ran: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -47,6 +48,7 @@ def test_two_frameworks_are_measured_compared_and_judged(
     assert {"parameter.length", "precision", "seed"} <= result.fingerprint.keys()
 
 
+@pytest.mark.slow
 def test_the_terminal_shows_every_phase_and_the_fingerprint(
     ran: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -59,6 +61,7 @@ def test_the_terminal_shows_every_phase_and_the_fingerprint(
     assert re.search(r"PyTorch \d+\.\d+", shown)
 
 
+@pytest.mark.slow
 def test_every_launch_is_kept_with_its_blocks_in_full(ran: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     directory, _ = ran
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())

@@ -13,6 +13,7 @@ SECONDS = 3.0
 """A probe that answers takes no time here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("does", "limits"), [("hangs", "product"), ("crashes", "triad")])
 def test_variants_whose_probes_do_not_answer_are_measured_and_what_is_missing_is_not_checked(
     does: Literal["hangs", "crashes"], limits: Literal["product", "triad"], tmp_path: Path

@@ -19,6 +19,8 @@ from observe.observing import Asked, to_json
 if TYPE_CHECKING:
     from accelbench.workload import Framework
 
+pytestmark = pytest.mark.slow
+
 ONCE = {"compilationsByCall": "1, 0, 0, 0", "raised": "nothing"}
 NEVER = {"compilations": 0, "raised": "nothing"}
 RESUME = (("size", 100), ("asks", "resume"))

@@ -141,6 +141,7 @@ def test_an_applied_run_becomes_a_job_and_its_log_a_stored_result(
     assert Counter(reasons) == {"Accepted": 1, "Queued": 1, "Running": 1, "Succeeded": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["recorded", "created", "running", "ended", "stored"])
 def test_an_operator_killed_at_any_moment_leaves_one_job_and_one_result_for_each_case(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, moment: str

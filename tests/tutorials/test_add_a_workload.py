@@ -65,6 +65,7 @@ def test_its_two_scripts_compute_the_same(project: Path) -> None:
     assert float(done.stdout) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_its_commands_end_in_a_verdict_on_what_was_proven_to_be_the_same(project: Path) -> None:
     packaged = PAGE.index("## Give it to others")

@@ -7,6 +7,8 @@ import pytest
 from accelbench import catalogue
 from launch.inside import inside
 
+pytestmark = pytest.mark.slow
+
 WITHIN = 0.05
 BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("matmul-chain", "jax/jit", {"size": 64}),

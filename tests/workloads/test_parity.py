@@ -27,6 +27,8 @@ from accelbench_runner.reference import compute as compute_reference
 from launch.launching import case
 from workloads.computing import UNSEEN_SEED, Asked, find
 
+pytestmark = pytest.mark.slow
+
 PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
 VIT = (("layers", 2), ("width", 16), ("heads", 2), ("image", 8), ("patch", 4), ("classes", 10), ("batch", 2))
 SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
