@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 CHANGE = 0.05
-"""By up to this share an array is changed that every seed gives alike: signs and sizes stay what they were."""
+"""By up to this share an array is changed that every seed gives alike: signs and sizes stay what they were.
+
+Zeros become as small a number, the same throughout: what they are multiplied with can be seen then.
+"""
 
 
 def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
@@ -24,7 +27,8 @@ def unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arra
     """Other numbers in arrays like `seen`, from a seed that no program has been told.
 
     A workload may draw all its arrays from the seed, or none of them. An array of floats that comes out as it was is
-    multiplied by a number, so that what is symmetric or sorted stays so; integers may be labels, and are left alone.
+    multiplied by a number, or, where it is zeros, has one added, so that what is symmetric or sorted stays so; integers
+    may be labels, and are left alone.
     Raises InvalidWorkloadError, and ValueError where the seed decides about the arrays' names, types or shapes.
     """
     import numpy as np
@@ -46,8 +50,9 @@ def _changed(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedAr
         array = np.asarray(array)
         if not np.issubdtype(array.dtype, np.floating) or not np.array_equal(array, before, equal_nan=True):
             return array
+        share = CHANGE * rng.uniform(0.2, 1)
         with np.errstate(all="ignore"):
-            return np.asarray(array * (1 + CHANGE * rng.uniform(0.2, 1)), dtype=array.dtype)
+            return np.asarray(array * (1 + share) if array.any() else array + share, dtype=array.dtype)
 
     return {name: changed(array, seen[name]) for name, array in other.items()}
 
