@@ -66,6 +66,11 @@ class Parity(Protocol):
         ...
 
     @property
+    def counts_units(self) -> bool:
+        """False: half as many units would have given the same."""
+        ...
+
+    @property
     def unseen(self) -> "Unseen | None":
         """The same on inputs that the launch had not seen; None: it was given none."""
         ...

@@ -6,6 +6,8 @@ operations are: in the program as it was written, in what is left of it, and in 
 
 from collections.abc import Iterator
 
+from pydantic.types import PositiveInt
+
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, percent, untested, worst
 from accelbench.validity.evidence import (
     Arithmetic,
@@ -36,8 +38,13 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     for variant in evidence.variants:
         told = [launch for launch in evidence.of(variant) if {"operations", "arithmetic"} & launch.facts.keys()]
         findings = [(launch.round, _of(launch, most, least)) for launch in told] or [(0, untested(UNCOUNTED))]
-        waiting = [(launch.round, untested(said)) for launch in evidence.of(variant) if (said := _waits(launch))]
-        yield variant, worst(findings + waiting) if told or waiting else untested(UNCOUNTED)
+        doubts = [
+            (launch.round, untested(said))
+            for launch in evidence.of(variant)
+            for said in (_waits(launch), _claims(launch))
+            if said
+        ]
+        yield variant, worst(findings + doubts) if told or doubts else untested(UNCOUNTED)
 
 
 def _of(launch: Launch, most: tuple[float, str], least: tuple[float, str]) -> Finding:
@@ -71,6 +78,16 @@ def _waits(launch: Launch) -> str:
         return ""
     share = percent(1 - idle.busy_seconds / idle.seconds)
     return f"idle for {share} of the time: it sleeps, or waits for what others do"
+
+
+def _claims(launch: Launch) -> str:
+    """What is said of a step that claims several units, of which neither outputs nor declared operations tell."""
+    units = fact(launch, "unitsPerStep", PositiveInt)
+    if isinstance(units, Unreadable) or units == 1 or "operations" in launch.facts:
+        return ""
+    if launch.parity is None or launch.parity.counts_units:
+        return ""
+    return f"a step claims to do {units} units, and half as many give the same outputs"
 
 
 def _run(launch: Launch) -> float | None:

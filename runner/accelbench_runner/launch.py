@@ -235,6 +235,7 @@ class Launch:
             inputsDigest=inputs.digest(arrays),
             unit=self._measure.unit,
             unitsPerCall=work.units,
+            unitsPerStep=program.units,
             flopsPerUnit=cost.flops if cost else None,
             bytesPerUnit=cost.bytes if cost else None,
             workingSet={

@@ -30,7 +30,8 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         severity = (not reading.finite, reading.worst_ratio, reading.compared)
         if severity >= (not worst.finite, worst.worst_ratio, worst.compared):
             worst = reading
-    worst = worst.model_copy(update={"reference_frameworks": reference.frameworks})
+    told = {"reference_frameworks": reference.frameworks, "counts_units": reference.counts_units}
+    worst = worst.model_copy(update=told)
     if worst.worst_ratio <= 1 and reference.stands_still:
         detail = f"after {units} units what is right is what the state held before: a step that does nothing would pass"
         return worst.model_copy(update={"compared": False, "detail": detail})

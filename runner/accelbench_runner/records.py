@@ -44,6 +44,8 @@ class ParityReading(Document):
     """That the reference was computed with."""
     compared: bool = True
     """False: nothing tells right from wrong, as no number is finite or what is right is what there was before."""
+    counts_units: bool = True
+    """False: half as many units would have given the same."""
     unseen: "UnseenReading | None" = None
     """Of the same launch on inputs that it had not seen; None: it was given none."""
 

@@ -91,6 +91,8 @@ class Reference:
     """That the reference imported when it was computed: where one of its variants is wrong, it may be as wrong."""
     stands_still: bool = False
     """What is right is what the state held at the start, within the tolerance: a step that does nothing would pass."""
+    counts_units: bool = True
+    """False: after half as many units the same is right, so that outputs do not tell how many a program did."""
 
     def tolerance(self, name: str) -> Array:
         """Allowed absolute error of each element, float64."""
@@ -131,12 +133,14 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         arrays = generate(workload, parameters, case.measurement.seed)
         if unseen_seed is not None:
             arrays = unseen(workload, parameters, arrays, unseen_seed)
-        values, spreads = compute(partial(workload.reference, parameters), arrays, units, precision)
+        run = partial(workload.reference, parameters)
+        values, spreads = compute(run, arrays, units, precision)
         imported = sorted((sys.modules.keys() & PACKAGES.keys()) - before)
         computed = Reference(values, spreads, precision, non_finite)
         about = {
             "frameworks": [PACKAGES[package] for package in imported],
             "stands_still": stands_still(arrays.state, computed),
+            "counts_units": counts_units(run, arrays, units, computed),
         }
         told.write_text(json.dumps(about))
         _save(kept, values, spreads)
@@ -147,6 +151,7 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         non_finite=non_finite,
         frameworks=tuple(about["frameworks"]),
         stands_still=about["stands_still"],
+        counts_units=about["counts_units"],
     )
 
 
@@ -155,6 +160,17 @@ def stands_still(state: NamedArrays, computed: Reference) -> bool:
     kept = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
     return bool(kept) and all(
         bool(np.all(np.abs(state[name] - computed.values[name]) <= computed.tolerance(name))) for name in kept
+    )
+
+
+def counts_units(run: Callable[[Arrays, int], NamedArrays], arrays: Arrays, units: int, computed: Reference) -> bool:
+    """Whether the reference `run` gives something else after half of the units, as far as the tolerance tells."""
+    if not units // 2:
+        return True
+    with np.errstate(all="ignore"):
+        halfway = as_real({name: np.asarray(value) for name, value in run(arrays, units // 2).items()})
+    return any(
+        not np.all(np.abs(halfway[name] - value) <= computed.tolerance(name)) for name, value in computed.values.items()
     )
 
 

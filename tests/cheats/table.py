@@ -123,6 +123,7 @@ ROWS: tuple[Row, ...] = (
     Row("repeats_one_product", EAGER),
     *_both("repeats_a_step_without_state", JIT, SCAN, fails=("work-present",), says="hoisted"),
     *_both("counts_each_step_ten_times", EAGER, JIT, unchecked="work-present", says="work left out"),
+    *_both("counts_each_step_twice", EAGER, JIT, unchecked="work-present", says="claims to do 2 units"),
     Row("works_three_times", EAGER, unchecked="work-present", says="3"),
     Row("works_three_times", JIT),
     Row("slows_its_rival", EAGER, unchecked="work-present", says="idle"),

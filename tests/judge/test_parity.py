@@ -17,7 +17,7 @@ from accelbench.workload import Arrays, NamedArrays
 from accelbench_runner.judge import read_parity
 from accelbench_runner.parity import compare, read_outputs
 from accelbench_runner.records import JudgeRequest, ParityReading
-from accelbench_runner.reference import EPSILON, Reference, compute, reference, rounded, stands_still
+from accelbench_runner.reference import EPSILON, Reference, compute, counts_units, reference, rounded, stands_still
 from judge.launches import a_case, a_launch
 
 Array = NDArray[Any]
@@ -317,6 +317,15 @@ def test_where_doing_nothing_would_pass_nothing_is_compared(step: float, *, stil
     assert found.worst_ratio <= 1
     assert found.compared is not still
     assert ("a step that does nothing would pass" in found.detail) is still
+
+
+@pytest.mark.parametrize(("run", "counts"), [(chain, True), (lambda data, _units: {"y": data.state["x"]}, False)])
+def test_outputs_that_half_of_the_units_give_too_count_none(
+    run: Callable[[Arrays, int], NamedArrays], *, counts: bool
+) -> None:
+    for units, told in ((1, True), (4, counts)):
+        right = a_reference(units=units, run=run)
+        assert counts_units(run, arrays(), units, right) is told
 
 
 def test_an_imaginary_part_of_the_wrong_sign_is_wrong(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ FACTS = {
     "recompilationCauses",
     "clock",
     "unitsPerCall",
+    "unitsPerStep",
     "peakMemoryBytes",
     "flopsPerUnit",
     "bytesPerUnit",

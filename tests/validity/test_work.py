@@ -99,6 +99,27 @@ def test_work_is_held_against_the_other_variants_by_the_unit() -> None:
     assert found("work-present", *thrice, variant=BASELINE)[0] == "passed"
 
 
+@pytest.mark.parametrize(
+    ("units", "counts_units", "operations", "outcome"),
+    [
+        (2, False, False, "untested"),
+        (2, False, True, "passed"),
+        (2, True, False, "passed"),
+        (1, False, False, "passed"),
+    ],
+)
+def test_a_step_that_claims_several_units_has_to_show_them(
+    units: int, *, counts_units: bool, operations: bool, outcome: str
+) -> None:
+    facts = {"unitsPerStep": units, "unitsPerCall": 1, "arithmetic": counted(1e6)}
+    launch = a_launch(facts=facts) if operations else without_operations(**facts)
+    assert launch.parity
+    launch = launch.model_copy(update={"parity": launch.parity.model_copy(update={"counts_units": counts_units})})
+    found_outcome, reading = found("work-present", launch)
+    assert found_outcome == outcome
+    assert ("a step claims to do 2 units, and half as many give the same outputs" in reading) == (outcome == "untested")
+
+
 @pytest.mark.parametrize(("busy", "outcome"), [(1.9, "passed"), (0.6, "passed"), (0.4, "untested")])
 def test_whoever_computes_for_less_than_half_of_the_time_is_idle(busy: float, outcome: str) -> None:
     reading = found("work-present", a_launch(facts={"idle": {"seconds": 1.0, "busy_seconds": busy}}))
