@@ -153,7 +153,7 @@ class TerminationMessage:
         self._complain = complain
 
     def write(self, headline: Headline) -> None:
-        """Replace the content; at every moment the file holds one whole headline, old or new."""
+        """Replace the content in one write: whoever ends this process leaves one whole headline, old or new."""
         if self._path is None:
             return
         data = headline.to_message().encode()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from pydantic import ValidationError
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.result import Result, VariantResult
@@ -71,7 +72,14 @@ class Supervised:
         return path.exists() and path.stat().st_size > 0
 
     def headline(self) -> Headline:
-        return Headline.model_validate_json((self.directory / "termination-log").read_text())
+        """A headline that is read in the middle of being written is a mixture: until the end, it is read again."""
+        while True:
+            ended = self.process.poll() is not None
+            try:
+                return Headline.model_validate_json((self.directory / "termination-log").read_text())
+            except ValidationError:
+                if ended:
+                    raise
 
     def end(self, timeout: float = 60) -> Ended:
         output, errors = self.process.communicate(timeout=timeout)
