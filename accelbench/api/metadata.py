@@ -35,7 +35,7 @@ FIELDS = (
     "selfLink",
     "uid",
 )
-"""The fields of ObjectMeta."""
+"""All that Kubernetes' own metadata may hold; what accelbench reads of it is `ObjectMeta`."""
 
 MAXIMUM_NAME = 253
 MAXIMUM_LABEL = 63
