@@ -1,9 +1,9 @@
 """How a result leaves the pod: numbered, digested lines of the container's log, and a headline as termination message.
 
-The runner writes (`accelbench_runner.deliver`), the command line and the operator read (`read_log`). Nothing here
-trusts what it reads: the container runtime splits lines at 16 KiB and standard error can land between the parts, a log
-may begin after its last rotation or be read twice, and anyone can print a line that looks like ours. A document counts
-only when every line of it is there and its digest is right; what is ours and not whole is reported.
+The runner writes (`accelbench_runner.supervisor.log_writer`), the command line and the operator read (`read_log`).
+Nothing here trusts what it reads: the container runtime splits lines at 16 KiB and standard error can land between the
+parts, a log may begin after its last rotation or be read twice, and anyone can print a line that looks like ours. A
+document counts only when every line of it is there and its digest is right; what is ours and not whole is reported.
 
 One line is `accelbench/1 KIND ID INDEX/COUNT SHA256 PAYLOAD`: payload is a slice of base64 of zlib of JSON, the digest
 is that of the JSON, whole. Events are `accelbench/1 event JSON`.

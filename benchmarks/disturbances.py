@@ -38,12 +38,12 @@ from accelbench import cgroup
 from accelbench.plan.schedule import round_order
 from accelbench.validity.evidence import Neighbours, Unreadable, fact, launch_seconds
 from accelbench.validity.throttled import quota_share, steal_share
-from accelbench_runner import processors
-from accelbench_runner.allowance import Limit
-from accelbench_runner.children import Interruption, adopt_orphans
-from accelbench_runner.launches import Launcher
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
 from accelbench_runner.records import LaunchRecord
+from accelbench_runner.supervisor import affinity
+from accelbench_runner.supervisor.allowance import Limit
+from accelbench_runner.supervisor.children import Interruption, adopt_orphans
+from accelbench_runner.supervisor.launcher import Launcher
 
 LOAD = (sys.executable, str(Path(__file__).with_name("load.py")))
 LAUNCH = (sys.executable, "-m", "accelbench_runner.launch")
@@ -217,11 +217,11 @@ def measure(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str])
     """Every condition once a block, those that are there already left out."""
     contexts = conditions()
     done = {(each["pair"], each["block"], each["condition"]) for each in kept.found}
-    threads = len(processors.settle())
+    threads = len(affinity.settle())
     with tempfile.TemporaryDirectory(prefix="ab-") as directory:
         told = {
             **os.environ,
-            **processors.thread_environment(threads),
+            **affinity.thread_environment(threads),
             ABOUT_THE_MACHINE: str(Path(directory, "machine")),
         }
         bench = Bench(Path(directory), told, threads)

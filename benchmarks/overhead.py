@@ -26,7 +26,7 @@ from step import USE
 
 from accelbench.delivery import Event, LaunchFinished, LaunchStarted, PhaseReached
 from accelbench.validity.evidence import Asides, Unreadable, fact
-from accelbench_runner.limits import ROUNDS as LIMITS_ROUNDS
+from accelbench_runner.launch.limits import ROUNDS as LIMITS_ROUNDS
 from accelbench_runner.records import LaunchRecord
 
 HERE = Path(__file__).parent

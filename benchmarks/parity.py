@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, Precision
-from accelbench_runner.parity import MISMATCH, compare, read_outputs
+from accelbench_runner.judge.parity import MISMATCH, compare, read_outputs
+from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, reference
 from accelbench_runner.protocol import Done, Facts, Failed, LaunchRequest, parse_message
-from accelbench_runner.reference import EPSILON, FACTORS, ROUNDED, reference
 
 Parameters = dict[str, ParameterValue]
 SMALL: Parameters = {"size": 64, "length": 100}
@@ -98,7 +98,7 @@ def sums() -> None:
 def main() -> None:
     """The whole report, as Markdown."""
     print("# Errors of correct programs, in spreads\n")
-    print("`python benchmarks/parity.py`; see `accelbench_runner.reference`.\n")
+    print("`python benchmarks/parity.py`; see `accelbench_runner.judge.reference`.\n")
     print("| workload | parameters | variant | precision | units | error | allowed | sees |")
     print("|---|---|---|---|---|---|---|---|")
     for workload, parameters, uses, precisions in LAUNCHES:

@@ -24,9 +24,9 @@ from step import THREADS, adapter, chain
 from torch.utils.benchmark import Timer
 
 from accelbench.stats.interval import student_interval
-from accelbench_runner import blocks
 from accelbench_runner.clock import MonotonicClock
-from accelbench_runner.frameworks.pytorch import PyTorch
+from accelbench_runner.launch import blocks
+from accelbench_runner.launch.frameworks.pytorch import PyTorch
 
 STEPS = (("10 us", 10e-6, 64), ("1 ms", 1e-3, 64), ("100 ms", 0.1, 512))
 """What a step should take, and the rows of its matrices."""

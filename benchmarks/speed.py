@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
-from accelbench_runner.judge import judge
+from accelbench_runner.judge.assessment import judge
 from accelbench_runner.records import BlockRecord, JudgeRequest, LaunchRecord, PhaseRecord
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

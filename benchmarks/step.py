@@ -3,9 +3,9 @@
 import os
 
 from accelbench import catalogue, inputs
-from accelbench_runner.blocks import Work
-from accelbench_runner.frameworks.adapter import Settings
-from accelbench_runner.frameworks.pytorch import PyTorch
+from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.frameworks.adapter import Settings
+from accelbench_runner.launch.frameworks.pytorch import PyTorch
 
 USE = "pytorch/eager"
 THREADS = len(os.sched_getaffinity(0))

@@ -16,10 +16,11 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-from accelbench_runner.machine import ADAPTERS
+from accelbench_runner.launch.machine import ADAPTERS
 
 TESTS = Path(__file__).parent
-PRELOADED = ("accelbench_runner.launch", "torch._dynamo", *(module for module, _ in ADAPTERS.values()), "forks_frozen")
+FRAMEWORKS = tuple(module for module, _ in ADAPTERS.values())
+PRELOADED = ("accelbench_runner.launch.stages", "torch._dynamo", *FRAMEWORKS, "forks_frozen")
 
 Child = Callable[[Any, Connection], None]
 """What the process does with what it is given, and with the end of the pipe that it writes to."""

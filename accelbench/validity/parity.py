@@ -34,7 +34,7 @@ CHECK = LaunchCheck(
     threshold="error at most the tolerance",
     reason=(
         "the tolerance is what the computation itself makes of one unit in the last place of its inputs, "
-        "times a factor for the roundings on the way: accelbench_runner.reference"
+        "times a factor for the roundings on the way: accelbench_runner.judge.reference"
     ),
     look=_look,
     always=True,

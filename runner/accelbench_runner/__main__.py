@@ -26,15 +26,15 @@ from pathlib import Path
 from accelbench import catalogue, fingerprint
 from accelbench.api.case import Case
 from accelbench.delivery import Headline, MachineSeen
-from accelbench_runner import looking, processors
-from accelbench_runner.allowance import PROBE_SECONDS
-from accelbench_runner.case_file import InvalidCaseError, read_case
-from accelbench_runner.children import Interruption, UnkillableError, adopt_orphans
-from accelbench_runner.deliver import LogWriter, TerminationMessage
-from accelbench_runner.judging import Judge, JudgeError
-from accelbench_runner.launches import Launcher
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import ProbeError, Supervisor
+from accelbench_runner.supervisor import affinity, looking
+from accelbench_runner.supervisor.allowance import PROBE_SECONDS
+from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
+from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans
+from accelbench_runner.supervisor.experiment import ProbeError, Supervisor
+from accelbench_runner.supervisor.judge_process import Judge, JudgeError
+from accelbench_runner.supervisor.launcher import Launcher
+from accelbench_runner.supervisor.log_writer import LogWriter, TerminationMessage
 
 EXIT_DELIVERED = 0
 EXIT_INVALID_CASE = 2
@@ -111,9 +111,9 @@ def _supervisor(
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
     adopt_orphans()
-    threads = len(processors.settle())
+    threads = len(affinity.settle())
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
-    environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
+    environment = {**os.environ, **affinity.thread_environment(threads), ABOUT_THE_MACHINE: machine}
     judge_directory = directory / "judge"
     judge_directory.mkdir()
     unseen_seed = secrets.randbits(63)

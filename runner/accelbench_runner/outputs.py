@@ -2,6 +2,9 @@
 
 from accelbench.workload import NamedArrays
 
+UNSEEN = "unseen.npz"
+"""The file of what a launch made of inputs that it had not seen."""
+
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
     """Complex numbers as pairs of real ones along a last axis; everything else as it is."""

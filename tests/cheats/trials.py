@@ -27,16 +27,16 @@ import forks
 from accelbench import script
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
 from accelbench.api.result import Check, Comparison
-from accelbench_runner import blocks, launch, synchronised
-from accelbench_runner.allowance import Limit
-from accelbench_runner.children import Ending, Interruption
-from accelbench_runner.endings import End, MemoryTold, explain
-from accelbench_runner.judge import judge
-from accelbench_runner.launches import Launcher, launch_environment
-from accelbench_runner.listening import LaunchListener
-from accelbench_runner.machine import Machine
+from accelbench_runner.judge.assessment import judge
+from accelbench_runner.launch import blocks, stages, synchronisation
+from accelbench_runner.launch.machine import Machine
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench_runner.supervisor.allowance import Limit
+from accelbench_runner.supervisor.children import Ending, Interruption
+from accelbench_runner.supervisor.endings import End, MemoryTold, explain
+from accelbench_runner.supervisor.launcher import Launcher, launch_environment
+from accelbench_runner.supervisor.listening import LaunchListener
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUNDS = 5
@@ -120,7 +120,7 @@ def run(asked: Asked) -> Trial:
 def import_for_the_judge() -> None:
     """Once, before judges are forked; without threads, of which a fork would take none along."""
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    for module in ("numpy", "scipy.special", "accelbench_runner.parity", "accelbench_runner.reference"):
+    for module in ("numpy", "scipy.special", "accelbench_runner.judge.parity", "accelbench_runner.judge.reference"):
         import_module(module)
 
 
@@ -182,8 +182,8 @@ def _launch(request: LaunchRequest, sending: Connection) -> None:
     environment = {**launch_environment(directory), script.VARIABLE: str(file_of(request.case))}
     forks.become(environment, output=None, errors=directory / "stderr")
     blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS, blocks.MINIMUM_BLOCKS = 0.05, 0.05, 5
-    synchronised.LONG_SECONDS = 0.1
-    sys.exit(launch.carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
+    synchronisation.LONG_SECONDS = 0.1
+    sys.exit(stages.carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
 
 
 def file_of(case: Case) -> Path:

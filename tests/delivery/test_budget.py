@@ -22,7 +22,7 @@ from accelbench.delivery import (
     parse_event,
     read_log,
 )
-from accelbench_runner.deliver import SHARES, LogWriter, OutputForwarder
+from accelbench_runner.supervisor.log_writer import SHARES, LogWriter, OutputForwarder
 
 NAMES = [f"pytorch/compile-{'x' * 45}{number:02}" for number in range(MAXIMUM_VARIANTS)]
 

@@ -8,7 +8,7 @@ import pytest
 from accelbench.api.case import Case, CaseAccelerator
 from accelbench.validity import shared_device, throttled
 from accelbench.validity.check import Finding, LaunchCheck
-from accelbench_runner.costs import cost
+from accelbench_runner.supervisor.costs import cost
 from devices.gpu import H100, Gpu, library, watched
 from judge.launches import a_case, a_launch
 

@@ -10,9 +10,16 @@ from typing import Any
 import numpy as np
 
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.blocks import Work
-from accelbench_runner.frameworks.adapter import Arithmetic, Compilations, Counted, RecompiledError, Settings, step_loop
-from accelbench_runner.synchronised import PRODUCT
+from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.frameworks.adapter import (
+    Arithmetic,
+    Compilations,
+    Counted,
+    RecompiledError,
+    Settings,
+    step_loop,
+)
+from accelbench_runner.launch.synchronisation import PRODUCT
 from golden.machine import SimulatedMachine
 from golden.truth import Truth
 

@@ -14,15 +14,15 @@ from pathlib import Path
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant, Platform
 from accelbench.api.result import CheckOutcome, Result
 from accelbench.delivery import Headline, read_log
-from accelbench_runner.children import Ending, Interruption
-from accelbench_runner.deliver import LogWriter, TerminationMessage
-from accelbench_runner.endings import End, MemoryTold, explain
-from accelbench_runner.judge import judge
-from accelbench_runner.launches import Launcher
-from accelbench_runner.listening import LaunchListener
+from accelbench_runner.judge.assessment import judge
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
-from accelbench_runner.supervisor import Supervisor
+from accelbench_runner.supervisor.children import Ending, Interruption
+from accelbench_runner.supervisor.endings import End, MemoryTold, explain
+from accelbench_runner.supervisor.experiment import Supervisor
+from accelbench_runner.supervisor.launcher import Launcher
+from accelbench_runner.supervisor.listening import LaunchListener
+from accelbench_runner.supervisor.log_writer import LogWriter, TerminationMessage
 from golden.adapter import EndedError
 from golden.launch import command, launch
 from golden.truth import Truth

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from accelbench_runner.frameworks.adapter import Adapter, Settings
-from accelbench_runner.launch import carry_out
-from accelbench_runner.machine import Machine
+from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
+from accelbench_runner.launch.machine import Machine
+from accelbench_runner.launch.stages import carry_out
 from accelbench_runner.protocol import LaunchRequest
 from golden.adapter import OLD_CACHE, DirectoryCache, EndedError, SimulatedAdapter
 from golden.machine import SimulatedMachine

@@ -10,7 +10,7 @@ import pytest
 
 from accelbench.api.case import Case
 from accelbench.api.result import Comparison
-from accelbench_runner.judge import judge
+from accelbench_runner.judge.assessment import judge
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, PhaseRecord
 from judge.launches import (
     BASELINE,
@@ -192,7 +192,8 @@ def test_it_reads_standard_input_and_writes_standard_output() -> None:
 
 
 def test_it_loads_no_framework_and_not_all_of_scipy() -> None:
-    program = "import accelbench_runner.judge, accelbench_runner.parity, scipy.special, sys; print(*sys.modules)"
+    judge = "accelbench_runner.judge.assessment, accelbench_runner.judge.parity"
+    program = f"import {judge}, scipy.special, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"jax", "torch", "scipy.stats", "pandas"} & set(done.stdout.split())
 

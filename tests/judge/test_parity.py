@@ -14,10 +14,18 @@ from numpy.typing import NDArray
 from accelbench.api.case import Precision
 from accelbench.validity.evidence import MISMATCH
 from accelbench.workload import Arrays, NamedArrays
-from accelbench_runner.judge import read_parity
-from accelbench_runner.parity import compare, read_outputs
+from accelbench_runner.judge.assessment import read_parity
+from accelbench_runner.judge.parity import compare, read_outputs
+from accelbench_runner.judge.reference import (
+    EPSILON,
+    Reference,
+    compute,
+    counts_units,
+    reference,
+    rounded,
+    stands_still,
+)
 from accelbench_runner.records import JudgeRequest, ParityReading
-from accelbench_runner.reference import EPSILON, Reference, compute, counts_units, reference, rounded, stands_still
 from judge.launches import a_case, a_launch
 
 Array = NDArray[Any]
@@ -290,7 +298,7 @@ def test_rounding_moves_by_half_an_ulp_at_most_and_leaves_integers(precision: Pr
 
 def test_the_reference_is_computed_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = reference(a_case(), 4, tmp_path)
-    monkeypatch.setattr("accelbench_runner.reference.compute", None)
+    monkeypatch.setattr("accelbench_runner.judge.reference.compute", None)
     again = reference(a_case(), 4, tmp_path)
     assert np.array_equal(first.values["x"], again.values["x"])
     assert np.array_equal(first.tolerance("x"), again.tolerance("x"))
@@ -414,7 +422,7 @@ def test_variants_that_agree_against_the_reference_are_said_to(tmp_path: Path) -
 
 def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wild = Reference({"x": np.full((8, 8), 1e13)}, {"x": np.full((8, 8), 1e9)}, "float32", non_finite=False)
-    monkeypatch.setattr("accelbench_runner.reference.reference", lambda *_, **__: wild)
+    monkeypatch.setattr("accelbench_runner.judge.reference.reference", lambda *_, **__: wild)
     x = np.random.default_rng(0).standard_normal((8, 8))
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x * (1 + 1e-7)}))
 
@@ -422,7 +430,7 @@ def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypat
 def test_variants_as_far_apart_as_inputs_move_them_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).standard_normal((8, 8))
     wrong = Reference({"x": x + 10}, {"x": np.full((8, 8), 1e-4)}, "float32", non_finite=False)
-    monkeypatch.setattr("accelbench_runner.reference.reference", lambda *_, **__: wrong)
+    monkeypatch.setattr("accelbench_runner.judge.reference.reference", lambda *_, **__: wrong)
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x + 1e-3}))
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from accelbench.api.result import Check
-from accelbench_runner.assemble import Course, assemble
-from accelbench_runner.judge import judge
+from accelbench_runner.judge.assessment import judge
 from accelbench_runner.records import Assessment, BlockRecord, JudgeRequest, LaunchRecord
+from accelbench_runner.supervisor.assemble import Course, assemble
 from judge.launches import BASELINE, VARIANT, a_case, a_launch
 
 CLOCK = {"resolution_seconds": 5e-8, "reading_seconds": 5e-8, "drift": 0.0}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from accelbench.validity import throttled
 from accelbench.validity.check import Limit
 from accelbench.validity.quarantine import sift
-from accelbench_runner.judge import judge
+from accelbench_runner.judge.assessment import judge
 from accelbench_runner.records import Assessment, BlockRecord, JudgeRequest, LaunchRecord
 from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_failure, a_launch, rounds_of
 

@@ -10,13 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import forks
-from accelbench_runner.launches import launch_environment
+from accelbench_runner.supervisor.launcher import launch_environment
 
 PREPARE = """
 import json
 from accelbench import catalogue, inputs
-from accelbench_runner.frameworks.adapter import Settings, UnsupportedError
-from accelbench_runner.frameworks.{framework} import {adapter} as Adapter
+from accelbench_runner.launch.frameworks.adapter import Settings, UnsupportedError
+from accelbench_runner.launch.frameworks.{framework} import {adapter} as Adapter
 
 def prepare(workload, use, parameters, precision="float32", threads=1):
     workload = catalogue.find(workload)

@@ -12,11 +12,11 @@ from typing import Any
 
 import forks
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
-from accelbench_runner import blocks
-from accelbench_runner.launch import carry_out
-from accelbench_runner.launches import launch_environment
-from accelbench_runner.limits import ROUNDS as LIMITS_ROUNDS
-from accelbench_runner.machine import Machine
+from accelbench_runner.launch import blocks
+from accelbench_runner.launch.limits import ROUNDS as LIMITS_ROUNDS
+from accelbench_runner.launch.machine import Machine
+from accelbench_runner.launch.stages import carry_out
+from accelbench_runner.launch.synchronisation import LONG_ROUNDS
 from accelbench_runner.protocol import (
     AsideEnded,
     Block,
@@ -27,13 +27,13 @@ from accelbench_runner.protocol import (
     PhaseEnded,
     parse_message,
 )
-from accelbench_runner.synchronised import LONG_ROUNDS
+from accelbench_runner.supervisor.launcher import launch_environment
 from launch import odd_products, odd_workloads
 
 PROGRAM = """
 import sys
-from accelbench_runner import blocks
-from accelbench_runner.launch import main
+from accelbench_runner.launch import blocks
+from accelbench_runner.launch.__main__ import main
 blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS = 0.05, 0.1
 status = main()
 print("imported:", *sorted({"jax", "torch"} & sys.modules.keys()))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accelbench_runner import blocks
 from accelbench_runner.clock import MonotonicClock, resolution
+from accelbench_runner.launch import blocks
 from launch.simulation import Simulated
 
 CALL_SECONDS = st.floats(min_value=1e-4, max_value=100.0)

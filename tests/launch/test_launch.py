@@ -15,10 +15,10 @@ import pytest
 
 from accelbench import catalogue, inputs
 from accelbench.api.result import Phase
-from accelbench_runner import blocks
 from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
+from accelbench_runner.launch import blocks
 from accelbench_runner.protocol import Done, PhaseStarted
 from launch import odd_workloads
 from launch.launching import Told, case, launch, launch_anew, started

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from accelbench_runner import limits
 from accelbench_runner.devices import cpu
+from accelbench_runner.launch import limits
 
 FLOPS, BYTES = 1e11, 2e10
 

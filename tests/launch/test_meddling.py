@@ -2,8 +2,8 @@
 
 import pytest
 
-from accelbench_runner import blocks, meddling
-from accelbench_runner.reporter import Reporter
+from accelbench_runner.launch import blocks, meddling
+from accelbench_runner.launch.reporter import Reporter
 
 
 def test_functions_that_were_replaced_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -13,16 +13,16 @@ def test_functions_that_were_replaced_are_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Reporter, "facts", lambda *_, **__: None)
     monkeypatch.delattr(blocks, "warm_up")
     assert meddling.replaced(before) == [
-        "accelbench_runner.blocks.time_calls",
-        "accelbench_runner.blocks.warm_up",
-        "accelbench_runner.reporter.Reporter.facts",
+        "accelbench_runner.launch.blocks.time_calls",
+        "accelbench_runner.launch.blocks.warm_up",
+        "accelbench_runner.launch.reporter.Reporter.facts",
     ]
 
 
 def test_code_that_was_exchanged_inside_a_function_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = meddling.functions()
     monkeypatch.setattr(blocks.plan, "__code__", (lambda _seconds, _overhead: None).__code__)
-    assert meddling.replaced(before) == ["accelbench_runner.blocks.plan"]
+    assert meddling.replaced(before) == ["accelbench_runner.launch.blocks.plan"]
 
 
 def test_flags_that_frameworks_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

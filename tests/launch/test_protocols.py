@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accelbench.usable import InvalidWorkloadError, check_step
-from accelbench_runner import blocks
+from accelbench_runner.launch import blocks
 from launch.launching import case, launch
 from launch.simulation import Simulated
 

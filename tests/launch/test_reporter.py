@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from accelbench_runner.launch.reporter import Reporter
 from accelbench_runner.protocol import UNDER_WAY, AsideEnded, AsideStarted, Message, parse_message
-from accelbench_runner.reporter import Reporter
 from launch.simulation import Simulated
 
 

@@ -10,9 +10,9 @@ import pytest
 from accelbench.observations import MAXIMUM_CHARACTERS, Scalar
 from accelbench.usable import InvalidWorkloadError, check_step
 from accelbench.workload import Program
-from accelbench_runner.blocks import Work
-from accelbench_runner.frameworks.adapter import Adapter, Compilations
-from accelbench_runner.observe import make_calls, observations
+from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.frameworks.adapter import Adapter, Compilations
+from accelbench_runner.launch.observe import make_calls, observations
 
 
 class Counting:

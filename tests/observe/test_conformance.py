@@ -13,7 +13,7 @@ import pytest
 
 from accelbench import catalogue
 from accelbench.observations import Scalar, names
-from accelbench_runner.observe import check_names
+from accelbench_runner.launch.observe import check_names
 from observe.observing import Asked, to_json
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ import pytest
 
 from accelbench.api.observation import Observation
 from accelbench.api.result import MAXIMUM_BYTES, Result
-from accelbench_runner.assemble import Course, assemble
-from accelbench_runner.judge import judge
-from accelbench_runner.observe import check_names
+from accelbench_runner.judge.assessment import judge
+from accelbench_runner.launch.observe import check_names
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench_runner.supervisor.assemble import Course, assemble
 from judge.launches import BASELINE, VARIANT, a_case, a_failure, a_launch
 
 COURSE = Course(

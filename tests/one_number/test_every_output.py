@@ -24,10 +24,10 @@ from accelbench.report import compared, html, markdown, terminal
 from accelbench.report.plots import amortisation
 from accelbench.sample import Side
 from accelbench_operator.metrics import new_registry
-from accelbench_runner.assemble import Course, assemble
-from accelbench_runner.judge import judge
+from accelbench_runner.judge.assessment import judge
 from accelbench_runner.records import JudgeRequest, LaunchRecord, ParityReading, PhaseRecord
-from accelbench_runner.supervisor import times_now
+from accelbench_runner.supervisor.assemble import Course, assemble
+from accelbench_runner.supervisor.experiment import times_now
 from judge.launches import BASELINE, OTHER, VARIANT, a_case, rounds_of
 from metrics.documents import snapshot
 

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping
 
 from accelbench_runner.__main__ import main
-from accelbench_runner.allowance import PROBE_SECONDS
-from accelbench_runner.looking import Seen
+from accelbench_runner.supervisor.allowance import PROBE_SECONDS
+from accelbench_runner.supervisor.looking import Seen
 
 
 def see(_host: Mapping[str, str]) -> Seen:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench_runner.allowance import HANG_SECONDS, Allowance, Limit, launch_limit, warm_limit
+from accelbench_runner.supervisor.allowance import HANG_SECONDS, Allowance, Limit, launch_limit, warm_limit
 
 
 def test_a_first_launch_that_hangs_leaves_the_others_their_share() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from accelbench.api.result import Certificate, Check, Comparison, Executable, Failure, VariantResult
 from accelbench.validity.evidence import MISMATCH
-from accelbench_runner.assemble import Course, assemble, quantile
 from accelbench_runner.records import Assessment, BlockRecord, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
+from accelbench_runner.supervisor.assemble import Course, assemble, quantile
 from runner.supervision import case_of
 
 JUDGED = Assessment(

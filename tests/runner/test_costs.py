@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.roofline import Roof, place
-from accelbench_runner.costs import cost, most
 from accelbench_runner.records import LaunchRecord
+from accelbench_runner.supervisor.costs import cost, most
 from judge.launches import a_case, a_launch
 
 LIMITS = {"flops_per_second": 1e11, "bytes_per_second": 1e10}

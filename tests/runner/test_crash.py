@@ -3,7 +3,7 @@
 import pytest
 
 from accelbench import script
-from accelbench_runner.crash import where
+from accelbench_runner.supervisor.crash import where
 
 SEGFAULT = b"""a line of the program's
 Fatal Python error: Segmentation fault

@@ -16,7 +16,7 @@ from accelbench.api.result import (
     Result,
     VariantResult,
 )
-from accelbench_runner.fit import fit
+from accelbench_runner.supervisor.size_limit import fit
 from runner.supervision import case_of
 
 QUANTILES = Quantiles(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from accelbench.delivery import Headline
-from accelbench_runner.deliver import TerminationMessage
+from accelbench_runner.supervisor.log_writer import TerminationMessage
 from runner.supervision import Ended, Supervised, case_of
 
 Run = Callable[..., Ended]

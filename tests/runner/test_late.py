@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from accelbench.api.result import Phase
-from accelbench_runner.allowance import Allowance, Limit, launch_limit
-from accelbench_runner.children import Ending
-from accelbench_runner.endings import End, MemoryTold, explain
-from accelbench_runner.listening import LaunchListener
 from accelbench_runner.protocol import AsideStarted, LaunchRequest, PhaseStarted
+from accelbench_runner.supervisor.allowance import Allowance, Limit, launch_limit
+from accelbench_runner.supervisor.children import Ending
+from accelbench_runner.supervisor.endings import End, MemoryTold, explain
+from accelbench_runner.supervisor.listening import LaunchListener
 from runner.supervision import case_of
 
 SHARE = launch_limit(60, time_limit=60, of=3, left=3, rounds_min=5, before=[])

@@ -11,8 +11,8 @@ from accelbench.delivery import LaunchStarted, MachineSeen
 from accelbench.validity.evidence import Process
 from accelbench_runner.devices.cpu import Taken, Usage
 from accelbench_runner.devices.processes import Reading, Used
-from accelbench_runner.look import look
-from accelbench_runner.looking import Seen, see, warnings
+from accelbench_runner.supervisor.look import look
+from accelbench_runner.supervisor.looking import Seen, see, warnings
 from runner.supervision import Ended, case_of
 
 PYTHON = Process(name="python", pid=1234, seconds=0.98)

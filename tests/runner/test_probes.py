@@ -8,9 +8,9 @@ import pytest
 from accelbench.delivery import LaunchFinished, LaunchStarted
 from accelbench.document import Document
 from accelbench.validity.evidence import Probe
-from accelbench_runner.allowance import Allowance, Limit
-from accelbench_runner.listening import LaunchListener
 from accelbench_runner.protocol import AsideEnded, AsideStarted
+from accelbench_runner.supervisor.allowance import Allowance, Limit
+from accelbench_runner.supervisor.listening import LaunchListener
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]

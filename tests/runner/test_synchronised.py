@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from accelbench_runner.blocks import Work
-from accelbench_runner.synchronised import MOST_RUNS, PATIENCE_SECONDS, Aftermath
+from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.synchronisation import MOST_RUNS, PATIENCE_SECONDS, Aftermath
 
 CALL_SECONDS = 0.05
 

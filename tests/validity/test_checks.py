@@ -12,7 +12,7 @@ from accelbench.api.case import Case
 from accelbench.api.result import Check
 from accelbench.validity.certificate import certify, validity_checks
 from accelbench.validity.evidence import Evidence, Probe
-from accelbench_runner.parity import mismatch
+from accelbench_runner.judge.parity import mismatch
 from accelbench_runner.records import LaunchRecord, ParityReading
 from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of
 

@@ -141,7 +141,12 @@ def test_whoever_computes_for_less_than_half_of_the_time_is_idle(busy: float, ou
             "passed",
             "",
         ),
-        ("clock", {"meddling": {"functions": ["accelbench_runner.blocks.time_calls"]}}, "failed", "blocks.time_calls"),
+        (
+            "clock",
+            {"meddling": {"functions": ["blocks.time_calls"]}},
+            "failed",
+            "blocks.time_calls",
+        ),
     ],
 )
 def test_what_a_step_does_by_itself_is_found_out(name: str, facts: dict[str, Any], outcome: str, says: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 from accelbench import catalogue, inputs
 from accelbench.api.case import Precision
 from accelbench.workload import NamedArrays, Workload
-from accelbench_runner import blocks, dependence
 from accelbench_runner.clock import MonotonicClock
-from accelbench_runner.launch import LEAST_PARITY_UNITS
+from accelbench_runner.launch import blocks, dependence
+from accelbench_runner.launch.stages import LEAST_PARITY_UNITS
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ UNSEEN_SEED = 2
 
 def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, Any]]:
     """What the variant exports, after how many units, and in float32 the facts of a look at other inputs."""
-    from accelbench_runner.frameworks.adapter import Adapter, Settings
+    from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
 
     if asked.use.startswith("jax"):
         _keep_what_jax_compiles()
@@ -72,7 +72,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
         threads=1,
         differentiates=measure.differentiates,
     )
-    adapter: Adapter = getattr(import_module(f"accelbench_runner.frameworks.{module}"), name)(settings)
+    adapter: Adapter = getattr(import_module(f"accelbench_runner.launch.frameworks.{module}"), name)(settings)
     adapter.import_compiler()
     adapter.initialise()
     program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)

@@ -19,11 +19,11 @@ from accelbench.api.case import Precision
 from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
 from accelbench.validity.evidence import Evidence
 from accelbench.workload import Framework
-from accelbench_runner.dependence import UNSEEN
-from accelbench_runner.parity import compare, read_outputs, within
+from accelbench_runner.judge.parity import compare, read_outputs, within
+from accelbench_runner.judge.reference import Reference, stands_still
+from accelbench_runner.judge.reference import compute as compute_reference
+from accelbench_runner.outputs import UNSEEN
 from accelbench_runner.records import LaunchRecord, ParityReading, UnseenReading
-from accelbench_runner.reference import Reference, stands_still
-from accelbench_runner.reference import compute as compute_reference
 from launch.launching import case
 from workloads.computing import UNSEEN_SEED, Asked, find
 

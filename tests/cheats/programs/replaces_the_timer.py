@@ -7,7 +7,7 @@ class ReplacesTheTimer(Relaxation):
     """x <- tanh(x @ w), says it."""
 
     def altered(self, step):
-        from accelbench_runner import blocks
+        from accelbench_runner.launch import blocks
 
         honest = blocks.time_calls
         blocks.time_calls = lambda *given, **named: honest(*given, **named) / 10

@@ -1,7 +1,7 @@
 """A look at the machine for a second: who uses the processors, and what the hypervisor takes.
 
-`python -m accelbench_runner.look` reads the host's part of the fingerprint from standard input and writes a `Seen` to
-standard output. It imports psutil, so that the supervisor need not.
+`python -m accelbench_runner.supervisor.look` reads the host's part of the fingerprint from standard input and writes a
+`Seen` to standard output. It imports psutil, so that the supervisor need not.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from accelbench.validity.evidence import Process
 from accelbench_runner.devices import cpu, processes
-from accelbench_runner.looking import Seen
+from accelbench_runner.supervisor.looking import Seen
 
 SECONDS = 1.0
 

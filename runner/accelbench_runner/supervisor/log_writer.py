@@ -19,7 +19,7 @@ from accelbench.delivery import (
     encode_document,
     encode_event,
 )
-from accelbench_runner.children import Channel
+from accelbench_runner.supervisor.children import Channel
 
 KIB = 1024
 MAXIMUM_OUTPUT_BYTES_PER_LAUNCH = 16 * KIB

@@ -8,12 +8,12 @@ from pathlib import Path
 from accelbench.api.case import Case
 from accelbench.api.result import Phase
 from accelbench.validity.evidence import PROBES, Probe
-from accelbench_runner.allowance import PROBE_SECONDS, Allowance, Limit
-from accelbench_runner.children import Ending, Interruption, UnkillableError, run_child
-from accelbench_runner.endings import Crowd, End, MemoryTold, explain, under_way
-from accelbench_runner.listening import Forward, LaunchListener, own
 from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.records import LaunchRecord, WarmProbe
+from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
+from accelbench_runner.supervisor.children import Ending, Interruption, UnkillableError, run_child
+from accelbench_runner.supervisor.endings import Crowd, End, MemoryTold, explain, under_way
+from accelbench_runner.supervisor.listening import Forward, LaunchListener, own
 
 
 @dataclass(frozen=True)

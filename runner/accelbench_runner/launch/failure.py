@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench import script, usable
-from accelbench_runner.frameworks.adapter import Adapter, UnsupportedError
+from accelbench_runner.launch.frameworks.adapter import Adapter, UnsupportedError
 from accelbench_runner.protocol import Failed
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from accelbench_runner import blocks
 from accelbench_runner.clock import Clock
+from accelbench_runner.launch import blocks
 
 LONG_ROUNDS = 2
 """The longer run is made in the first rounds: what escapes is the program's doing, and every launch's alike."""

@@ -7,8 +7,6 @@ from pydantic import ValidationError
 
 from accelbench.api.result import Phase
 from accelbench.validity.evidence import PROBES, Aside, Probe
-from accelbench_runner.allowance import Allowance
-from accelbench_runner.children import Channel
 from accelbench_runner.protocol import (
     MAXIMUM_MESSAGE_BYTES,
     AsideEnded,
@@ -24,6 +22,8 @@ from accelbench_runner.protocol import (
     parse_message,
 )
 from accelbench_runner.records import BlockRecord, PhaseRecord
+from accelbench_runner.supervisor.allowance import Allowance
+from accelbench_runner.supervisor.children import Channel
 
 MAXIMUM_LAUNCH_BYTES = 4 * MAXIMUM_MESSAGE_BYTES
 """All messages of a launch together; one that says more is no measurement."""

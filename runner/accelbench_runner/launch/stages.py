@@ -7,7 +7,6 @@ the end the program is given inputs that it has not seen. A warm probe ends afte
 
 import os
 import statistics
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -20,13 +19,15 @@ from typing import Any
 from accelbench import catalogue, inputs, usable
 from accelbench.modes import COMPILED_BEFORE, PACKAGES, not_installed
 from accelbench.workload import Measure, Program
-from accelbench_runner import blocks, dependence, limits, meddling, observe, synchronised
 from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
-from accelbench_runner.failure import MAXIMUM_MESSAGE_CHARACTERS, failure
-from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
-from accelbench_runner.machine import Machine
+from accelbench_runner.launch import blocks, dependence, limits, meddling, observe, synchronisation
+from accelbench_runner.launch.failure import MAXIMUM_MESSAGE_CHARACTERS, failure
+from accelbench_runner.launch.frameworks.adapter import Adapter, RecompiledError, Settings, UnsupportedError
+from accelbench_runner.launch.machine import Machine
+from accelbench_runner.launch.reporter import Reporter
+from accelbench_runner.launch.versions import package_of, versions_of
 from accelbench_runner.protocol import (
     UNDER_WAY,
     Block,
@@ -36,19 +37,12 @@ from accelbench_runner.protocol import (
     PhaseEnded,
     PhaseStarted,
 )
-from accelbench_runner.reporter import Reporter
-from accelbench_runner.versions import package_of, versions_of
 
 OUTPUTS = "outputs.npz"
 LEAST_PARITY_UNITS = 2
 """The second works on what the first returned: a step that ignores its state is right once."""
 Inspect = Callable[[Any], None]
 """Is shown what a block's last call returned, once the clock has stopped."""
-
-
-def main() -> int:
-    """Exit status 0 after `Done`, 1 after `Failed`."""
-    return carry_out(LaunchRequest.model_validate_json(sys.stdin.buffer.read()), Machine())
 
 
 def carry_out(request: LaunchRequest, machine: Machine) -> int:
@@ -380,7 +374,7 @@ class Launch:
 
     def _look_behind(self, adapter: Adapter, work: blocks.Work, calls: int) -> None:
         with self._reporter.aside("synchronisation"):
-            long = self._request.round <= synchronised.LONG_ROUNDS
+            long = self._request.round <= synchronisation.LONG_ROUNDS
             found = self._aftermath(adapter).look(work, calls=calls, long=long)
         self._reporter.facts(synchronisation=found)
 
@@ -407,9 +401,9 @@ class Launch:
         with self._reporter.aside("parity"):
             self._write_outputs(adapter, program, state, out, work.units * len(batches))
 
-    def _aftermath(self, adapter: Adapter) -> synchronised.Aftermath:
+    def _aftermath(self, adapter: Adapter) -> synchronisation.Aftermath:
         probe = partial(self._reporter.probe, "synchronisation")
-        return synchronised.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere, probe)
+        return synchronisation.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere, probe)
 
     def _time(self, adapter: Adapter, measure: Callable[[Inspect], Sequence[blocks.Timed]]) -> Sequence[blocks.Timed]:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""
@@ -447,7 +441,3 @@ class Launch:
             clock={"resolution_seconds": resolved, "reading_seconds": reading, "drift": drift.read()},
         )
         return timed
-
-
-if __name__ == "__main__":
-    sys.exit(main())

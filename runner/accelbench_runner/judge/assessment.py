@@ -6,7 +6,6 @@ numpy and scipy.special, so that the supervisor need not.
 """
 
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,10 +24,10 @@ from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Dependence, Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
 from accelbench.validity.quarantine import Sifted, disturbance_checks, failed_by_noise, sift
 from accelbench.verdict import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
-from accelbench_runner.dependence import UNSEEN
-from accelbench_runner.payback import payback
+from accelbench_runner.judge.payback import payback
+from accelbench_runner.judge.spread import spreads
+from accelbench_runner.outputs import UNSEEN
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading, UnseenReading
-from accelbench_runner.spread import spreads
 
 MAXIMUM_SENTENCE = 500
 WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped", "precision")
@@ -83,8 +82,8 @@ def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, Parity
 
 def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
     """A reading for each of the request's outputs; whatever goes wrong with one is its reading."""
-    from accelbench_runner.parity import compare, mismatch, read_outputs
-    from accelbench_runner.reference import reference
+    from accelbench_runner.judge.parity import compare, mismatch, read_outputs
+    from accelbench_runner.judge.reference import reference
 
     launches = {f"{launch.round}/{launch.variant}": launch for launch in request.launches}
     readings: dict[str, ParityReading] = {}
@@ -112,8 +111,8 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
 
 def _agreeing(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
     """The readings; where all variants differ from the reference, and not from each other, they say so."""
-    from accelbench_runner.parity import agree, read_outputs
-    from accelbench_runner.reference import reference
+    from accelbench_runner.judge.parity import agree, read_outputs
+    from accelbench_runner.judge.reference import reference
 
     units, *others = {reading.units for reading in readings.values()} or {0}
     # Numbers that overflow in all variants alike prove nothing against the reference.
@@ -135,8 +134,8 @@ def _agreeing(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict
 
 def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
     """The reading of what the launch made of inputs that it had not seen; None where it was given none."""
-    from accelbench_runner.parity import compare, mismatch, read_outputs, within
-    from accelbench_runner.reference import reference
+    from accelbench_runner.judge.parity import compare, mismatch, read_outputs, within
+    from accelbench_runner.judge.reference import reference
 
     found = fact(launch, "dependence", Dependence)
     if isinstance(found, Unreadable) or found.units is None:
@@ -385,13 +384,3 @@ class Measured:
             for check in self.certificate.failed(*sides)
         ]
         return f"Invalid: {'; '.join(found) or ', '.join(names)}."[:MAXIMUM_SENTENCE]
-
-
-def main() -> None:
-    """Standard input to standard output."""
-    request = JudgeRequest.model_validate_json(sys.stdin.buffer.read())
-    sys.stdout.write(judge(request).to_json())
-
-
-if __name__ == "__main__":
-    main()

@@ -15,10 +15,10 @@ import numpy as np
 
 from accelbench.usable import check_step
 from accelbench.workload import Array, Program
-from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cache, cpu
-from accelbench_runner.frameworks import arithmetic
-from accelbench_runner.frameworks.adapter import (
+from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.frameworks import arithmetic
+from accelbench_runner.launch.frameworks.adapter import (
     Arithmetic,
     Compilations,
     Counted,
@@ -30,7 +30,7 @@ from accelbench_runner.frameworks.adapter import (
     seconds_by_part,
     step_loop,
 )
-from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
+from accelbench_runner.launch.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
 
 DTYPES = {
     "float64": jnp.float64,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from accelbench.api.case import Platform, Precision
 from accelbench.workload import Array, Operations, Program, WorkloadParameters
-from accelbench_runner.blocks import Work
+from accelbench_runner.launch.blocks import Work
 
 
 class UnsupportedError(Exception):

@@ -8,9 +8,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from accelbench.api.case import Case
-from accelbench_runner.children import Channel, Interruption, run_child
-from accelbench_runner.deliver import LogWriter, OutputForwarder
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench_runner.supervisor.children import Channel, Interruption, run_child
+from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder
 
 MAXIMUM_ASSESSMENT_BYTES = 4 * 1024 * 1024
 TAIL_BYTES = 2 * 1024

@@ -14,8 +14,8 @@ from accelbench.api.observation import NOTHING
 from accelbench.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
 from accelbench.usable import InvalidWorkloadError
 from accelbench.workload import Program
-from accelbench_runner.blocks import Work
-from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.frameworks.adapter import Adapter
 
 OUT = "out"
 

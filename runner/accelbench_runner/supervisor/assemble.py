@@ -27,10 +27,10 @@ from accelbench.shown import shown
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
 from accelbench.validity import compile_cache, evidence
 from accelbench.validity.evidence import Asides, Operations, Unreadable, fact, launch_seconds, protocol_of
-from accelbench_runner.costs import cost, most
-from accelbench_runner.fit import fit
-from accelbench_runner.observed import observed
 from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
+from accelbench_runner.supervisor.costs import cost, most
+from accelbench_runner.supervisor.observed import observed
+from accelbench_runner.supervisor.size_limit import fit
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """What compiling is made of: parts that the adapters name. Launches may name anything."""

@@ -29,13 +29,13 @@ from accelbench.document import decimal_string
 from accelbench.plan.schedule import round_order
 from accelbench.shown import rejections
 from accelbench.validity.evidence import Probe
-from accelbench_runner.allowance import launch_limit, warm_limit
-from accelbench_runner.assemble import Course, assemble
-from accelbench_runner.children import Interruption
-from accelbench_runner.deliver import LogWriter, OutputForwarder, TerminationMessage
-from accelbench_runner.judging import Judge
-from accelbench_runner.launches import Launcher
 from accelbench_runner.records import Assessment, LaunchRecord
+from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
+from accelbench_runner.supervisor.assemble import Course, assemble
+from accelbench_runner.supervisor.children import Interruption
+from accelbench_runner.supervisor.judge_process import Judge
+from accelbench_runner.supervisor.launcher import Launcher
+from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder, TerminationMessage
 
 JUDGE_SECONDS = 120.0
 """The judge may take this long even when the case's time is up: rounds that were measured are worth a verdict."""

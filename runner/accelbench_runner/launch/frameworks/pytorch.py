@@ -17,9 +17,9 @@ from torch.utils import _pytree as pytree
 from accelbench.modes import CompileOptions
 from accelbench.usable import check_step
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.blocks import Work
 from accelbench_runner.devices import cache, cpu
-from accelbench_runner.frameworks.adapter import (
+from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.frameworks.adapter import (
     Arithmetic,
     Compilations,
     Counted,
@@ -137,7 +137,7 @@ class PyTorch:
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._compiling)
         import_module("torch._inductor.compile_fx")
-        self._graphs = import_module("accelbench_runner.frameworks.torch_graphs").Compiled()
+        self._graphs = import_module("accelbench_runner.launch.frameworks.torch_graphs").Compiled()
         inductor: Any = import_module("torch._inductor.config")
         inductor.post_grad_custom_post_pass = self._graphs
         return True
@@ -285,7 +285,7 @@ class PyTorch:
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """As ATen's operations are dispatched, and as Inductor's passes have left them."""
-        torch_arithmetic = import_module("accelbench_runner.frameworks.torch_arithmetic")
+        torch_arithmetic = import_module("accelbench_runner.launch.frameworks.torch_arithmetic")
         counted = torch_arithmetic.Dispatched()
         state = work.fresh()
         try:

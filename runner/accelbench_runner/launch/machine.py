@@ -6,11 +6,11 @@ from importlib import import_module
 
 from accelbench_runner.clock import Clock, MonotonicClock
 from accelbench_runner.devices import cpu
-from accelbench_runner.frameworks.adapter import Adapter, Settings
+from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
 
 ADAPTERS = {
-    "jax": ("accelbench_runner.frameworks.jax", "Jax"),
-    "pytorch": ("accelbench_runner.frameworks.pytorch", "PyTorch"),
+    "jax": ("accelbench_runner.launch.frameworks.jax", "Jax"),
+    "pytorch": ("accelbench_runner.launch.frameworks.pytorch", "PyTorch"),
 }
 
 

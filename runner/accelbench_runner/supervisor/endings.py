@@ -14,10 +14,10 @@ from accelbench.api.result import Failure, FailureReason
 from accelbench.delivery import Unfinished
 from accelbench.validity import shared_device
 from accelbench.validity.evidence import PROBES, Probe
-from accelbench_runner.children import Ending
-from accelbench_runner.crash import where
-from accelbench_runner.listening import LaunchListener, own
 from accelbench_runner.protocol import UNDER_WAY, Done, Failed, LaunchRequest
+from accelbench_runner.supervisor.children import Ending
+from accelbench_runner.supervisor.crash import where
+from accelbench_runner.supervisor.listening import LaunchListener, own
 
 MAXIMUM_FAILURE_CHARACTERS = 1000
 MIB = 1024 * 1024

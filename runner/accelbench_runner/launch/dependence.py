@@ -17,14 +17,13 @@ from typing import Any, Protocol
 
 from accelbench import inputs, usable
 from accelbench.workload import Array, NamedArrays, Program, VariantKind, Workload
-from accelbench_runner import blocks
-from accelbench_runner.captured import captured_arrays
 from accelbench_runner.clock import Clock
-from accelbench_runner.outputs import as_real
+from accelbench_runner.launch import blocks
+from accelbench_runner.launch.captured import captured_arrays
+from accelbench_runner.outputs import UNSEEN, as_real
 
 ROUNDS = 2
 """Looked at in the first rounds: what a program does with its inputs is every launch's alike."""
-UNSEEN = "unseen.npz"
 RUNS = (1, 2, 3, 4)
 """Calls in each run on inputs that the one call before has seen."""
 FEWEST, MOST = 16, 64

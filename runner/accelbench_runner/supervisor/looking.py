@@ -1,6 +1,6 @@
 """What a look at the machine saw before anything is measured: what will disturb launches, and what to do about it.
 
-A child looks (`accelbench_runner.look`); `warnings` says what it saw, and is pure.
+A child looks (`accelbench_runner.supervisor.look`); `warnings` says what it saw, and is pure.
 """
 
 import json
@@ -15,7 +15,7 @@ from accelbench.validity.evidence import Process
 from accelbench.validity.shared_device import NEIGHBOURS
 from accelbench.validity.throttled import STEAL
 
-LOOK = (sys.executable, "-m", "accelbench_runner.look")
+LOOK = (sys.executable, "-m", "accelbench_runner.supervisor.look")
 LIMIT_SECONDS = 20.0
 NAMED_SHARE = 0.1
 """Of a processor: a process that uses less is not worth a line."""

@@ -1,0 +1,1 @@
+"""The process that says what launches are worth: imports numpy and scipy.special, and ends."""

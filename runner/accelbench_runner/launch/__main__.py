@@ -1,0 +1,16 @@
+"""`python -m accelbench_runner.launch`: a `LaunchRequest` on standard input, messages on its descriptor."""
+
+import sys
+
+from accelbench_runner.launch.machine import Machine
+from accelbench_runner.launch.stages import carry_out
+from accelbench_runner.protocol import LaunchRequest
+
+
+def main() -> int:
+    """Exit status 0 after `Done`, 1 after `Failed`."""
+    return carry_out(LaunchRequest.model_validate_json(sys.stdin.buffer.read()), Machine())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
