@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 Array: TypeAlias = "ndarray[Any, Any]"
 NamedArrays: TypeAlias = Mapping[str, Array]
 Framework = Literal["jax", "pytorch"]
+SCRIPT_SUFFIX = ".py"
 ProtocolName = Literal["steady", "latency", "episode", "observe"]
+
+
+def name_of_file(file: str) -> str:
+    """The name of the workload that a file defines: of `my_filter.py` it is `my-filter`."""
+    return file.removesuffix(SCRIPT_SUFFIX).replace("_", "-")
 
 
 class WorkloadParameters(BaseModel):

@@ -34,7 +34,7 @@ from real import Kept, a_case, environment
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
-from accelbench import cgroup
+from accelbench.machine import cgroup
 from accelbench.plan.schedule import round_order
 from accelbench.validity.evidence import Neighbours, Unreadable, fact, launch_seconds
 from accelbench.validity.throttled import quota_share, steal_share

@@ -24,7 +24,7 @@ import pyperf
 from real import Ran, a_case, environment, run
 from step import USE
 
-from accelbench.delivery import Event, LaunchFinished, LaunchStarted, PhaseReached
+from accelbench.delivery.log import Event, LaunchFinished, LaunchStarted, PhaseReached
 from accelbench.validity.evidence import Asides, Unreadable, fact
 from accelbench_runner.launch.limits import ROUNDS as LIMITS_ROUNDS
 from accelbench_runner.records import LaunchRecord

@@ -3,7 +3,7 @@
     python benchmarks/power.py [EXPERIMENTS] > docs/results/power.md
 
 The same launches and the same rule as in `coverage.py`; verdicts at the default margin, checked against
-`accelbench.verdict`.
+`accelbench.verdict.rule`.
 """
 
 import math
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from accelbench.api.result import Certificate, Check
 from accelbench.stats.interval import Interval
-from accelbench.verdict import INDISPENSABLE, Clean
+from accelbench.verdict.rule import INDISPENSABLE, Clean
 
 MARGIN = 0.02
 ENOUGH = 0.95
@@ -46,7 +46,7 @@ def verdicts(ended: Ended) -> NDArray[np.str_]:
 
 
 def check_against_the_product(ended: Ended) -> None:
-    """The verdicts are those of `accelbench.verdict`."""
+    """The verdicts are those of `accelbench.verdict.rule`."""
     checks = tuple(Check(name=name, outcome="passed", reading="simulated") for name in INDISPENSABLE)
     clean = Clean(Certificate(checks=checks), "variant", "baseline")
     for index, verdict in enumerate(verdicts(ended)[:500]):

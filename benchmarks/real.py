@@ -17,8 +17,8 @@ from scipy.stats import beta
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
 from accelbench.api.result import Result
-from accelbench.delivery import MARK, Event, parse_event, read_log
-from accelbench.fingerprint import of_host
+from accelbench.delivery.log import MARK, Event, parse_event, read_log
+from accelbench.machine.fingerprint import of_host
 from accelbench_runner.records import LaunchRecord
 
 Listener = Callable[[Event, int], None]

@@ -2,7 +2,8 @@
 
 import os
 
-from accelbench import catalogue, inputs
+from accelbench import catalogue
+from accelbench.catalogue import inputs
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import Settings
 from accelbench_runner.launch.frameworks.pytorch import PyTorch

@@ -8,12 +8,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from accelbench import figures
 from accelbench.api import rules
 from accelbench.api.case import Case, Timestamp
 from accelbench.api.metadata import API_VERSION, ObjectMeta
 from accelbench.api.observation import Observations
 from accelbench.document import DecimalString, Document
-from accelbench.report import figures
 
 MAXIMUM_BYTES = 32 * 1024
 

@@ -16,7 +16,7 @@ from accelbench.api.case import ConfigMapKey, ParameterValue, Precision, Timesta
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.pod_template import PodTemplateFragment
 from accelbench.document import Document
-from accelbench.script import name_of
+from accelbench.workload import name_of_file
 
 MAXIMUM_CASES = 256
 MAXIMUM_VARIANTS = 16
@@ -61,7 +61,7 @@ class WorkloadReference(Document):
     @property
     def label(self) -> str:
         """The workload's name, which a script has from its file."""
-        return self.name or (name_of(self.script.config_map_key_ref.key) if self.script else "")
+        return self.name or (name_of_file(self.script.config_map_key_ref.key) if self.script else "")
 
 
 class Variant(Document):

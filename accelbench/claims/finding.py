@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from accelbench.expectations import Outcome
+from accelbench.verdict.expectations import Outcome
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from accelbench.api.result import Result
 from accelbench.claims import suite
 from accelbench.claims.finding import Finding
 from accelbench.claims.ledger import Claim, Hardware
-from accelbench.expectations import ExpectationOutcome
 from accelbench.report import machine, view
+from accelbench.verdict.expectations import ExpectationOutcome
 
 ClaimVerdict = Literal["confirmed", "refuted", "inconclusive", "untestable-here", "not-run"]
 Measured = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]

@@ -6,15 +6,15 @@ Each case counts once. docs/adr/0016-a-suite-is-a-geometric-mean.md has the reas
 
 from collections.abc import Mapping, Sequence
 
+from accelbench import figures
 from accelbench.api.result import Result, VariantResult
 from accelbench.claims.finding import Finding
 from accelbench.claims.ledger import GeometricMean
-from accelbench.expectations import held, within
-from accelbench.report import figures
 from accelbench.stats.interval import log_speedups
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.welch import interval_of_mean
-from accelbench.verdict import unclean
+from accelbench.verdict.expectations import held, within
+from accelbench.verdict.rule import unclean
 
 
 def evaluate(mean: GeometricMean, results: Sequence[Result], *, means: int) -> Finding:

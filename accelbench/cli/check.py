@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from accelbench.api.run import BenchmarkRun
     from accelbench.cli.child import Ended
     from accelbench.cli.interrupt import Signals
-    from accelbench.delivery import Event
+    from accelbench.delivery.log import Event
 
 
 def check(
@@ -39,10 +39,10 @@ def check(
     from accelbench.cli.device import missing_frameworks, platform_of
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.manifests import InvalidSpecError, read, read_script, script_of
-    from accelbench.script import SUFFIX
+    from accelbench.workload import SCRIPT_SUFFIX
 
     try:
-        runs = (read_script if file.endswith(SUFFIX) else read)(file, assignments or [])
+        runs = (read_script if file.endswith(SCRIPT_SUFFIX) else read)(file, assignments or [])
         platforms = [platform_of(run) for run in runs]
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)
@@ -95,7 +95,7 @@ def _checked(
 
 
 def _tell(event: "Event") -> None:
-    from accelbench.delivery import LaunchStarted
+    from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):
         typer.echo(f"{event.variant}: run {event.round} of 2", err=True)

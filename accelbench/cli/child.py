@@ -20,7 +20,7 @@ from typing import IO
 from accelbench.api.case import Case
 from accelbench.api.result import Result
 from accelbench.cli.interrupt import Signals
-from accelbench.delivery import Event, parse_event, read_log
+from accelbench.delivery.log import Event, parse_event, read_log
 
 TICK_SECONDS = 1.0
 TAIL_LINES = 12

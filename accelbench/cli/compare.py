@@ -9,7 +9,7 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
-    from accelbench.compare import Comparison
+    from accelbench.compare.runs import Comparison
 
 SIDE = "a result's file, a run's directory, a directory of those, or a pattern in quotes"
 
@@ -32,15 +32,15 @@ def compare(
     Refuses where something differs that matters (source, parameters, precision, seed, hardware, versions, environment
     variables). Where a side holds ten results or more of a case, it also says where that series stepped.
     """
-    from accelbench import alike, steps
     from accelbench.cli.compare_json import compare_json
     from accelbench.cli.console import console
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read_side
-    from accelbench.compare import compare as compare_sides
+    from accelbench.compare import change_points, comparability
+    from accelbench.compare.runs import compare as compare_sides
+    from accelbench.compare.sample import Side
     from accelbench.problem import unknown
     from accelbench.report import compared
-    from accelbench.sample import Side
 
     if importlib.util.find_spec("scipy") is None:
         typer.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
@@ -52,17 +52,17 @@ def compare(
         raise typer.Exit(Exit.INVALID_SPEC) from error
 
     allowed = allow_different or []
-    known = alike.names(result for side in sides for result in side.results)
+    known = comparability.names(result for side in sides for result in side.results)
     for name in allowed:
-        if name in alike.NEVER:
+        if name in comparability.NEVER:
             message = f"times that differ in {name} are not the same quantity, and are never compared"
             raise typer.BadParameter(message, param_hint="--allow-different")
         if name not in known:
             raise typer.BadParameter(unknown("difference", name, known), param_hint="--allow-different")
     found = compare_sides(sides[0], sides[1], allowed)
-    series = [side for side in sides if steps.long_enough(side)]
-    without = steps.missing() if series else None
-    seen = [] if without else [step for side in series for step in steps.steps(side)]
+    series = [side for side in sides if change_points.long_enough(side)]
+    without = change_points.missing() if series else None
+    seen = [] if without else [step for side in series for step in change_points.steps(side)]
     notes = [without] if without else []
     if any(each.interval and len(each.before.logs) == len(each.after.logs) == 1 for each in found.compared):
         notes.append(compared.ONE_RUN)

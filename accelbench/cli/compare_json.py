@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from accelbench.compare import Compared, Comparison
+from accelbench.compare.change_points import SeriesStep
+from accelbench.compare.runs import Compared, Comparison
+from accelbench.compare.sample import Sample
 from accelbench.document import decimal_string
-from accelbench.sample import Sample
 from accelbench.stats.summary import TIME_DIGITS
-from accelbench.steps import SeriesStep
 
 FORMAT = "accelbench.dev/comparison/v1alpha1"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from accelbench.api.case import Platform
 from accelbench.api.profiles import InvalidProfilesError, UnknownProfileError, load_profiles
 from accelbench.api.run import BenchmarkRun
+from accelbench.catalogue.modes import PACKAGES, not_installed
 from accelbench.cli.manifests import InvalidSpecError
-from accelbench.modes import PACKAGES, not_installed
 from accelbench.problem import Problem
 
 DEVICE_FILES: Mapping[Platform, tuple[str, ...]] = {

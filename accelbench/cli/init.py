@@ -45,14 +45,14 @@ def init(
 
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
     from accelbench import catalogue
-    from accelbench.script import name_of
+    from accelbench.workload import name_of_file
 
     if not FILE_NAME.fullmatch(name) or keyword.iskeyword(name):
         what = "a name has lower-case letters, digits and underscores, as in my_filter"
         raise typer.BadParameter(f"{name}: {what}", param_hint="NAME")
-    if name_of(name) in catalogue.names():
+    if name_of_file(name) in catalogue.names():
         raise typer.BadParameter(
-            f"accelbench has a workload {name_of(name)} already: choose another name", param_hint="NAME"
+            f"accelbench has a workload {name_of_file(name)} already: choose another name", param_hint="NAME"
         )
     for option, function in (("--jax", jax), ("--pytorch", pytorch)):
         if not function.isidentifier() or keyword.iskeyword(function):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from accelbench.api.result import Result
 from accelbench.cli.files import RunRecord
-from accelbench.expectations import ExpectationOutcome
-from accelbench.shown import shown
+from accelbench.verdict.expectations import ExpectationOutcome
+from accelbench.verdict.shown import shown
 
 FORMAT = "accelbench.dev/report/v1alpha1"
 

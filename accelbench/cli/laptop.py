@@ -10,15 +10,15 @@ import accelbench
 from accelbench.api.case import Case, Platform
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
+from accelbench.catalogue.script import ORIGIN, VARIABLE
 from accelbench.cli.child import Ended, run_case
 from accelbench.cli.exits import Exit
 from accelbench.cli.files import RunDirectory, RunRecord
 from accelbench.cli.interrupt import Signals
 from accelbench.cli.live import Display
-from accelbench.expectations import ExpectationOutcome, evaluate
 from accelbench.plan.cases import plan_cases
 from accelbench.report import markdown
-from accelbench.script import ORIGIN, VARIABLE
+from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 
 EXIT_OF_SIGNAL = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED}
 

@@ -15,11 +15,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.result import Phase
 from accelbench.cli.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
-from accelbench.delivery import ComparisonNow, Event, LaunchFinished, MachineSeen, RoundFinished, Unfinished
-from accelbench.report import figures, noise
+from accelbench.delivery.log import ComparisonNow, Event, LaunchFinished, MachineSeen, RoundFinished, Unfinished
+from accelbench.report import noise
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 

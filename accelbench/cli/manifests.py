@@ -8,15 +8,14 @@ from typing import Any
 
 import typer
 
-from accelbench import script
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import BenchmarkRun
-from accelbench.catalogue import UnknownWorkloadError, find
+from accelbench.catalogue import UnknownWorkloadError, find, script
 from accelbench.cli.overrides import InvalidOverrideError, override
 from accelbench.plan.problems import check_run
 from accelbench.problem import Problem
-from accelbench.workload import Workload
+from accelbench.workload import Workload, name_of_file
 
 STANDARD_INPUT = "-"
 USUAL = ("pytorch/eager", "jax/jit")
@@ -65,7 +64,7 @@ def read_script(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRu
         raise InvalidSpecError(file, [Problem("", f"{path.name}: {what}")])
     try:
         with script.used(path):
-            workload = find(script.name_of(path.name))
+            workload = find(name_of_file(path.name))
     except UnknownWorkloadError as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
     manifest = _override(_manifest(workload, path.name), assignments)

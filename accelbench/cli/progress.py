@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from accelbench.api.case import Case
 from accelbench.api.result import FailureReason, Phase
-from accelbench.delivery import (
+from accelbench.delivery.log import (
     ComparisonNow,
     Event,
     LaunchFinished,

@@ -20,9 +20,9 @@ from accelbench.cli.files import (
     explain,
     load_launches,
 )
-from accelbench.expectations import ExpectationOutcome, evaluate
 from accelbench.report import launches, reproduce
 from accelbench.report.html import MeasuredCase
+from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 
 
 @dataclass(frozen=True)

@@ -62,18 +62,20 @@ def _described(name: str, found: "Workload | str") -> dict[str, Any]:
 def _find(name: str) -> "Workload":
     from pathlib import Path
 
-    from accelbench import catalogue, script
+    from accelbench import catalogue
+    from accelbench.catalogue import script
+    from accelbench.workload import SCRIPT_SUFFIX, name_of_file
 
-    if not name.endswith(script.SUFFIX):
+    if not name.endswith(SCRIPT_SUFFIX):
         return catalogue.find(name)
     file = Path(name).absolute()
     with script.used(file):
-        return catalogue.find(script.name_of(file.name))
+        return catalogue.find(name_of_file(file.name))
 
 
 def describe(workload: "Workload") -> dict[str, Any]:
     """Name, summary, parameters and variants, as JSON has them."""
-    from accelbench.modes import options_model
+    from accelbench.catalogue.modes import options_model
 
     return {
         "name": workload.name,
@@ -90,7 +92,7 @@ def describe(workload: "Workload") -> dict[str, Any]:
 
 def _observed(workload: "Workload") -> dict[str, str]:
     """What is observed instead of a time, and what it means; empty for a workload that is timed."""
-    from accelbench.observations import STANDARD
+    from accelbench.catalogue.observations import STANDARD
 
     timed = workload.measure(workload.Parameters()).protocol != "observe"
     return {} if timed else {**STANDARD, **workload.observes}

@@ -7,10 +7,11 @@ from typing import get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from accelbench import catalogue, observations, script, usable
+from accelbench import catalogue
 from accelbench.api.case import ParameterValue
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
-from accelbench.modes import MODES, options_model
+from accelbench.catalogue import observations, script, workload_checks
+from accelbench.catalogue.modes import MODES, options_model
 from accelbench.plan.cases import count_cases, plan_cases
 from accelbench.problem import Problem, unknown
 from accelbench.workload import ProtocolName, Workload, WorkloadParameters
@@ -33,7 +34,12 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
     except Exception as error:
         if catalogue.is_built_in(workload.name):
             raise
-        return (Problem("spec.workload", f"{workload.name}: {usable.invalid(error, usable.file_of(type(workload)))}"),)
+        return (
+            Problem(
+                "spec.workload",
+                f"{workload.name}: {workload_checks.invalid(error, workload_checks.file_of(type(workload)))}",
+            ),
+        )
 
 
 def _check_with(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:

@@ -6,13 +6,14 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from accelbench import alike
-from accelbench.alike import Difference
-from accelbench.compare import Compared, Comparison
-from accelbench.report import figures, terminal
+from accelbench import figures
+from accelbench.compare import comparability
+from accelbench.compare.change_points import SeriesStep
+from accelbench.compare.comparability import Difference
+from accelbench.compare.runs import Compared, Comparison
+from accelbench.compare.sample import Sample, label
+from accelbench.report import terminal
 from accelbench.report.table import Column, Table, filled
-from accelbench.sample import Sample, label
-from accelbench.steps import SeriesStep
 
 SENTENCES = 3
 VALUE = 60
@@ -118,8 +119,8 @@ def sentences(found: Comparison) -> tuple[str, ...]:
 
 def refusal(found: Comparison) -> tuple[str, ...]:
     """What must be alike and is not, and how to insist."""
-    never = [each.name for each in found.refused if each.group in alike.NEVER]
-    others = dict.fromkeys(each.group or each.name for each in found.refused if each.group not in alike.NEVER)
+    never = [each.name for each in found.refused if each.group in comparability.NEVER]
+    others = dict.fromkeys(each.group or each.name for each in found.refused if each.group not in comparability.NEVER)
     said = [f"Not compared, because what matters differs: {', '.join(each.name for each in found.refused)}."]
     if never:
         said.append(f"Times that differ in {' and '.join(never)} are not the same quantity, and are never compared.")

@@ -5,8 +5,9 @@ Nothing is computed here that the result does not state.
 
 from collections.abc import Iterable
 
+from accelbench import figures
 from accelbench.api.result import Cost, Executable, OutlierCounts, PaysBack, PhaseTime, Result, Spread, VariantResult
-from accelbench.report import figures, view
+from accelbench.report import view
 from accelbench.report.table import Column, Table, filled
 from accelbench.stats.amortisation import NOTHING_SECONDS
 

@@ -11,12 +11,13 @@ from importlib.resources import files
 from typing import Any
 
 import accelbench
+from accelbench import figures
 from accelbench.api.result import Check, CheckOutcome, Result
-from accelbench.expectations import ExpectationOutcome
-from accelbench.report import details, figures, launches, machine, overview, reproduce, view
+from accelbench.report import details, launches, machine, overview, reproduce, view
 from accelbench.report.launches import LaunchSeries
 from accelbench.report.table import Column, Table, filled
-from accelbench.shown import shown
+from accelbench.verdict.expectations import ExpectationOutcome
+from accelbench.verdict.shown import shown
 
 NEEDS = ("jinja2", "matplotlib")
 COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from accelbench.api.result import Result
-from accelbench.expectations import ExpectationOutcome
 from accelbench.report import details, machine, view
-from accelbench.shown import shown
+from accelbench.verdict.expectations import ExpectationOutcome
+from accelbench.verdict.shown import shown
 
 
 def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:

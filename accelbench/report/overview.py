@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from accelbench import figures
 from accelbench.api.result import Comparison, Result
-from accelbench.report import figures, view
+from accelbench.report import view
 
 
 def sentences(results: Sequence[Result]) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from accelbench.api.result import CheckOutcome, Result
-from accelbench.expectations import ExpectationOutcome
 from accelbench.report import details, interval_plot, machine, view
 from accelbench.report.table import Column
 from accelbench.report.table import Table as TextTable
-from accelbench.shown import shown
+from accelbench.verdict.expectations import ExpectationOutcome
+from accelbench.verdict.shown import shown
 
 PLOT_WIDTH = 19
 DRAWN_FROM = 104

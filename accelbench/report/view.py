@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result, StopReason, VariantResult
-from accelbench.report import figures, noise
-from accelbench.shown import compared_seconds, holds_every_launch, rejections, step_seconds
+from accelbench.report import noise
 from accelbench.stats.summary import TIME, geometric_mean
+from accelbench.verdict.shown import compared_seconds, holds_every_launch, rejections, step_seconds
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 OUTCOMES: dict[CheckOutcome, str] = {"passed": "passed", "failed": "failed", "untested": "not checked"}

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from accelbench.api.result import LimitsSource
-from accelbench.report.figures import quantity
-from accelbench.roofline import CACHES, Roof, roof, work_per_unit, works_from_memory
+from accelbench.figures import quantity
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
 from accelbench.validity.evidence import Evidence, Launch, Limits, Operations, Unreadable, fact, launch_seconds
+from accelbench.validity.roofline import CACHES, Roof, roof, work_per_unit, works_from_memory
 
 ALLOWED: dict[LimitsSource, float] = {"data sheet": 1.02, "measured": 1.5}
 """Times the limit. Nothing is faster than its data sheet, but for clocks' rounding. A product and a triad, measured,

@@ -1,7 +1,7 @@
 """Every variant computes the same thing: its outputs agree with the float64 reference."""
 
+from accelbench import figures
 from accelbench.api.case import Case
-from accelbench.report import figures
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 from accelbench.validity.evidence import MISMATCH, Launch
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from accelbench.cli.files import RunDirectory
-from accelbench.expectations import evaluate
 from accelbench.report import terminal
+from accelbench.verdict.expectations import evaluate
 
 WIDTH = 104
 # Pages that show the picture block fonts from elsewhere; every reader has a monospaced one.

@@ -6,11 +6,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from accelbench import catalogue, memory, usable
+from accelbench import catalogue
 from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
 from accelbench.api.run import BenchmarkRun
+from accelbench.catalogue import workload_checks
+from accelbench.machine import memory
 from accelbench.plan.cases import TooManyCasesError, plan_cases
 from accelbench.plan.problems import check_run
 from accelbench.problem import Problem
@@ -70,7 +72,8 @@ def _too_large(plan: Plan) -> Iterator[Problem]:
         try:
             refused = memory.refusal(workload, parameters, limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
-            yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {usable.what(error)}")
+            why = workload_checks.what(error)
+            yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {why}")
             return
         if refused:
             how = f"profile {plan.profile.name}, or spec.podTemplate's limits"

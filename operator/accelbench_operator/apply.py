@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from accelbench.api.case import Case
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import BenchmarkResult, Result
-from accelbench.expectations import evaluate
 from accelbench.plan.names import result_name
+from accelbench.verdict.expectations import evaluate
 from accelbench_operator.accept import Plan
 from accelbench_operator.attempts import Observed
 from accelbench_operator.cluster import Cluster

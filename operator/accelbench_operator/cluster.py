@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from accelbench.delivery import MAXIMUM_LOG_BYTES
+from accelbench.delivery.log import MAXIMUM_LOG_BYTES
 from accelbench_operator.kubernetes_api import InvalidError, KubernetesApi, Manifest, NotFoundError
 from accelbench_operator.pod_template import CONTAINER
 

@@ -8,11 +8,11 @@ complete.
 
 from pydantic import ValidationError
 
+from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.result import Comparison, FailureReason, Result, VariantResult
-from accelbench.delivery import ComparisonNow, Delivered, Headline, read_log
-from accelbench.lost import NobodyRanError, result_of_killed
-from accelbench.report import figures
+from accelbench.delivery.killed import NobodyRanError, result_of_killed
+from accelbench.delivery.log import ComparisonNow, Delivered, Headline, read_log
 from accelbench_operator.failure import Loss, interrupted, without_result
 from accelbench_operator.observed import ObservedPod
 

@@ -13,8 +13,8 @@ from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
 from accelbench.api.run import BenchmarkRun
+from accelbench.catalogue.script import VARIABLE
 from accelbench.plan.names import attempt_name, slug
-from accelbench.script import VARIABLE
 from accelbench_operator.pod_template import CONTAINER, Manifest, merge_pod_template
 
 START_MARGIN_SECONDS = 900

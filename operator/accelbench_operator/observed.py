@@ -11,7 +11,7 @@ from typing import Any
 
 from accelbench.api import labels
 from accelbench.api.result import Result
-from accelbench.shown import shown, step_seconds
+from accelbench.verdict.shown import shown, step_seconds
 from accelbench_operator.pod_template import CONTAINER
 from accelbench_operator.snapshot import ComparisonSummary, Summary, VariantSummary
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from accelbench import figures
 from accelbench.api.run import Attempt, BenchmarkRunStatus, CaseCounts, Condition, Headline
-from accelbench.report import figures
 from accelbench_operator.accept import Plan
 from accelbench_operator.snapshot import ComparisonSummary, Summary
 

@@ -23,9 +23,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from accelbench import catalogue, fingerprint
+from accelbench import catalogue
 from accelbench.api.case import Case
-from accelbench.delivery import Headline, MachineSeen
+from accelbench.delivery.log import Headline, MachineSeen
+from accelbench.machine import fingerprint
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
 from accelbench_runner.supervisor import affinity, looking
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS

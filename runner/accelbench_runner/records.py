@@ -10,7 +10,7 @@ from pydantic import Field
 
 from accelbench.api.case import Case
 from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Phase, Quarantined, Spread, StopReason
-from accelbench.delivery import Unfinished
+from accelbench.delivery.log import Unfinished
 from accelbench.document import Document
 from accelbench.validity.evidence import Probe
 

@@ -24,9 +24,10 @@ from typing import Any
 from pydantic import BaseModel
 
 import forks
-from accelbench import script
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
 from accelbench.api.result import Check, Comparison
+from accelbench.catalogue import script
+from accelbench.workload import name_of_file
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.launch import blocks, stages, synchronisation
 from accelbench_runner.launch.machine import Machine
@@ -87,7 +88,7 @@ def run(asked: Asked) -> Trial:
     case = Case(
         name="all",
         origin=CaseOrigin(run="cheats", series="cheats"),
-        workload=script.name_of(f"{asked.program}.py"),
+        workload=name_of_file(f"{asked.program}.py"),
         parameters=dict(asked.parameters),
         variants=tuple(CaseVariant(name=use, use=use) for use in uses),
         baseline=uses[0],

@@ -8,7 +8,7 @@ from accelbench.api.result import Certificate, Check, Comparison, Result
 from accelbench.api.run import Expectation
 from accelbench.claims.ledger import Claim
 from accelbench.claims.settle import MeasuredRun, Settled, settle
-from accelbench.expectations import evaluate
+from accelbench.verdict.expectations import evaluate
 from report import sample
 
 CLAIM = Claim(

@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 
 from accelbench.cli.live import Lines, Picture, display, picture, standing, time_left
 from accelbench.cli.progress import Progress, Remaining, advance, begin
-from accelbench.delivery import (
+from accelbench.delivery.log import (
     ComparisonNow,
     Event,
     LaunchFinished,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.cli.progress import Progress, advance, begin, of_the_run, remaining
-from accelbench.delivery import (
+from accelbench.delivery.log import (
     ComparisonNow,
     Event,
     LaunchFinished,

@@ -2,10 +2,11 @@ from typing import Any
 
 import pytest
 
-from accelbench import alike, fingerprint
 from accelbench.api.case import CaseMeasurement, CaseVariant
-from accelbench.compare import Comparison, compare
-from accelbench.sample import Side
+from accelbench.compare import comparability
+from accelbench.compare.runs import Comparison, compare
+from accelbench.compare.sample import Side
+from accelbench.machine import fingerprint
 from compare.runs import run
 
 
@@ -88,5 +89,5 @@ def test_a_series_whose_own_results_differ_is_refused_too() -> None:
 def test_of_everything_in_a_fingerprint_it_is_decided_whether_it_matters() -> None:
     known = {*fingerprint.of_host({"XLA_FLAGS": "x"}, threads=2), "cores", "turbo", "governor", "cpuLimit"}
     known |= {"memoryLimitBytes", "workloadSource", "image", *fingerprint.of_case(run().case, {"size": 1})}
-    undecided = {name for name in known if alike.group_of(name) is None} - set(alike.INCIDENTAL)
+    undecided = {name for name in known if comparability.group_of(name) is None} - set(comparability.INCIDENTAL)
     assert undecided == set()

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from accelbench.api.case import CaseMeasurement
 from accelbench.api.result import Check, Disturbed, LaunchSummary
-from accelbench.compare import Compared, Comparison, compare
-from accelbench.sample import Side
+from accelbench.compare.runs import Compared, Comparison, compare
+from accelbench.compare.sample import Side
 from compare.runs import CLEAN, run, scaled
 from report import sample
 

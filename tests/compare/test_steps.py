@@ -1,7 +1,7 @@
 import pytest
 
-from accelbench import steps
-from accelbench.sample import Side
+from accelbench.compare import change_points
+from accelbench.compare.sample import Side
 from compare.runs import run
 
 QUIET = (1.000, 1.002, 0.999, 1.001, 0.998, 1.003, 1.000, 0.999, 1.002, 1.001, 0.999, 1.000)
@@ -14,7 +14,7 @@ def series(*factors: float) -> Side:
 
 def test_a_series_that_stepped_says_since_when_and_by_how_much() -> None:
     side = series(*QUIET[:6], *(1.1 * factor for factor in QUIET[6:]))
-    [found] = steps.steps(side)
+    [found] = change_points.steps(side)
     assert (found.variant, found.number, found.of, found.since) == ("jax/jit", 7, 12, "2026-11-07T09:00:00Z")
     assert found.ratio == pytest.approx(1.1, rel=0.01)
     assert found.sentence == (
@@ -23,8 +23,8 @@ def test_a_series_that_stepped_says_since_when_and_by_how_much() -> None:
 
 
 def test_a_quiet_series_a_short_one_and_a_step_within_the_margin_have_none() -> None:
-    assert steps.steps(series(*QUIET)) == ()
-    assert steps.steps(series(*QUIET[:6], *(1.01 * factor for factor in QUIET[6:]))) == ()
+    assert change_points.steps(series(*QUIET)) == ()
+    assert change_points.steps(series(*QUIET[:6], *(1.01 * factor for factor in QUIET[6:]))) == ()
     short = series(*QUIET[:9])
-    assert steps.steps(short) == ()
-    assert (steps.long_enough(short), steps.long_enough(series(*QUIET))) == (False, True)
+    assert change_points.steps(short) == ()
+    assert (change_points.long_enough(short), change_points.long_enough(series(*QUIET))) == (False, True)

@@ -11,7 +11,7 @@ import pytest
 
 from accelbench.api.result import MAXIMUM_BYTES, Phase
 from accelbench.api.run import MAXIMUM_ROUNDS, MAXIMUM_VARIANTS
-from accelbench.delivery import (
+from accelbench.delivery.log import (
     MAXIMUM_LOG_BYTES,
     ComparisonNow,
     LaunchFinished,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.delivery import (
+from accelbench.delivery.log import (
     MAXIMUM_HEADLINE_BYTES,
     MAXIMUM_LINE_BYTES,
     ComparisonNow,

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.delivery import (
+from accelbench.delivery.log import (
     MARK,
     MAXIMUM_LINE_BYTES,
     PAYLOAD_CHARACTERS,

@@ -19,7 +19,7 @@ from accelbench.api.result import (
     VariantResult,
 )
 from accelbench.api.run import Expectation
-from accelbench.expectations import evaluate
+from accelbench.verdict.expectations import evaluate
 from judge.launches import BASELINE, VARIANT, a_case
 
 CLEAN = Certificate(checks=(Check(name="parity", outcome="passed", reading="0.2"),))

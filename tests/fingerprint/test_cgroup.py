@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench import cgroup
+from accelbench.machine import cgroup
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 V2_MOUNT = "30 25 0:26 {root} {point} rw,nosuid - cgroup2 cgroup2 rw\n"

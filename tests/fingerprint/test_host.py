@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench import fingerprint
+from accelbench.machine import fingerprint
 from accelbench.workloads import _training, _transformer, freeze_layers, matmul_chain, vit
 from report import sample
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant, Platform
 from accelbench.api.result import CheckOutcome, Result
-from accelbench.delivery import Headline, read_log
+from accelbench.delivery.log import Headline, read_log
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord

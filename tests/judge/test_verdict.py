@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from accelbench.api.result import Certificate, Check
 from accelbench.stats.interval import Interval
-from accelbench.verdict import Clean, UncleanError, unclean, verdict_sentence
+from accelbench.verdict.rule import Clean, UncleanError, unclean, verdict_sentence
 
 CLEAN = Certificate(
     checks=(

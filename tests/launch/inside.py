@@ -14,7 +14,8 @@ from accelbench_runner.supervisor.launcher import launch_environment
 
 PREPARE = """
 import json
-from accelbench import catalogue, inputs
+from accelbench import catalogue
+from accelbench.catalogue import inputs
 from accelbench_runner.launch.frameworks.adapter import Settings, UnsupportedError
 from accelbench_runner.launch.frameworks.{framework} import {adapter} as Adapter
 

@@ -13,8 +13,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from accelbench import catalogue, inputs
+from accelbench import catalogue
 from accelbench.api.result import Phase
+from accelbench.catalogue import inputs
 from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch

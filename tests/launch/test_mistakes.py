@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench import script
+from accelbench.catalogue import script
 from accelbench_runner.protocol import Failed, PhaseStarted
 from launch.launching import Told, case, launch
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelbench.usable import InvalidWorkloadError, check_step
+from accelbench.catalogue.workload_checks import InvalidWorkloadError, check_step
 from accelbench_runner.launch import blocks
 from launch.launching import case, launch
 from launch.simulation import Simulated

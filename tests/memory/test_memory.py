@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from accelbench import catalogue, inputs, memory
+from accelbench import catalogue
+from accelbench.catalogue import inputs
+from accelbench.machine import memory
 from accelbench.workloads.matmul_chain import MatmulChain
 
 TIMED = [name for name in catalogue.names() if memory.needed(catalogue.find(name), catalogue.find(name).Parameters())]

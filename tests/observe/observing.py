@@ -11,8 +11,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from accelbench import catalogue, inputs
-from accelbench.observations import Scalar
+from accelbench import catalogue
+from accelbench.catalogue import inputs
+from accelbench.catalogue.observations import Scalar
 from accelbench.workload import Framework
 from workloads.computing import find
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.observations import MAXIMUM_CHARACTERS, Scalar
-from accelbench.usable import InvalidWorkloadError, check_step
+from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, Scalar
+from accelbench.catalogue.workload_checks import InvalidWorkloadError, check_step
 from accelbench.workload import Program
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import Adapter, Compilations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from accelbench import catalogue
-from accelbench.observations import Scalar, names
+from accelbench.catalogue.observations import Scalar, names
 from accelbench_runner.launch.observe import check_names
 from observe.observing import Asked, to_json
 

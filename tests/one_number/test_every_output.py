@@ -18,11 +18,11 @@ from accelbench.api.result import Result
 from accelbench.cli.compare_json import compare_json
 from accelbench.cli.json_report import json_report
 from accelbench.cli.live import Lines
-from accelbench.compare import compare
-from accelbench.delivery import ComparisonNow, RoundFinished
+from accelbench.compare.runs import compare
+from accelbench.compare.sample import Side
+from accelbench.delivery.log import ComparisonNow, RoundFinished
 from accelbench.report import compared, html, markdown, terminal
 from accelbench.report.plots import amortisation
-from accelbench.sample import Side
 from accelbench_operator.metrics import new_registry
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.records import JudgeRequest, LaunchRecord, ParityReading, PhaseRecord

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from accelbench.api.result import Result
-from accelbench.delivery import Headline
+from accelbench.delivery.log import Headline
 from accelbench_operator.apply import case_of
 from accelbench_operator.collect import outcome
 from accelbench_operator.failure import Loss

@@ -8,7 +8,7 @@ from accelbench.api.case import Case
 from accelbench.api.profiles import Profiles
 from accelbench.api.result import Certificate, Check, Comparison, Failure, Quantiles, Result, VariantResult
 from accelbench.api.run import Attempt
-from accelbench.delivery import ComparisonNow, Headline, digest_of, encode_document
+from accelbench.delivery.log import ComparisonNow, Headline, digest_of, encode_document
 from accelbench.plan.names import attempt_name
 from accelbench_operator.accept import Plan, accept
 from accelbench_operator.attempts import Observed

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.report import figures
+from accelbench import figures
 
 
 @pytest.mark.parametrize(

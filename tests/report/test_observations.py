@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from accelbench.api.run import Expectation
-from accelbench.expectations import evaluate
 from accelbench.report import html, markdown, terminal
+from accelbench.verdict.expectations import evaluate
 from report import sample
 
 RAISED, DIFFERS = sample.USES[:2]

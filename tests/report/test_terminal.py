@@ -6,8 +6,8 @@ from rich.console import Console, RenderableType
 
 from accelbench.api.result import Certificate, Check
 from accelbench.api.run import Expectation
-from accelbench.expectations import evaluate
 from accelbench.report import terminal
+from accelbench.verdict.expectations import evaluate
 from report import sample
 
 

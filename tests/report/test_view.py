@@ -2,8 +2,8 @@ import pytest
 
 from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, PhaseTime, StopReason
 from accelbench.report import view
-from accelbench.shown import shown
 from accelbench.stats.summary import geometric_mean
+from accelbench.verdict.shown import shown
 from report import sample
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.roofline import Roof, place
+from accelbench.validity.roofline import Roof, place
 from accelbench_runner.records import LaunchRecord
 from accelbench_runner.supervisor.costs import cost, most
 from judge.launches import a_case, a_launch

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench import script
+from accelbench.catalogue import script
 from accelbench_runner.supervisor.crash import where
 
 SEGFAULT = b"""a line of the program's

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from accelbench.delivery import Headline
+from accelbench.delivery.log import Headline
 from accelbench_runner.supervisor.log_writer import TerminationMessage
 from runner.supervision import Ended, Supervised, case_of
 

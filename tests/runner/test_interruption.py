@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from accelbench.delivery import LaunchFinished, PhaseReached, RoundFinished, parse_event
+from accelbench.delivery.log import LaunchFinished, PhaseReached, RoundFinished, parse_event
 from runner.supervision import Supervised, case_of, processes_below, seed_of
 
 Start = Callable[..., Supervised]

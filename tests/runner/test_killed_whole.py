@@ -5,8 +5,8 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from accelbench.delivery import Headline, PhaseReached, parse_event, read_log
-from accelbench.lost import NobodyRanError, result_of_killed
+from accelbench.delivery.killed import NobodyRanError, result_of_killed
+from accelbench.delivery.log import Headline, PhaseReached, parse_event, read_log
 from runner.supervision import Supervised, case_of
 
 NOW = "2026-01-01T00:00:00Z"

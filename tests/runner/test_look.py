@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.delivery import LaunchStarted, MachineSeen
+from accelbench.delivery.log import LaunchStarted, MachineSeen
 from accelbench.validity.evidence import Process
 from accelbench_runner.devices.cpu import Taken, Usage
 from accelbench_runner.devices.processes import Reading, Used

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from accelbench.delivery import LaunchFinished
+from accelbench.delivery.log import LaunchFinished
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench import cgroup
+from accelbench.machine import cgroup
 from runner.supervision import Ended, case_of
 
 LIMIT_BYTES = 256 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from accelbench.delivery import MARK, MAXIMUM_LINE_BYTES, MAXIMUM_LOG_BYTES
+from accelbench.delivery.log import MARK, MAXIMUM_LINE_BYTES, MAXIMUM_LOG_BYTES
 from accelbench_runner.supervisor.log_writer import MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
 from runner.supervision import Ended, case_of
 

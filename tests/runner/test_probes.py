@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from accelbench.delivery import LaunchFinished, LaunchStarted
+from accelbench.delivery.log import LaunchFinished, LaunchStarted
 from accelbench.document import Document
 from accelbench.validity.evidence import Probe
 from accelbench_runner.protocol import AsideEnded, AsideStarted

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from accelbench.delivery import LaunchStarted, RoundFinished
+from accelbench.delivery.log import LaunchStarted, RoundFinished
 from accelbench.plan.schedule import round_order
 from runner.supervision import Ended, case_of
 

@@ -10,7 +10,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from accelbench import catalogue, inputs, script, usable
+from accelbench import catalogue
+from accelbench.catalogue import inputs, script, workload_checks
 
 GOOD = '''"""Doubling."""
 
@@ -207,7 +208,7 @@ def test_arrays_that_are_none_are_said_with_the_methods_line(write: Write) -> No
     text = GOOD.replace('Arrays(state={"x": rng.standard_normal(8)})', '{"x": rng.standard_normal(8)}')
     with script.used(write(text)):
         workload = catalogue.find("doubling")
-        with pytest.raises(usable.InvalidWorkloadError) as refused:
+        with pytest.raises(workload_checks.InvalidWorkloadError) as refused:
             inputs.generate(workload, workload.Parameters(), seed=0)
     assert str(refused.value) == (
         "doubling.py, line 14: Doubling.arrays() returned a dict; it has to return accelbench.workload.Arrays"

@@ -10,8 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from accelbench import catalogue, inputs
+from accelbench import catalogue
 from accelbench.api.case import Precision
+from accelbench.catalogue import inputs
 from accelbench.workload import NamedArrays, Workload
 from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.launch import blocks, dependence

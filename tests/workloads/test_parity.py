@@ -14,8 +14,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from accelbench import catalogue, inputs
+from accelbench import catalogue
 from accelbench.api.case import Precision
+from accelbench.catalogue import inputs
 from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
 from accelbench.validity.evidence import Evidence
 from accelbench.workload import Framework

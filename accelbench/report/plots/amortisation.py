@@ -7,12 +7,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from accelbench import figures
 from accelbench.api.result import Comparison, PaysBack, Result
-from accelbench.report import details, figures
+from accelbench.report import details
 from accelbench.report.plots import canvas, scale
 from accelbench.report.plots.canvas import Ink, Plot
-from accelbench.shown import compared_seconds
 from accelbench.stats.amortisation import NOTHING_SECONDS
+from accelbench.verdict.shown import compared_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

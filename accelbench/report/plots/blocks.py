@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from accelbench.report import figures
+from accelbench import figures
 from accelbench.report.launches import LaunchSeries
 from accelbench.report.plots import canvas, scale
 from accelbench.report.plots.canvas import Ink, Plot

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from accelbench import figures
 from accelbench.api.result import Phase, Result
-from accelbench.report import figures, view
+from accelbench.report import view
 from accelbench.report.plots import canvas, scale
 from accelbench.report.plots.canvas import Ink, Plot
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import psutil
 
-from accelbench import cgroup
+from accelbench.machine import cgroup
 from accelbench_runner.devices import processes
 
 

@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from accelbench import script
 from accelbench.api.case import Case
 from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Quarantined, StopReason
+from accelbench.catalogue import script
 from accelbench.document import decimal_string
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import Interval, log_speedups, student_interval
@@ -23,7 +23,7 @@ from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Dependence, Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
 from accelbench.validity.quarantine import Sifted, disturbance_checks, failed_by_noise, sift
-from accelbench.verdict import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
+from accelbench.verdict.rule import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
 from accelbench_runner.judge.payback import payback
 from accelbench_runner.judge.spread import spreads
 from accelbench_runner.outputs import UNSEEN

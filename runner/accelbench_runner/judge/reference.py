@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from accelbench import catalogue, modes
+from accelbench import catalogue
 from accelbench.api.case import Case, Precision
-from accelbench.inputs import generate, unseen
+from accelbench.catalogue import modes
+from accelbench.catalogue.inputs import generate, unseen
 from accelbench.workload import Array, Arrays, NamedArrays
 from accelbench_runner.outputs import as_real
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from accelbench import inputs, usable
+from accelbench.catalogue import inputs, workload_checks
 from accelbench.workload import Array, NamedArrays, Program, VariantKind, Workload
 from accelbench_runner.clock import Clock
 from accelbench_runner.launch import blocks
@@ -103,12 +103,12 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
             return {**facts, "unable": "no other inputs can be made: no array of floats is other than zero"}
         # Another instance: what the one before has kept in itself would be renewed by a second building.
         build = getattr(type(subject.workload)(), subject.kind.method)
-        program = usable.returned(build, Program, subject.parameters, arrays, adapter)
+        program = workload_checks.returned(build, Program, subject.parameters, arrays, adapter)
         del seen, arrays
         other = adapter.prepare(program)
         work = replace(subject.work, fresh=other.fresh, batches=other.batches)
-    except usable.RAISED as error:
-        return {**facts, "unable": f"no other inputs can be made: {usable.what(error)}"}
+    except workload_checks.RAISED as error:
+        return {**facts, "unable": f"no other inputs can be made: {workload_checks.what(error)}"}
     # A program built from these inputs could export what is right for them, whatever its step does.
     trial = _Trial(adapter, subject.export, work, clock)
     try:
@@ -124,9 +124,9 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         again = [trial.timed(calls) for calls in RUNS]
         facts["again"] = [counted for counted, _ in again]
         facts["exported"] = [*exported, trial.exporting(again[-1][1])]
-    except usable.RAISED as error:
+    except workload_checks.RAISED as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
-        return {**facts, "unable" if ran_out else "raised": usable.what(error)}
+        return {**facts, "unable" if ran_out else "raised": workload_checks.what(error)}
     return facts
 
 

@@ -4,7 +4,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench import script, usable
+from accelbench.catalogue import script, workload_checks
 from accelbench_runner.launch.frameworks.adapter import Adapter, UnsupportedError
 from accelbench_runner.protocol import Failed
 
@@ -15,8 +15,8 @@ MAXIMUM_MESSAGE_CHARACTERS = 2000
 MAXIMUM_TRACE_CHARACTERS = 8000
 NO_MEMORY = ("std::bad_alloc", "Cannot allocate memory", "failed to map segment from shared object")
 """What C++, the kernel and the dynamic linker say where memory is out."""
-MACHINERY = (str(Path(usable.__file__).parent), str(Path(__file__).parent))
-WORKLOADS = str(Path(usable.__file__).with_name("workloads"))
+MACHINERY = (str(Path(workload_checks.__file__).parent), str(Path(__file__).parent))
+WORKLOADS = str(Path(workload_checks.__file__).with_name("workloads"))
 """Where accelbench's own code lies, and that part of it which is measured."""
 
 
@@ -47,5 +47,5 @@ def _frames(error: BaseException) -> str:
     ]
     file = str(script.origin())
     kept = [frame for frame in frames if frame.filename == file] or frames
-    usual = not isinstance(error, usable.InvalidWorkloadError)
+    usual = not isinstance(error, workload_checks.InvalidWorkloadError)
     return "".join(traceback.StackSummary.from_list(kept).format()) if usual else ""

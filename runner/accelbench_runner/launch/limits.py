@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from accelbench import cgroup
+from accelbench.machine import cgroup
 from accelbench.validity import shared_device
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.api.observation import NOTHING
-from accelbench.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
-from accelbench.usable import InvalidWorkloadError
+from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
+from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Program
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import Adapter

@@ -16,8 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from accelbench import catalogue, inputs, usable
-from accelbench.modes import COMPILED_BEFORE, PACKAGES, not_installed
+from accelbench import catalogue
+from accelbench.catalogue import inputs, workload_checks
+from accelbench.catalogue.modes import COMPILED_BEFORE, PACKAGES, not_installed
 from accelbench.workload import Measure, Program
 from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
@@ -54,7 +55,7 @@ def carry_out(request: LaunchRequest, machine: Machine) -> int:
     try:
         launch = Launch(request, reporter, machine)
         launch.run()
-    except usable.RAISED as error:  # whatever the variant raises is its result
+    except workload_checks.RAISED as error:  # whatever the variant raises is its result
         reporter.say(failure(error, launch.adapter if launch else None))
         return 1
     reporter.say(Done())
@@ -216,15 +217,15 @@ class Launch:
         with self._reporter.phase("setup"):
             arrays = inputs.generate(self._workload, self._parameters, self._request.case.measurement.seed)
             build = getattr(self._workload, self._kind.method)
-            program = usable.returned(build, Program, self._parameters, arrays, adapter)
+            program = workload_checks.returned(build, Program, self._parameters, arrays, adapter)
             if self._measure.protocol != "observe":
-                usable.check_names(build, program)
+                workload_checks.check_names(build, program)
             work = adapter.prepare(program)
             if self._measure.cold:
                 work = replace(work, evict=adapter.evictor())
             work.synchronise((work.fresh(), work.batches))
         timed = self._measure.protocol != "observe"
-        cost = usable.cost(self._workload, self._parameters, adapter.float_bytes) if timed else None
+        cost = workload_checks.cost(self._workload, self._parameters, adapter.float_bytes) if timed else None
         self._reporter.facts(
             inputsDigest=inputs.digest(arrays),
             unit=self._measure.unit,
@@ -257,7 +258,7 @@ class Launch:
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
         import numpy as np
 
-        outputs = adapter.to_numpy(usable.exported(program, state, adapter.last(out)))
+        outputs = adapter.to_numpy(workload_checks.exported(program, state, adapter.last(out)))
         np.savez(Path(self._request.directory) / OUTPUTS, allow_pickle=False, **outputs)
         self._reporter.facts(parityUnits=units)
 

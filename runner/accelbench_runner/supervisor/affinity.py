@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from accelbench import cgroup
+from accelbench.machine import cgroup
 
 OBSERVATION_SECONDS = 0.2
 BUSY_SHARE = 0.2

@@ -6,7 +6,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import get_args
 
-from accelbench import fingerprint
 from accelbench.api.case import Case, CaseVariant
 from accelbench.api.result import (
     Certificate,
@@ -21,12 +20,13 @@ from accelbench.api.result import (
     StopReason,
     VariantResult,
 )
+from accelbench.delivery.killed import without_finding
 from accelbench.document import decimal_string
-from accelbench.lost import without_finding
-from accelbench.shown import shown
+from accelbench.machine import fingerprint
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
 from accelbench.validity import compile_cache, evidence
 from accelbench.validity.evidence import Asides, Operations, Unreadable, fact, launch_seconds, protocol_of
+from accelbench.verdict.shown import shown
 from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
 from accelbench_runner.supervisor.costs import cost, most
 from accelbench_runner.supervisor.observed import observed

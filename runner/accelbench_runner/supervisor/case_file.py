@@ -5,8 +5,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from accelbench import catalogue, memory, script
+from accelbench import catalogue
 from accelbench.api.case import Case
+from accelbench.catalogue import script
+from accelbench.machine import memory
 from accelbench.problem import unknown
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from accelbench.api.case import Case
 from accelbench.api.result import Cost, EnergySource
 from accelbench.document import DecimalString, decimal_string
-from accelbench.roofline import Roof, place, roof, work_per_unit, works_from_memory
 from accelbench.validity.evidence import Energy, PositiveFloat, Unreadable, fact
+from accelbench.validity.roofline import Roof, place, roof, work_per_unit, works_from_memory
 from accelbench_runner.records import LaunchRecord
 
 NOWHERE = Roof(flops_per_second=None, bytes_per_second=None, source=None)

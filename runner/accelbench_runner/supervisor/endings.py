@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from accelbench import cgroup
 from accelbench.api.result import Failure, FailureReason
-from accelbench.delivery import Unfinished
+from accelbench.delivery.log import Unfinished
+from accelbench.machine import cgroup
 from accelbench.validity import shared_device
 from accelbench.validity.evidence import PROBES, Probe
 from accelbench_runner.protocol import UNDER_WAY, Done, Failed, LaunchRequest

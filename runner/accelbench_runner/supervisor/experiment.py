@@ -15,7 +15,7 @@ from typing import Literal
 
 from accelbench.api.case import Case
 from accelbench.api.result import Disturbed, Failure, Phase, Result, StopReason
-from accelbench.delivery import (
+from accelbench.delivery.log import (
     ComparisonNow,
     DocumentKind,
     Headline,
@@ -27,8 +27,8 @@ from accelbench.delivery import (
 )
 from accelbench.document import decimal_string
 from accelbench.plan.schedule import round_order
-from accelbench.shown import rejections
 from accelbench.validity.evidence import Probe
+from accelbench.verdict.shown import rejections
 from accelbench_runner.records import Assessment, LaunchRecord
 from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
 from accelbench_runner.supervisor.assemble import Course, assemble

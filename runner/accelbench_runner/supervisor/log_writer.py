@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from accelbench.delivery import (
+from accelbench.delivery.log import (
     DocumentKind,
     Event,
     Headline,

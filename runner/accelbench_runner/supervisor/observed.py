@@ -9,7 +9,7 @@ from pydantic import FiniteFloat, StringConstraints
 
 from accelbench.api.case import Case
 from accelbench.api.observation import MAXIMUM_DIFFERING, Observation, Observations, ObservationType, ObservedValue
-from accelbench.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
+from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
 from accelbench.validity.evidence import Unreadable, fact, observes
 from accelbench_runner.records import LaunchRecord
 

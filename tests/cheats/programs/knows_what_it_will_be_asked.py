@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from accelbench import inputs
+from accelbench.catalogue import inputs
 from cheats.honest import Layer
 
 

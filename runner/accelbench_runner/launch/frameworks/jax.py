@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 
-from accelbench.usable import check_step
+from accelbench.catalogue.workload_checks import check_step
 from accelbench.workload import Array, Program
 from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work

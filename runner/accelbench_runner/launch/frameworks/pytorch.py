@@ -14,8 +14,8 @@ import torch
 from torch import distributed
 from torch.utils import _pytree as pytree
 
-from accelbench.modes import CompileOptions
-from accelbench.usable import check_step
+from accelbench.catalogue.modes import CompileOptions
+from accelbench.catalogue.workload_checks import check_step
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work

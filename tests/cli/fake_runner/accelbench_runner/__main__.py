@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from accelbench import delivery
 from accelbench.api.case import Case
 from accelbench.api.result import Certificate, Check, CheckOutcome, Disturbed, Result, VariantResult
+from accelbench.delivery import log as delivery
 from report import sample
 
 case = Case.model_validate_json(Path(sys.argv[1]).read_text())

@@ -10,7 +10,7 @@ import math
 from accelbench.api.result import Certificate, Comparison, Quantiles, Result, VariantResult
 from accelbench.document import DecimalString, decimal_string
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean
-from accelbench.verdict import unclean
+from accelbench.verdict.rule import unclean
 
 
 def shown(result: Result) -> Result:

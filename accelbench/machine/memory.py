@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from accelbench import cgroup
+from accelbench.machine import cgroup
 from accelbench.workload import Workload
 
 FLOAT64 = 8

@@ -19,13 +19,12 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from accelbench import usable
-from accelbench.usable import InvalidWorkloadError
-from accelbench.workload import Workload
+from accelbench.catalogue import workload_checks
+from accelbench.catalogue.workload_checks import InvalidWorkloadError
+from accelbench.workload import Workload, name_of_file
 
 VARIABLE = "ACCELBENCH_SCRIPT"
 ORIGIN = "ACCELBENCH_SCRIPT_ORIGIN"
-SUFFIX = ".py"
 FRAMEWORKS = frozenset({"jax", "jaxlib", "flax", "optax", "orbax", "torch"})
 """What no script may import before one of its programs is built: a launch imports one framework alone."""
 
@@ -53,11 +52,6 @@ def used(file: Path) -> Iterator[None]:
         os.environ.pop(VARIABLE)
         if before is not None:
             os.environ[VARIABLE] = before
-
-
-def name_of(file: str) -> str:
-    """The workload's name: `my_filter.py` is `my-filter`, as in the catalogue."""
-    return file.removesuffix(SUFFIX).replace("_", "-")
 
 
 @cache
@@ -88,8 +82,8 @@ def load(file: Path) -> Workload:
         raise InvalidWorkloadError(
             f"{file.name}: a script defines one class that inherits accelbench.workload.Workload; found: {found}"
         )
-    kinds[0].name = name_of(file.name)
-    return usable.made(kinds[0])
+    kinds[0].name = name_of_file(file.name)
+    return workload_checks.made(kinds[0])
 
 
 def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
@@ -129,8 +123,8 @@ def _executed(file: Path, text: str) -> ModuleType:
     before = FRAMEWORKS & sys.modules.keys()
     try:
         exec(compile(text, str(where), "exec", dont_inherit=True), vars(module))  # noqa: S102 - what we are asked to do
-    except usable.RAISED as error:
-        raise usable.invalid(error, where) from error
+    except workload_checks.RAISED as error:
+        raise workload_checks.invalid(error, where) from error
     if imported := sorted((FRAMEWORKS & sys.modules.keys()) - before):
         raise InvalidWorkloadError(
             f"{file.name}: what it imports at the top imports {', '.join(imported)}, and so would launches of the "
@@ -142,6 +136,6 @@ def _executed(file: Path, text: str) -> ModuleType:
 def said(error: BaseException) -> str:
     """The exception in one line, with the last line of this process's script that it went through, if any."""
     file = origin()
-    line = usable.line_of(error, file) if file else ""
+    line = workload_checks.line_of(error, file) if file else ""
     kind = "" if isinstance(error, InvalidWorkloadError) else f"{type(error).__name__}: "
     return f"{kind}{error}" + (f" ({line})" if line else "")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from accelbench.api.case import Case
 from accelbench.api.result import Bound, LimitsSource
-from accelbench.data_sheets import SHEETS
+from accelbench.validity.data_sheets import SHEETS
 from accelbench.validity.evidence import Device, Launch, Limits, PositiveFloat, Unreadable, WorkingSet, fact
 
 CACHES = 4

@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import Literal
 
 from accelbench.api.result import Certificate, Check, LaunchSummary, Result, VariantResult
-from accelbench.shown import holds_every_launch
 from accelbench.stats.summary import geometric_mean
-from accelbench.verdict import unclean
+from accelbench.verdict.rule import unclean
+from accelbench.verdict.shown import holds_every_launch
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """What tells cases apart: the workload, and the swept parameters with their values."""

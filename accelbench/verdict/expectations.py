@@ -10,7 +10,7 @@ from typing import Literal
 from accelbench.api.result import Comparison, Executable, PaysBack, PhaseTime, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
-from accelbench.shown import step_seconds, with_times
+from accelbench.verdict.shown import step_seconds, with_times
 
 Outcome = Literal["met", "not-met", "undecided"]
 COMPARED = ("speedup", "paysBackSteps")

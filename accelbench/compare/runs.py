@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from accelbench.alike import Difference, differences, ordered
 from accelbench.api.result import Certificate, Result, Verdict
-from accelbench.sample import Key, Quantity, Sample, Side, label, sample
+from accelbench.compare.comparability import Difference, differences, ordered
+from accelbench.compare.sample import Key, Quantity, Sample, Side, label, sample
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import Interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.welch import welch_interval
-from accelbench.verdict import Clean, verdict_sentence
+from accelbench.verdict.rule import Clean, verdict_sentence
 
 Cases = tuple[Mapping[Key, Sequence[Result]], Mapping[Key, Sequence[Result]]]
 

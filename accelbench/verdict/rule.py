@@ -6,8 +6,8 @@ beside a contaminated measurement cannot be constructed.
 
 from dataclasses import dataclass
 
+from accelbench import figures
 from accelbench.api.result import Certificate, Verdict
-from accelbench.report import figures
 from accelbench.stats.interval import Interval
 
 INDISPENSABLE = ("parity", "non-finite")

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from accelbench.modes import MODES
+from accelbench.catalogue.modes import MODES
 from accelbench.problem import unknown
 from accelbench.workload import Cost, Measure, Program, Workload
 

@@ -3,7 +3,7 @@
 Built-in workloads are the modules of `accelbench.workloads`, one each, found by file name: `matmul_chain.py` is
 `matmul-chain`; a name with an underscore before it is no workload, but what several have in common. Others come from
 entry points of the group `accelbench.workloads`, whose name is the workload's; one more may be a user's script
-(`accelbench.script`).
+(`accelbench.catalogue.script`).
 Nothing is imported before it is asked for, and no workload imports numpy or a framework at import time.
 """
 
@@ -17,11 +17,12 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from accelbench import script, usable, workloads
+from accelbench import workloads
 from accelbench.api.case import ParameterValue
-from accelbench.modes import options_model
+from accelbench.catalogue import script, workload_checks
+from accelbench.catalogue.modes import options_model
 from accelbench.problem import unknown
-from accelbench.workload import VariantKind, Workload, WorkloadParameters
+from accelbench.workload import VariantKind, Workload, WorkloadParameters, name_of_file
 
 GROUP = "accelbench.workloads"
 
@@ -57,13 +58,13 @@ def find(name: str) -> Workload:
     A script comes before an installed package's workload of its name, so that one can be worked on; not before ours.
     """
     file = script.path()
-    if file is None or script.name_of(file.name) != name:
+    if file is None or name_of_file(file.name) != name:
         return _find(name)
     if is_built_in(name):
         raise UnknownWorkloadError(f"{file.name}: accelbench has a workload {name}; give the script another name")
     try:
         return script.load(file)
-    except usable.InvalidWorkloadError as error:
+    except workload_checks.InvalidWorkloadError as error:
         raise UnknownWorkloadError(str(error)) from error
 
 
@@ -81,7 +82,7 @@ def _from_package(point: EntryPoint) -> Workload:
     """Whatever is wrong with somebody's package is said with its name, and is no trouble for the other workloads."""
     try:
         return _loaded(point)
-    except usable.InvalidWorkloadError as error:
+    except workload_checks.InvalidWorkloadError as error:
         package = point.dist.name if point.dist else point.module
         raise UnknownWorkloadError(f"workload {point.name} of package {package} ({point.value}): {error}") from error
 
@@ -89,17 +90,19 @@ def _from_package(point: EntryPoint) -> Workload:
 def _loaded(point: EntryPoint) -> Workload:
     try:
         kind = point.load()
-    except usable.RAISED as error:
+    except workload_checks.RAISED as error:
         last = traceback.extract_tb(error.__traceback__)[-1].filename
         if "importlib" in last:  # nothing of the package's own was reached
-            raise usable.InvalidWorkloadError(usable.what(error)) from error
-        raise usable.invalid(error, Path(last)) from error
+            raise workload_checks.InvalidWorkloadError(workload_checks.what(error)) from error
+        raise workload_checks.invalid(error, Path(last)) from error
     if not (inspect.isclass(kind) and issubclass(kind, Workload)):
-        raise usable.InvalidWorkloadError("this is no class that inherits accelbench.workload.Workload")
+        raise workload_checks.InvalidWorkloadError("this is no class that inherits accelbench.workload.Workload")
     called = getattr(kind, "name", None)
     if called != point.name:
-        raise usable.InvalidWorkloadError(f'the name of class {kind.__name__} is "{called}", not the entry point\'s')
-    return usable.made(kind)
+        raise workload_checks.InvalidWorkloadError(
+            f'the name of class {kind.__name__} is "{called}", not the entry point\'s'
+        )
+    return workload_checks.made(kind)
 
 
 def _defined_in(module: Any) -> Iterator[type[Workload]]:

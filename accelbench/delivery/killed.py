@@ -6,7 +6,7 @@ still names the variant that was running, and the checkpoint in the log holds ev
 
 from accelbench.api.case import Case
 from accelbench.api.result import Comparison, Failure, FailureReason, Result, VariantResult
-from accelbench.delivery import Headline
+from accelbench.delivery.log import Headline
 
 
 class NobodyRanError(ValueError):

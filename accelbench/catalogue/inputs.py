@@ -3,7 +3,7 @@
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from accelbench.usable import returned
+from accelbench.catalogue.workload_checks import returned
 from accelbench.workload import Array, Arrays, NamedArrays, Workload
 
 if TYPE_CHECKING:

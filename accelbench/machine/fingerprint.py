@@ -1,7 +1,8 @@
 """What a measurement depends on besides the case: hardware, kernel, limits, versions, environment, source.
 
-Two results may be compared over time only where what matters of these agrees (`accelbench.alike`). Values are short
-strings; what cannot be read here is left out. Read once before the first launch, so that reading disturbs nothing.
+Two results may be compared over time only where what matters of these agrees (`accelbench.compare.comparability`).
+Values are short strings; what cannot be read here is left out. Read once before the first launch, so that reading
+disturbs nothing.
 """
 
 import hashlib
@@ -15,8 +16,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from accelbench import cgroup, memory, workloads
+from accelbench import workloads
 from accelbench.api.case import Case
+from accelbench.machine import cgroup, memory
 
 MAXIMUM_VALUE_CHARACTERS = 200
 

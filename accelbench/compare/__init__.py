@@ -1,0 +1,1 @@
+"""Results of different runs against each other."""

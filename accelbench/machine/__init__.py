@@ -1,0 +1,1 @@
+"""What the machine is: its identity, its memory, its control groups."""
