@@ -34,12 +34,12 @@ from real import Kept, a_case, environment
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
+from accelbench.launch.fact import known
+from accelbench.launch.record import LaunchRecord
 from accelbench.machine import cgroup
 from accelbench.plan.schedule import round_order
-from accelbench.validity.evidence import Neighbours, Unreadable, fact, launch_seconds
 from accelbench.validity.throttled import quota_share, steal_share
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.records import LaunchRecord
 from accelbench_runner.supervisor import affinity
 from accelbench_runner.supervisor.allowance import Limit
 from accelbench_runner.supervisor.children import Interruption, adopt_orphans
@@ -201,9 +201,9 @@ def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
         if record.unfinished:
             return {"trouble": f"{variant}: not finished after {LIMIT_SECONDS:g} s"}
     baseline, variant = PAIRS[pair][2]
-    seconds = {name: launch_seconds(record) or math.nan for name, record in records.items()}
-    found = [fact(record, "neighbours", Neighbours) for record in records.values()]
-    others = [each.busy_seconds / each.offered_seconds for each in found if not isinstance(each, Unreadable)]
+    seconds = {name: record.seconds() or math.nan for name, record in records.items()}
+    found = [known(record.facts.neighbours) for record in records.values()]
+    others = [each.busy_seconds / each.offered_seconds for each in found if each]
     return {
         "baseline": seconds[baseline],
         "variant": seconds[variant],

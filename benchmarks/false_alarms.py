@@ -22,10 +22,10 @@ from numpy.random import Generator
 from real import Kept, a_case, environment, run, upper_bound
 
 from accelbench.api.case import Case
+from accelbench.launch.record import Block, LaunchRecord
 from accelbench.validity.certificate import validity_checks
 from accelbench.validity.check import LaunchCheck
 from accelbench.validity.evidence import Evidence
-from accelbench_runner.records import BlockRecord, LaunchRecord
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from golden.defects import HONEST
@@ -83,7 +83,7 @@ def simulated(cases: int, rng: Generator) -> Iterator[Counts]:
         yield {name: (int(failed > 0), 1) for name, (failed, _) in counts.items()}
 
 
-def drawn(variant: str, rng: Generator) -> tuple[BlockRecord, ...]:
+def drawn(variant: str, rng: Generator) -> tuple[Block, ...]:
     """A launch's blocks: stationary, with a memory."""
     innovations = rng.standard_normal(BLOCKS) * math.sqrt(1 - MEMORY**2)
     series = np.empty(BLOCKS)
@@ -92,7 +92,7 @@ def drawn(variant: str, rng: Generator) -> tuple[BlockRecord, ...]:
         value = MEMORY * value + innovation
         series[index] = value
     logs = LAUNCH_NOISE * rng.standard_normal() + BLOCK_NOISE * series
-    return tuple(BlockRecord(steps=4, seconds=float(each)) for each in HONEST[variant].call_seconds * np.exp(logs))
+    return tuple(Block(steps=4, seconds=float(each)) for each in HONEST[variant].call_seconds * np.exp(logs))
 
 
 def together(found: Iterable[Counts]) -> Counts:

@@ -25,9 +25,8 @@ from real import Ran, a_case, environment, run
 from step import USE
 
 from accelbench.delivery.log import Event, LaunchFinished, LaunchStarted, PhaseReached
-from accelbench.validity.evidence import Asides, Unreadable, fact
+from accelbench.launch.record import LaunchRecord
 from accelbench_runner.launch.limits import ROUNDS as LIMITS_ROUNDS
-from accelbench_runner.records import LaunchRecord
 
 HERE = Path(__file__).parent
 SIZE, LENGTH = 64, 100
@@ -163,8 +162,7 @@ def spread(values: list[float], digits: int = 2) -> str:
 
 def looks(launch: LaunchRecord) -> float:
     """Seconds of a launch for what is found out beside its times: outputs, operations, limits, late work."""
-    asides = fact(launch, "aside", Asides)
-    return 0.0 if isinstance(asides, Unreadable) else sum(asides.values())
+    return sum(launch.asides.values())
 
 
 def the_rest(launch: LaunchRecord) -> float:

@@ -18,8 +18,8 @@ from scipy.stats import beta
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
 from accelbench.api.result import Result
 from accelbench.delivery.log import MARK, Event, parse_event, read_log
+from accelbench.launch.record import LaunchRecord
 from accelbench.machine.fingerprint import of_host
-from accelbench_runner.records import LaunchRecord
 
 Listener = Callable[[Event, int], None]
 """Is told of every event, and of the supervisor's process."""

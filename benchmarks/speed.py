@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench.launch.record import Block, LaunchRecord, PhaseRecord
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import BlockRecord, JudgeRequest, LaunchRecord, PhaseRecord
+from accelbench_runner.records import JudgeRequest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from judge.launches import GOOD_FACTS, GOOD_PARITY
@@ -44,7 +45,7 @@ def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
             wall_seconds=1.0,
             phases=(PhaseRecord(phase="compile", seconds=1.0), PhaseRecord(phase="first-step", seconds=0.02)),
             blocks=tuple(
-                BlockRecord(steps=10, seconds=float(seconds))
+                Block(steps=10, seconds=float(seconds))
                 for seconds in 0.1 * np.exp(0.01 * rng.standard_normal() + 0.01 * rng.standard_normal(blocks))
             ),
             facts=GOOD_FACTS,

@@ -18,6 +18,8 @@ from typing import Any
 
 from accelbench import workloads
 from accelbench.api.case import Case
+from accelbench.launch.fact import known
+from accelbench.launch.facts import Facts
 from accelbench.machine import cgroup, memory
 
 MAXIMUM_VALUE_CHARACTERS = 200
@@ -58,15 +60,19 @@ def of_host(
     return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in found.items() if value}
 
 
-def of_launches(facts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
     """What launches read back: versions of frameworks and libraries, and the device; different values side by side."""
     found: dict[str, set[str]] = {}
-    for reported in facts:
-        for key, prefix in (("versions", "version."), ("device", "device."), ("gpuSettings", "gpu.")):
-            values = reported.get(key)
-            if isinstance(values, Mapping):
-                for name, value in values.items():
-                    found.setdefault(f"{prefix}{name}", set()).add(str(value))
+    for facts in launches:
+        device = known(facts.device)
+        kinds = {
+            "version": known(facts.versions) or {},
+            "device": device.model_dump() if device else {},
+            "gpu": known(facts.gpu_settings) or {},
+        }
+        for kind, values in kinds.items():
+            for name, value in values.items():
+                found.setdefault(f"{kind}.{name}", set()).add(str(value))
     return {name: " | ".join(sorted(values))[:MAXIMUM_VALUE_CHARACTERS] for name, values in sorted(found.items())}
 
 

@@ -3,15 +3,13 @@
 A launch document comes from a process that ran user code; what is not a number to draw is left out.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from accelbench.api.result import Result
-from accelbench.stats.summary import QUANTITIES, Quantity, seconds_per_unit
+from accelbench.launch.record import LaunchRecord
 
 
 @dataclass(frozen=True)
@@ -25,39 +23,19 @@ class LaunchSeries:
     whole: bool = True
 
 
-class _Block(BaseModel):
-    steps: Annotated[int, Field(ge=1)]
-    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class _Launch(BaseModel):
-    variant: str
-    round: int
-    blocks: tuple[_Block, ...] = ()
-    facts: dict[str, Any] = {}
-    parity: Any = None
-    """None: its round was never judged, and nothing it timed is shown."""
-
-
 def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
     """By variant, in the order of rounds; what is no launch with blocks is left out."""
     found: dict[str, list[LaunchSeries]] = {}
     for document in documents:
         try:
-            launch = _Launch.model_validate(json.loads(document))
-        except (ValidationError, ValueError):
+            launch = LaunchRecord.model_validate_json(document)
+        except ValidationError:
             continue
-        pairs = [(block.steps, block.seconds) for block in launch.blocks]
-        value = seconds_per_unit(pairs, _quantity(launch))
+        value = launch.seconds()
         if value is not None and launch.parity is not None:
-            seconds = tuple(block / steps for steps, block in pairs)
+            seconds = tuple(block.seconds / block.steps for block in launch.blocks)
             found.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))
     return {variant: tuple(sorted(launches, key=lambda each: each.round)) for variant, launches in found.items()}
-
-
-def _quantity(launch: _Launch) -> Quantity:
-    protocol = launch.facts.get("protocol", "steady")
-    return next((quantities[0] for name, quantities in QUANTITIES.items() if name == protocol and quantities), "median")
 
 
 def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from accelbench.stats.independence import FEWEST, correlation_limit, lag_one_correlation
 from accelbench.stats.interval import log_speedups
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
-from accelbench.validity.evidence import Evidence, launch_seconds
+from accelbench.validity.evidence import Evidence
 
 
 def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     case = evidence.case
     seconds = {
         variant.name: {
-            launch.round: value for launch in evidence.of(variant.name) if (value := launch_seconds(launch)) is not None
+            launch.round: value for launch in evidence.of(variant.name) if (value := launch.seconds()) is not None
         }
         for variant in case.variants
     }

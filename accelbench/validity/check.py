@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from accelbench.api.case import Case
 from accelbench.api.result import Check, CheckOutcome
-from accelbench.validity.evidence import Evidence, Launch, Unreadable, clip
+from accelbench.launch.fact import Unreadable, clip
+from accelbench.launch.facts import Facts
+from accelbench.launch.record import LaunchRecord
+from accelbench.validity.evidence import Evidence
 
 WHOLE_PERCENT = 0.01
 
@@ -71,7 +74,7 @@ class LaunchCheck:
     threshold: str
     reason: str
     """Why the threshold is what it is."""
-    look: Callable[[Case, Launch], Finding]
+    look: Callable[[Case, LaunchRecord], Finding]
     observed: bool = False
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     disturbance: bool = False
@@ -80,17 +83,25 @@ class LaunchCheck:
     """What whoever measures can do about a disturbance."""
     always: bool = False
     """It looks at quarantined launches too: what they computed does not depend on who disturbed them."""
-    of: str = ""
-    """The fact that it looks at, where not every launch is asked for it: the others say nothing."""
+    of: Callable[[Facts], object] | None = None
+    """The fact that it looks at, where not every launch is asked for it: those that did not report it say nothing."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
         """One reading for each variant that has launches."""
         for variant in evidence.variants:
             launches = evidence.of(variant) + (evidence.quarantined_of(variant) if self.always else ())
-            asked = [launch for launch in launches if not self.of or self.of in launch.facts]
-            findings = [(launch.round, self.look(evidence.case, launch)) for launch in asked]
-            none = untested(f"no launch reported {self.of}")
-            yield _check(self, worst(findings, disturbance=self.disturbance) if findings else none, variant)
+            silent = {launch.round: fact for launch in launches if (fact := self._silence(launch))}
+            findings = [
+                (launch.round, self.look(evidence.case, launch)) for launch in launches if launch.round not in silent
+            ]
+            if findings:
+                yield _check(self, worst(findings, disturbance=self.disturbance), variant)
+            else:
+                yield _check(self, untested(silent[launches[0].round]), variant)
+
+    def _silence(self, launch: LaunchRecord) -> Unreadable | None:
+        fact = self.of(launch.facts) if self.of else None
+        return fact if isinstance(fact, Unreadable) and not fact.reported else None
 
 
 @dataclass(frozen=True)

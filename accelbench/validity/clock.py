@@ -3,8 +3,9 @@
 import statistics
 
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
-from accelbench.validity.evidence import Clock, Launch, Meddling, Unreadable, fact, protocol_of
 
 SHORTEST_BLOCK_SECONDS = 0.005
 RESOLUTION_SHARE = 0.001
@@ -12,18 +13,18 @@ CALL_SHARE = 0.01
 ALLOWED_DRIFT = 0.001
 
 
-def _look(_case: Case, launch: Launch) -> Finding:
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
     if not launch.blocks:
         return failed("no block was timed")
-    meddling = fact(launch, "meddling", Meddling)
+    meddling = launch.facts.meddling
     if not isinstance(meddling, Unreadable) and meddling.functions:
         return failed(f"the program replaced {', '.join(meddling.functions)}, which measures it")
-    clock = fact(launch, "clock", Clock)
+    clock = launch.facts.clock
     if isinstance(clock, Unreadable):
         return failed(clock)
     block = statistics.median(each.seconds for each in launch.blocks)
     resolution, reading_seconds = clock.resolution_seconds, clock.reading_seconds
-    if protocol_of(launch) == "steady":
+    if launch.protocol == "steady":
         what = f"blocks of {1000 * block:.3g} ms"
         long_enough = block >= SHORTEST_BLOCK_SECONDS and resolution <= RESOLUTION_SHARE * block
     else:

@@ -1,25 +1,15 @@
 """A launch compiles everything itself; a warm probe, on the caches that the launch has left, nothing."""
 
-from pydantic.types import NonNegativeInt
-
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable, is_reported
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
-from accelbench.validity.evidence import Fact, Launch, Unreadable, fact, readable
 
 
-class Cache(Fact):
-    """What a framework counted of its compile cache on disk, up to the end of the first step."""
-
-    hits: NonNegativeInt
-    misses: NonNegativeInt
-    before: NonNegativeInt = 0
-    """Files that the cache held when the process began."""
-
-
-def _look(_case: Case, launch: Launch) -> Finding:
-    if "compileCache" not in launch.facts:
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
+    cold = launch.facts.compile_cache
+    if not is_reported(cold):
         return passed("nothing is compiled")
-    cold = fact(launch, "compileCache", Cache)
     if isinstance(cold, Unreadable):
         return untested(cold)
     found = f"cold: {cold.hits} hits, {cold.misses} misses"
@@ -27,19 +17,13 @@ def _look(_case: Case, launch: Launch) -> Finding:
         return failed(f"{found}, {cold.before} files in its cache beforehand")
     if launch.warm is None:
         return passed(found)
-    warm = readable("the warm probe's compileCache", launch.warm.cache, Cache)
+    warm = launch.warm.cache
     if launch.warm.failure or isinstance(warm, Unreadable):
         return untested(
             f"{found}; accelbench's own warm probe failed: {launch.warm.failure or 'it reported no counts'}"
         )
     found += f"; warm: {warm.hits} hits, {warm.misses} misses"
-    return passed(found) if answered(launch.warm.cache) else untested(f"{found}: its times are not those of a hit")
-
-
-def answered(counts: object) -> bool:
-    """Whether a probe that reported these counts found all it needed in the cache."""
-    warm = readable("the warm probe's compileCache", counts, Cache)
-    return not isinstance(warm, Unreadable) and warm.hits > 0 and not warm.misses
+    return passed(found) if launch.warm.answered else untested(f"{found}: its times are not those of a hit")
 
 
 CHECK = LaunchCheck(

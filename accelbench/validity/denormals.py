@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 
+from accelbench.launch.fact import Unreadable
 from accelbench.validity.check import CaseCheck, Finding, passed, untested
-from accelbench.validity.evidence import Evidence, Precision, Unreadable, fact
+from accelbench.validity.evidence import Evidence
 
 
 def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     flushed: dict[bool, list[str]] = {True: [], False: []}
     for launch in evidence.launches:
-        precision = fact(launch, "precision", Precision)
+        precision = launch.facts.precision
         if isinstance(precision, Unreadable) or precision.flush_denormal is None:
             yield None, untested(f"{launch.variant} did not report it")
             return

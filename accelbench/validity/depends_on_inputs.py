@@ -5,12 +5,13 @@ closed over for a constant, which it may compute with once and for all.
 """
 
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import MISMATCH, LaunchRecord, UnseenReading
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
-from accelbench.validity.evidence import MISMATCH, Dependence, Launch, Unreadable, Unseen, fact
 
 
-def _look(_case: Case, launch: Launch) -> Finding:
-    found = fact(launch, "dependence", Dependence)
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
+    found = launch.facts.dependence
     if isinstance(found, Unreadable):
         return failed(found)
     captured = f"; captured: {', '.join(found.captured)}" if found.captured else ""
@@ -25,12 +26,12 @@ def _look(_case: Case, launch: Launch) -> Finding:
     return Finding(finding.outcome, finding.reading + captured)
 
 
-def _right_where_seen(launch: Launch) -> bool:
+def _right_where_seen(launch: LaunchRecord) -> bool:
     """Its outputs are right on the inputs that it was built from: then others tell something."""
     return launch.parity is not None and launch.parity.finite and launch.parity.worst_ratio <= 1
 
 
-def _compared(unseen: Unseen) -> Finding:
+def _compared(unseen: UnseenReading) -> Finding:
     reading = unseen.reading
     if not (reading.finite and reading.compared):
         return untested(f"on unseen inputs: {reading.detail}")
@@ -49,5 +50,5 @@ CHECK = LaunchCheck(
     reason="a step that closed over its starting array was certified to be 5 times as fast",
     look=_look,
     always=True,
-    of="dependence",
+    of=lambda facts: facts.dependence,
 )

@@ -1,12 +1,13 @@
 """The devices are real: several host devices of one processor, or several processes of one host, check mechanics."""
 
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable, clip
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
-from accelbench.validity.evidence import Launch, Unreadable, clip, fact
 
 
-def _look(_case: Case, launch: Launch) -> Finding:
-    why = fact(launch, "emulated", str)
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
+    why = launch.facts.emulated
     if isinstance(why, Unreadable):
         return failed(why)
     return failed(clip(f"{why}: mechanics only")) if why else passed("real devices")

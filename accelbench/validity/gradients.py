@@ -5,15 +5,16 @@ times as long as in JAX with it, and 1.6 times without. JAX differentiates funct
 """
 
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
-from accelbench.validity.evidence import Arithmetic, Gradients, Launch, Unreadable, fact
 
 
-def _look(_case: Case, launch: Launch) -> Finding:
-    gradients = fact(launch, "gradients", Gradients)
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
+    gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):
         return untested(gradients)
-    arithmetic = fact(launch, "arithmetic", Arithmetic)
+    arithmetic = launch.facts.arithmetic
     if not (isinstance(arithmetic, Unreadable) or gradients.wanted) and arithmetic.recorded:
         return failed("autograd was set off and recorded inside the step, which switched it on")
     if gradients.found == "functional":

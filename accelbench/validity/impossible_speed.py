@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from accelbench.api.result import LimitsSource
 from accelbench.figures import quantity
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
-from accelbench.validity.evidence import Evidence, Launch, Limits, Operations, Unreadable, fact, launch_seconds
+from accelbench.validity.evidence import Evidence
 from accelbench.validity.roofline import CACHES, Roof, roof, work_per_unit, works_from_memory
 
 ALLOWED: dict[LimitsSource, float] = {"data sheet": 1.02, "measured": 1.5}
@@ -19,7 +21,7 @@ does a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural N
 def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     limits = roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
-        launches = [launch for launch in evidence.of(variant) if launch_seconds(launch)]
+        launches = [launch for launch in evidence.of(variant) if launch.seconds()]
         if limits is None:
             yield variant, untested(_no_limits(evidence.launches))
         elif not launches or work_per_unit(launches[0]) is None:
@@ -28,16 +30,16 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
             yield variant, _fastest(launches, limits)
 
 
-def _no_limits(launches: Iterable[Launch]) -> str | Unreadable:
+def _no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
     """Why they are not known: our own probe's failure, where it was that."""
-    told = (fact(launch, "limits", Limits) for launch in launches)
+    told = (launch.facts.limits for launch in launches)
     ours = (each for each in told if isinstance(each, Unreadable) and each.ours)
     return next(ours, "the device's limits are neither published nor measured")
 
 
-def _fastest(launches: list[Launch], limits: Roof) -> Finding:
-    fastest = min(launches, key=lambda launch: launch_seconds(launch) or float("inf"))
-    seconds = launch_seconds(fastest) or float("inf")
+def _fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
+    fastest = min(launches, key=lambda launch: launch.seconds() or float("inf"))
+    seconds = fastest.seconds() or float("inf")
     flops, moved = work_per_unit(fastest) or (0.0, 0.0)
     allowed = ALLOWED[limits.source or "measured"]
     shortcut = WINOGRAD if _convolves(fastest) else 1
@@ -54,8 +56,8 @@ def _fastest(launches: list[Launch], limits: Roof) -> Finding:
     return failed(f"round {fastest.round}: {reading}: the work is not done") if beyond else passed(reading)
 
 
-def _convolves(launch: Launch) -> bool:
-    operations = fact(launch, "operations", Operations)
+def _convolves(launch: LaunchRecord) -> bool:
+    operations = launch.facts.operations
     return not isinstance(operations, Unreadable) and operations.declared.convolutions > 0
 
 

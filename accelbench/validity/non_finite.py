@@ -1,11 +1,11 @@
 """No NaN and no infinity in the outputs, but those that the workload declares: special values change the time."""
 
 from accelbench.api.case import Case
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
-from accelbench.validity.evidence import Launch
 
 
-def _look(_case: Case, launch: Launch) -> Finding:
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
     if launch.parity is None:
         return failed("its outputs were not looked at")
     return passed("as the reference") if launch.parity.finite else failed(launch.parity.detail)

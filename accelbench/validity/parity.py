@@ -2,11 +2,11 @@
 
 from accelbench import figures
 from accelbench.api.case import Case
+from accelbench.launch.record import MISMATCH, LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
-from accelbench.validity.evidence import MISMATCH, Launch
 
 
-def _look(case: Case, launch: Launch) -> Finding:
+def _look(case: Case, launch: LaunchRecord) -> Finding:
     if launch.parity is None:
         return failed("its outputs were not compared with the reference")
     if not launch.parity.finite:
@@ -21,7 +21,7 @@ def _look(case: Case, launch: Launch) -> Finding:
     return failed(f"{launch.parity.detail}, {figures.prose(ratio)} times the tolerance")
 
 
-def _agrees(case: Case, launch: Launch, reading: str) -> Finding:
+def _agrees(case: Case, launch: LaunchRecord, reading: str) -> Finding:
     """With a reference of its own framework a program shares mistakes, too."""
     framework = next(each.use.partition("/")[0] for each in case.variants if each.name == launch.variant)
     if launch.parity and framework in launch.parity.reference_frameworks:

@@ -2,8 +2,9 @@
 
 from accelbench.api.case import Case
 from accelbench.api.case import Precision as Policy
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
-from accelbench.validity.evidence import Arithmetic, Launch, Meddling, Precision, Unreadable, fact
 
 DTYPES: dict[Policy, str] = {
     "float64": "float64",
@@ -24,9 +25,9 @@ PRODUCTS: dict[bool, set[str]] = {True: {"tf32", "tensorfloat32"}, False: {"ieee
 """What frameworks call products of float32 arrays in TF32, and in full."""
 
 
-def _look(case: Case, launch: Launch) -> Finding:
+def _look(case: Case, launch: LaunchRecord) -> Finding:
     asked = case.measurement.precision
-    precision = fact(launch, "precision", Precision)
+    precision = launch.facts.precision
     if isinstance(precision, Unreadable):
         return failed(precision)
     if precision.policy != asked:
@@ -39,9 +40,9 @@ def _look(case: Case, launch: Launch) -> Finding:
     return _inside(launch, asked) or passed(f"{asked}, arrays {precision.dtype}")
 
 
-def _inside(launch: Launch, asked: Policy) -> Finding | None:
+def _inside(launch: LaunchRecord, asked: Policy) -> Finding | None:
     """What the program does about it by itself."""
-    arithmetic, meddling = fact(launch, "arithmetic", Arithmetic), fact(launch, "meddling", Meddling)
+    arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable) and (others := sorted(set(arithmetic.types) - TYPES[asked])):
         return failed(f"the step computes in {', '.join(others)}, {asked} was asked for")
     if not isinstance(meddling, Unreadable) and meddling.flags:

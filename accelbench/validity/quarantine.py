@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from accelbench.api.case import Case
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.certificate import validity_checks
 from accelbench.validity.check import LaunchCheck
-from accelbench.validity.evidence import Launch, observes
 
-L = TypeVar("L", bound=Launch)
+L = TypeVar("L", bound=LaunchRecord)
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def failed_by_noise() -> frozenset[str]:
     )
 
 
-def disturbances(case: Case, launch: Launch) -> tuple[str, ...]:
+def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
     """What disturbed the launch, for people; who observes and times nothing is not disturbed."""
-    if observes(launch):
+    if launch.observes:
         return ()
     findings = [(check.name, check.look(case, launch)) for check in disturbance_checks()]
     return tuple(

@@ -1,21 +1,20 @@
 """Nothing was compiled while blocks were timed; in an episode compiling belongs to what is measured."""
 
-from pydantic.types import NonNegativeInt
-
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
-from accelbench.validity.evidence import Launch, Unreadable, fact, protocol_of
 
 
-def _look(_case: Case, launch: Launch) -> Finding:
-    count = fact(launch, "recompilations", NonNegativeInt)
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
+    count = launch.facts.recompilations
     if isinstance(count, Unreadable):
         return failed(count)
     if count == 0:
         return passed("none")
-    causes = fact(launch, "recompilationCauses", list[str])
+    causes = launch.facts.recompilation_causes
     why = "" if isinstance(causes, Unreadable) or not causes else f": {causes[0]}"
-    if protocol_of(launch) == "episode":
+    if launch.protocol == "episode":
         return passed(f"{count} in the episode, and counted in its time{why}")
     return failed(f"{count} in the steady phase{why}")
 

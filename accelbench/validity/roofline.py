@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from accelbench.api.case import Case
 from accelbench.api.result import Bound, LimitsSource
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.data_sheets import SHEETS
-from accelbench.validity.evidence import Device, Launch, Limits, PositiveFloat, Unreadable, WorkingSet, fact
 
 CACHES = 4
 """A working set this many times the last-level cache cannot live in it: what it moves comes from memory."""
@@ -57,16 +58,16 @@ def place(seconds: float, flops: float, moved: float, roof: Roof, *, from_memory
     )
 
 
-def roof(case: Case, launches: Iterable[Launch]) -> Roof | None:
+def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof | None:
     """By the device's data sheet, else the best that any launch measured on it; None where neither is known."""
     launches = tuple(launches)
     for launch in launches:
-        device = fact(launch, "device", Device)
+        device = launch.facts.device
         if not isinstance(device, Unreadable) and device.name in SHEETS:
             sheet = SHEETS[device.name]
             flops = sheet.flops_per_second.get(case.measurement.precision)
             return Roof(flops, sheet.bytes_per_second, "data sheet")
-    told = [fact(launch, "limits", Limits) for launch in launches]
+    told = [launch.facts.limits for launch in launches]
     measured = [each for each in told if not isinstance(each, Unreadable)]
     if not measured:
         return None
@@ -77,10 +78,10 @@ def roof(case: Case, launches: Iterable[Launch]) -> Roof | None:
     )
 
 
-def works_from_memory(launch: Launch) -> bool | None:
+def works_from_memory(launch: LaunchRecord) -> bool | None:
     """Whether its working set is too large for the last-level cache; None where that is not known."""
-    told = fact(launch, "workingSet", WorkingSet)
-    device = fact(launch, "device", Device)
+    told = launch.facts.working_set
+    device = launch.facts.device
     if isinstance(told, Unreadable):
         return None
     cache = told.cache_bytes
@@ -89,9 +90,9 @@ def works_from_memory(launch: Launch) -> bool | None:
     return None if cache is None else told.bytes > CACHES * cache
 
 
-def work_per_unit(launch: Launch) -> tuple[float, float] | None:
+def work_per_unit(launch: LaunchRecord) -> tuple[float, float] | None:
     """Analytic FLOPs and bytes of one unit; None where the launch tells neither."""
-    flops, moved = fact(launch, "flopsPerUnit", PositiveFloat), fact(launch, "bytesPerUnit", PositiveFloat)
+    flops, moved = launch.facts.flops_per_unit, launch.facts.bytes_per_unit
     if isinstance(flops, Unreadable) and isinstance(moved, Unreadable):
         return None
     return (0.0 if isinstance(flops, Unreadable) else flops, 0.0 if isinstance(moved, Unreadable) else moved)

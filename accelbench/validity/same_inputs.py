@@ -3,14 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from accelbench.launch.fact import Unreadable
 from accelbench.validity.check import CaseCheck, Finding, failed, passed
-from accelbench.validity.evidence import Digest, Evidence, Unreadable, fact
+from accelbench.validity.evidence import Evidence
 
 
 def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     digests: Counter[str] = Counter()
     for launch in evidence.launches:
-        digest = fact(launch, "inputsDigest", Digest)
+        digest = launch.facts.inputs_digest
         if isinstance(digest, Unreadable):
             yield launch.variant, failed(f"round {launch.round}: {digest.why}")
             return

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from accelbench.validity.check import CaseCheck, Finding, failed, passed
-from accelbench.validity.evidence import Evidence, protocol_of
+from accelbench.validity.evidence import Evidence
 
 
 def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    protocols = sorted({protocol_of(launch) for launch in evidence.launches})
+    protocols = sorted({launch.protocol for launch in evidence.launches})
     if protocols:
         yield None, passed(protocols[0]) if len(protocols) == 1 else failed(" and ".join(protocols))
 

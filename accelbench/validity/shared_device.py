@@ -5,8 +5,10 @@ threads wait for each other was seen eight times slower beside them, a compiled 
 """
 
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.facts import Neighbours
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, Limit, failed, passed, percent, untested, widened
-from accelbench.validity.evidence import Gpu, Launch, Neighbours, Unreadable, fact
 
 NEIGHBOURS = Limit(widens=0.10, biases=0.10)
 """Of the processors' time. A machine at rest was seen at 0.4 %, one that runs a whole Kubernetes node at 3 %."""
@@ -20,8 +22,8 @@ def neighbours_share(neighbours: Neighbours) -> float:
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 
-def _look(case: Case, launch: Launch) -> Finding:
-    neighbours = fact(launch, "neighbours", Neighbours)
+def _look(case: Case, launch: LaunchRecord) -> Finding:
+    neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)
     share = neighbours_share(neighbours)
@@ -31,7 +33,7 @@ def _look(case: Case, launch: Launch) -> Finding:
     kept = widened if share > NEIGHBOURS.widens else passed
     if case.accelerator.platform != "cuda":
         return kept(reading)
-    gpu = fact(launch, "gpu", Gpu)
+    gpu = launch.facts.gpu
     if isinstance(gpu, Unreadable):
         return untested(gpu)
     if gpu.other_processes is None:

@@ -1,12 +1,13 @@
 """Every launch had the same number of threads, the number it was asked to use."""
 
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
-from accelbench.validity.evidence import Launch, Threads, Unreadable, fact
 
 
-def _look(_case: Case, launch: Launch) -> Finding:
-    threads = fact(launch, "threads", Threads)
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
+    threads = launch.facts.threads
     if isinstance(threads, Unreadable):
         return failed(threads)
     asked = threads.requested

@@ -9,8 +9,9 @@ framework that wait for each other look the same as neighbours, who have a check
 from collections.abc import Iterator, Mapping
 
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, Limit, failed, passed, percent, untested, widened
-from accelbench.validity.evidence import Gpu, Launch, Neighbours, Throttling, Unreadable, fact
 
 QUOTA = Limit(widens=0.01, biases=0.01)
 """Of the timed seconds: half of the usual margin; a launch's median over blocks sees less of it still."""
@@ -22,30 +23,30 @@ LAWFUL = {"power cap", "board limit", "reliability"}
 """What holds clocks back for as long as a variant asks for what it does."""
 
 
-def quota_share(launch: Launch) -> float | None:
+def quota_share(launch: LaunchRecord) -> float | None:
     """Seconds for which the group was held back, over those that were timed; None where that is not known."""
-    throttling = fact(launch, "throttling", Throttling)
+    throttling = launch.facts.throttling
     timed = sum(block.seconds for block in launch.blocks)
     return None if isinstance(throttling, Unreadable) or not timed else throttling.seconds / timed
 
 
-def steal_share(launch: Launch) -> float:
+def steal_share(launch: LaunchRecord) -> float:
     """Of the launch's processors' time, what the hypervisor gave to others; 0 where that is not known."""
-    throttling, neighbours = fact(launch, "throttling", Throttling), fact(launch, "neighbours", Neighbours)
+    throttling, neighbours = launch.facts.throttling, launch.facts.neighbours
     if isinstance(throttling, Unreadable) or isinstance(neighbours, Unreadable):
         return 0.0
     return throttling.steal_seconds / neighbours.offered_seconds
 
 
-def clock_shares(launch: Launch) -> Mapping[str, float] | None:
+def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
     """Of the phase, by why, for how much the device's clocks were held back; None where no device says."""
-    gpu = fact(launch, "gpu", Gpu)
+    gpu = launch.facts.gpu
     if isinstance(gpu, Unreadable) or gpu.held_back_seconds is None:
         return None
     return {why: seconds / gpu.seconds for why, seconds in gpu.held_back_seconds.items()}
 
 
-def _shares(launch: Launch) -> Iterator[tuple[float, Limit, str]]:
+def _shares(launch: LaunchRecord) -> Iterator[tuple[float, Limit, str]]:
     """What was taken away, its limit, and how to say it."""
     if (held_back := quota_share(launch)) is not None:
         yield held_back, QUOTA, f"Held back by the CPU quota: {percent(held_back)} of the timed seconds"
@@ -56,8 +57,8 @@ def _shares(launch: Launch) -> Iterator[tuple[float, Limit, str]]:
             yield 0.0 if why in LAWFUL else share, CLOCKS, f"{why} for {share:.0%} of the phase"
 
 
-def _look(case: Case, launch: Launch) -> Finding:
-    throttling = fact(launch, "throttling", Throttling)
+def _look(case: Case, launch: LaunchRecord) -> Finding:
+    throttling = launch.facts.throttling
     if isinstance(throttling, Unreadable):
         return untested(throttling)
     shares = list(_shares(launch))

@@ -9,9 +9,10 @@ episode is what it is from its first call to its last, and has no steady state t
 import math
 from collections.abc import Iterator
 
+from accelbench.launch.record import LaunchRecord
 from accelbench.stats.drift import Drift, common_drift, launch_drift
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
-from accelbench.validity.evidence import Evidence, Launch, protocol_of
+from accelbench.validity.evidence import Evidence
 
 FRACTION = 0.5
 
@@ -21,14 +22,14 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     asked = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
     for variant in evidence.variants:
         launches = evidence.of(variant)
-        if any(protocol_of(launch) == "episode" for launch in launches):
+        if any(launch.protocol == "episode" for launch in launches):
             yield variant, passed("an ordered pass, whole")
         else:
             drifts = [drift for launch in launches if (drift := _drift(launch))]
             yield variant, steady(drifts, matters=FRACTION * asked)
 
 
-def _drift(launch: Launch) -> Drift | None:
+def _drift(launch: LaunchRecord) -> Drift | None:
     return launch_drift([block.seconds / block.steps for block in launch.blocks])
 
 

@@ -6,8 +6,11 @@ none; on CUDA every block's time by the host's clock is held against the device'
 
 from collections.abc import Iterator
 
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.facts import WatchedRun
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
-from accelbench.validity.evidence import Evidence, HostOverDevice, Launch, Run, Synchronisation, Unreadable, fact
+from accelbench.validity.evidence import Evidence
 
 ALLOWED_SHARE = 0.05
 ALLOWED_SECONDS = 0.005
@@ -21,16 +24,16 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
         yield variant, _of((*evidence.of(variant), *evidence.quarantined_of(variant)))
 
 
-def _of(launches: tuple[Launch, ...]) -> Finding:
+def _of(launches: tuple[LaunchRecord, ...]) -> Finding:
     """What escapes does so in every launch; what a neighbour delays, in one."""
-    told = [fact(launch, "synchronisation", Synchronisation) for launch in launches]
+    told = [launch.facts.synchronisation for launch in launches]
     looks = [each for each in told if not isinstance(each, Unreadable)]
     unreadable = [each for each in told if isinstance(each, Unreadable)]
     if not looks:
         return failed(min(unreadable, key=lambda each: each.ours))
     if any(look.ready is False for look in looks):
         return failed("an output was not ready after synchronisation")
-    ratios = [fact(launch, "hostOverDevice", HostOverDevice) for launch in launches]
+    ratios = [launch.facts.host_over_device for launch in launches]
     least = min((each.least for each in ratios if not isinstance(each, Unreadable)), default=None)
     if least is not None and least < LEAST_RATIO:
         return failed(f"the host timed a block at {least:.2f} of what the device's own events say")
@@ -42,7 +45,7 @@ def _of(launches: tuple[Launch, ...]) -> Finding:
     return failed(reading) if len(looks) > 1 else untested(f"{reading}, in one launch alone")
 
 
-def _excess(run: Run) -> float:
+def _excess(run: WatchedRun) -> float:
     """How late, over what is allowed."""
     return run.late_seconds / max(ALLOWED_SECONDS, ALLOWED_SHARE * run.seconds)
 

@@ -6,20 +6,11 @@ operations are: in the program as it was written, in what is left of it, and in 
 
 from collections.abc import Iterator
 
-from pydantic.types import PositiveInt
-
+from accelbench.launch.fact import Unreadable, is_reported
+from accelbench.launch.facts import OperationCounts
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, percent, untested, worst
-from accelbench.validity.evidence import (
-    Arithmetic,
-    Counts,
-    Evidence,
-    Idle,
-    Launch,
-    Operations,
-    PositiveFloat,
-    Unreadable,
-    fact,
-)
+from accelbench.validity.evidence import Evidence
 
 UNCOUNTED = "the workload declares no operations, and what runs cannot be counted"
 LEAST_LEFT = 0.4
@@ -36,7 +27,11 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     counts = [(run, launch.variant) for launch in evidence.launches if (run := _run(launch))]
     most, least = max(counts, default=(0.0, "")), min(counts, default=(0.0, ""))
     for variant in evidence.variants:
-        told = [launch for launch in evidence.of(variant) if {"operations", "arithmetic"} & launch.facts.keys()]
+        told = [
+            launch
+            for launch in evidence.of(variant)
+            if is_reported(launch.facts.operations) or is_reported(launch.facts.arithmetic)
+        ]
         findings = [(launch.round, _of(launch, most, least)) for launch in told] or [(0, untested(UNCOUNTED))]
         doubts = [
             (launch.round, untested(said))
@@ -47,16 +42,16 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
         yield variant, worst(findings + doubts) if told or doubts else untested(UNCOUNTED)
 
 
-def _of(launch: Launch, most: tuple[float, str], least: tuple[float, str]) -> Finding:
-    if "operations" in launch.facts:
+def _of(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, str]) -> Finding:
+    if is_reported(launch.facts.operations):
         return _declared(launch)
-    arithmetic, per_unit = fact(launch, "arithmetic", Arithmetic), _run(launch)
+    arithmetic, per_unit = launch.facts.arithmetic, _run(launch)
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or per_unit is None:
         return untested(UNCOUNTED)
     reading = f"{arithmetic.run:.3g} floating-point operations in a call, in {arithmetic.source}"
     if arithmetic.written and arithmetic.run < LEAST_LEFT * arithmetic.written:
         return failed(f"{reading}, of {arithmetic.written:.3g} written: the compiler dropped or hoisted the rest")
-    doubt = _doubt(per_unit, fact(launch, "flopsPerUnit", PositiveFloat), most, least)
+    doubt = _doubt(per_unit, launch.facts.flops_per_unit, most, least)
     return untested(f"{reading}, {doubt}") if doubt else passed(reading)
 
 
@@ -71,35 +66,35 @@ def _doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least
     return ""
 
 
-def _waits(launch: Launch) -> str:
+def _waits(launch: LaunchRecord) -> str:
     """What is said of blocks in which hardly anything was computed: sleeping, or waiting for others."""
-    idle = fact(launch, "idle", Idle)
+    idle = launch.facts.idle
     if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MOST_IDLE) * idle.seconds:
         return ""
     share = percent(1 - idle.busy_seconds / idle.seconds)
     return f"idle for {share} of the time: it sleeps, or waits for what others do"
 
 
-def _claims(launch: Launch) -> str:
+def _claims(launch: LaunchRecord) -> str:
     """What is said of a step that claims several units, of which neither outputs nor declared operations tell."""
-    units = fact(launch, "unitsPerStep", PositiveInt)
-    if isinstance(units, Unreadable) or units == 1 or "operations" in launch.facts:
+    units = launch.facts.units_per_step
+    if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):
         return ""
     if launch.parity is None or launch.parity.counts_units:
         return ""
     return f"a step claims to do {units} units, and half as many give the same outputs"
 
 
-def _run(launch: Launch) -> float | None:
+def _run(launch: LaunchRecord) -> float | None:
     """In a unit of work."""
-    arithmetic, units = fact(launch, "arithmetic", Arithmetic), fact(launch, "unitsPerCall", PositiveFloat)
+    arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
         return None
     return arithmetic.run / units
 
 
-def _declared(launch: Launch) -> Finding:
-    operations = fact(launch, "operations", Operations)
+def _declared(launch: LaunchRecord) -> Finding:
+    operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)
     declared, found = operations.declared, operations.found
@@ -110,7 +105,7 @@ def _declared(launch: Launch) -> Finding:
     return failed(reading) if missing else passed(reading)
 
 
-def _counts(counts: Counts) -> str:
+def _counts(counts: OperationCounts) -> str:
     kinds = {"products": counts.products, "convolutions": counts.convolutions}
     return " and ".join(f"{number} {kind}" for kind, number in kinds.items() if number) or "none"
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from accelbench.api.case import Case
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.facts import Dependence, Replay
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
-from accelbench.validity.evidence import Dependence, Launch, Replay, Unreadable, fact
 
 REPEATED = 0.8
 """Of each operation of a first call, when it is made again on the same inputs: the same step does the same."""
@@ -32,8 +34,8 @@ REPEATABLE = 10.0
 """...and so are those up to so many times as far apart as repetitions are, where sums are added in any order."""
 
 
-def _look(_case: Case, launch: Launch) -> Finding:
-    found = fact(launch, "dependence", Dependence)
+def _look(_case: Case, launch: LaunchRecord) -> Finding:
+    found = launch.facts.dependence
     if isinstance(found, Unreadable):
         return failed(found)
     if found.replay and (different := _different(found.replay)):
@@ -111,5 +113,5 @@ CHECK = LaunchCheck(
     reason="what is kept between calls is computed once and timed a thousand times",
     look=_look,
     always=True,
-    of="dependence",
+    of=lambda facts: facts.dependence,
 )

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from accelbench.launch.fact import Unreadable
 from accelbench.validity.check import CaseCheck, Finding, failed, passed
-from accelbench.validity.evidence import Device, Evidence, Unreadable, fact
+from accelbench.validity.evidence import Evidence
 
 
 def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
@@ -11,7 +12,7 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     names: set[str] = set()
     for variant in evidence.variants:
         for launch in evidence.of(variant):
-            device = fact(launch, "device", Device)
+            device = launch.facts.device
             if isinstance(device, Unreadable):
                 yield variant, failed(f"round {launch.round}: {device.why}")
                 break

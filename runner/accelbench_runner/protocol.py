@@ -13,7 +13,8 @@ from pydantic import Field, TypeAdapter
 from accelbench.api.case import Case
 from accelbench.api.result import FailureReason, Phase
 from accelbench.document import Document
-from accelbench.validity.evidence import Aside, Probe
+from accelbench.launch.facts import Probe
+from accelbench.launch.record import Aside, Block
 
 Purpose = Literal["measure", "probe", "check"]
 """What a launch is for. A `probe` ends after the first step: a warm start, on the compile caches that a launch has
@@ -61,8 +62,8 @@ class PhaseEnded(Document):
     parts: dict[str, float] = {}
 
 
-class Facts(Document):
-    """What the launch read back: versions, device, threads, precision, digests, counters. Read by validity checks."""
+class FactsTold(Document):
+    """What the launch read back, by the names of `Facts`; the supervisor parses it once the launch has ended."""
 
     type: Literal["facts"] = "facts"
     values: dict[str, Any]
@@ -93,12 +94,10 @@ class Measured(Document):
     type: Literal["measured"] = "measured"
 
 
-class Block(Document):
-    """One timed run of `steps` units between two synchronisations."""
+class BlockTimed(Block):
+    """A block, with the type by which messages are told apart."""
 
     type: Literal["block"] = "block"
-    steps: Annotated[int, Field(ge=1)]
-    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Done(Document):
@@ -116,7 +115,7 @@ class Failed(Document):
     trace: str = ""
 
 
-Message = PhaseStarted | PhaseEnded | AsideStarted | AsideEnded | Facts | Block | Measured | Done | Failed
+Message = PhaseStarted | PhaseEnded | AsideStarted | AsideEnded | FactsTold | BlockTimed | Measured | Done | Failed
 _message: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
 
 

@@ -27,12 +27,14 @@ import forks
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
 from accelbench.api.result import Check, Comparison
 from accelbench.catalogue import script
+from accelbench.launch.facts import Neighbours, Throttling
+from accelbench.launch.record import LaunchRecord
 from accelbench.workload import name_of_file
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.launch import blocks, stages, synchronisation
 from accelbench_runner.launch.machine import Machine
 from accelbench_runner.protocol import LaunchRequest
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench_runner.records import Assessment, JudgeRequest
 from accelbench_runner.supervisor.allowance import Limit
 from accelbench_runner.supervisor.children import Ending, Interruption
 from accelbench_runner.supervisor.endings import End, MemoryTold, explain
@@ -45,8 +47,8 @@ LIMIT_SECONDS = 100.0
 PATIENCE_SECONDS = 5.0
 """For a launch to end once it has said its last word: it may be waiting for work that nobody wants any more."""
 QUIET: Mapping[str, Any] = {
-    "throttling": {"periods": 0, "seconds": 0.0},
-    "neighbours": {"busy_seconds": 0.0, "offered_seconds": 1.0},
+    "throttling": Throttling(periods=0, seconds=0.0),
+    "neighbours": Neighbours(busy_seconds=0.0, offered_seconds=1.0),
 }
 """In place of what others did to the machine meanwhile: no test's outcome hangs on them, nor on blocks that differ."""
 
@@ -172,7 +174,7 @@ def _launched(launcher: Launcher, use: str, directory: Path) -> LaunchRecord:
     )
     seconds = statistics.median(block.seconds for block in found.blocks) if found.blocks else 0.0
     same = tuple(block.model_copy(update={"seconds": seconds}) for block in found.blocks)
-    return found.model_copy(update={"facts": {**found.facts, **QUIET}, "blocks": same})
+    return found.model_copy(update={"facts": found.facts.model_copy(update=QUIET), "blocks": same})
 
 
 def _launch(request: LaunchRequest, sending: Connection) -> None:

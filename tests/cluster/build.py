@@ -37,9 +37,14 @@ PACKAGES = (
 )
 # Prometheus without the clients of every cloud: the tests name their targets.
 TAGS = "remove_all_sd"
-# Nobody debugs these programs. Without their DWARF, compiling takes a fifth less time; with a collector of garbage that
-# runs seldom, a tenth less.
-COMPILER = "all=-dwarf=false"
+# Nobody debugs these programs: without their DWARF, compiling takes a fifth less time, and with a collector of garbage
+# that runs seldom a tenth less. What does not serve each request is not worth inlining into, which saves another fifth.
+COMPILER = (
+    "all=-dwarf=false",
+    "k8s.io/kubernetes/...=-dwarf=false -l",
+    "k8s.io/client-go/...=-dwarf=false -l",
+    "k8s.io/kubectl/...=-dwarf=false -l",
+)
 ENVIRONMENT = {"CGO_ENABLED": "0", "GOGC": "800", "GOMEMLIMIT": "2GiB"}
 PREPARE = "make prepare"
 PROGRESS_SECONDS = 15
@@ -131,7 +136,7 @@ def _directory() -> Path:
 def _build(directory: Path, say: Callable[[str], None]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     # -v names each package as it is compiled.
-    options = ["-v", "-buildvcs=false", "-trimpath", f"-tags={TAGS}", f"-gcflags={COMPILER}"]
+    options = ["-v", "-buildvcs=false", "-trimpath", f"-tags={TAGS}", *(f"-gcflags={each}" for each in COMPILER)]
     _go(["build", *options, f"-ldflags=-s -w {_version_flags()}", "-o", f"{directory}{os.sep}", *PACKAGES], say)
     (directory / "cluster").replace(directory / "kube")
     for component in COMPONENTS:

@@ -20,7 +20,7 @@ def free_port() -> int:
 
     A server may take seconds until it listens: the lock on the port's file is held until this process ends.
     """
-    directory = Path(tempfile.gettempdir(), "accelbench-ports")
+    directory = Path(tempfile.gettempdir(), f"accelbench-ports-{os.getuid()}")  # another user's may not be opened
     directory.mkdir(exist_ok=True)
     # Test workers seed the shared generator alike, and would all try the same ports at the same moment.
     generator = random.SystemRandom()

@@ -42,7 +42,7 @@ for environment, at_first, awake, later in json.load(sys.stdin):
     watch.look()
     now(**later)
     watch.look()
-    print(json.dumps({"gpuSettings": settings, **watch.end()}))
+    print(json.dumps({"gpuSettings": settings, "energy": None, **watch.end().model_dump(mode="json", by_alias=True)}))
     for name in environment:
         del os.environ[name]
 """

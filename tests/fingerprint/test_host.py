@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from accelbench.launch.facts import Facts
 from accelbench.machine import fingerprint
 from accelbench.workloads import _training, _transformer, freeze_layers, matmul_chain, vit
 from report import sample
@@ -90,14 +91,15 @@ def test_values_are_short(tmp_path: Path) -> None:
 
 
 def test_versions_of_all_launches_stand_side_by_side_where_they_differ() -> None:
-    facts: list[dict[str, Any]] = [
-        {"versions": {"jax": "0.10.2", "numpy": "2.4"}, "device": {"platform": "cpu", "count": 1}},
+    told: list[dict[str, Any]] = [
+        {"versions": {"jax": "0.10.2", "numpy": "2.4"}, "device": {"platform": "cpu", "name": "a processor"}},
         {"versions": {"torch": "2.15", "numpy": "2.3"}},
         {"versions": "nonsense"},
         {},
     ]
-    assert fingerprint.of_launches(facts) == {
+    assert fingerprint.of_launches(map(Facts.parse, told)) == {
         "device.count": "1",
+        "device.name": "a processor",
         "device.platform": "cpu",
         "version.jax": "0.10.2",
         "version.numpy": "2.3 | 2.4",

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import (
-    Arithmetic,
     Compilations,
     Counted,
     RecompiledError,
@@ -139,8 +139,8 @@ class SimulatedAdapter:
     def compilations(self) -> Compilations:
         return Compilations(dict(self._compiled.seconds), list(self._compiled.causes))
 
-    def compile_cache(self) -> dict[str, int] | None:
-        return dict(self._counts) if self._truth.compile_seconds else None
+    def compile_cache(self) -> CompileCache | None:
+        return CompileCache(**self._counts) if self._truth.compile_seconds else None
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
@@ -151,7 +151,7 @@ class SimulatedAdapter:
         return Counted(Operations(products=self._truth.products), "the simulated program")
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        return Arithmetic(None, None, "")
+        return Arithmetic()
 
     def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         before = self._calls
@@ -164,10 +164,10 @@ class SimulatedAdapter:
     def constants(self) -> list[str]:
         return []
 
-    def gradients(self) -> str:
+    def gradients(self) -> GradMode:
         return self._truth.gradients
 
-    def executable_facts(self) -> dict[str, int | None] | None:
+    def executable_size(self) -> None:
         return None
 
     def last(self, out: Any) -> Any:
@@ -176,16 +176,16 @@ class SimulatedAdapter:
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         return {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
-    def device(self, value: Any) -> dict[str, Any]:
-        return {"platform": self._truth.platform, "name": self._truth.device, "count": 1}
+    def device(self, value: Any) -> Device:
+        return Device(platform=self._truth.platform, name=self._truth.device)
 
-    def precision(self) -> dict[str, Any]:
-        return {
-            "policy": self._settings.precision,
-            "dtype": self._truth.dtype,
-            "matmul": {"products": self._truth.matmul},
-            "flush_denormal": self._truth.flush_denormal,
-        }
+    def precision(self) -> Precision:
+        return Precision(
+            policy=self._settings.precision,
+            dtype=self._truth.dtype,
+            matmul={"products": self._truth.matmul},
+            flush_denormal=self._truth.flush_denormal,
+        )
 
     def threads(self) -> int | None:
         return self._settings.threads if self._truth.threads is None else self._truth.threads

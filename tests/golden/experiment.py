@@ -14,9 +14,10 @@ from pathlib import Path
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant, Platform
 from accelbench.api.result import CheckOutcome, Result
 from accelbench.delivery.log import Headline, read_log
+from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.protocol import LaunchRequest
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench_runner.records import Assessment, JudgeRequest
 from accelbench_runner.supervisor.children import Ending, Interruption
 from accelbench_runner.supervisor.endings import End, MemoryTold, explain
 from accelbench_runner.supervisor.experiment import Supervisor

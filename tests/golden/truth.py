@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from accelbench.launch.facts import GradMode
+
 
 @dataclass(frozen=True)
 class Truth:
@@ -56,7 +58,7 @@ class Truth:
     matmul: str = "ieee"
     flush_denormal: bool = True
     emulated: str = ""
-    gradients: str = "functional"
+    gradients: GradMode = "functional"
     finds_old_cache: bool = False
     """Its compile cache is not in the launch's own directory."""
 

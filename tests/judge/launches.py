@@ -5,7 +5,8 @@ from typing import Any
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.result import Failure, FailureReason
-from accelbench_runner.records import BlockRecord, LaunchRecord, ParityReading, UnseenReading
+from accelbench.launch.facts import Facts
+from accelbench.launch.record import Block, LaunchRecord, ParityReading, UnseenReading
 
 BASELINE = "pytorch/eager"
 VARIANT = "jax/jit"
@@ -86,10 +87,16 @@ def a_launch(
         round=number,
         position=0,
         wall_seconds=1.0,
-        blocks=(BlockRecord(steps=steps, seconds=seconds * steps),) * 10,
+        blocks=(Block(steps=steps, seconds=seconds * steps),) * 10,
         facts={**GOOD_FACTS, **(facts or {})},
         parity=parity,
     )
+
+
+def with_facts(launch: LaunchRecord, **facts: Any) -> LaunchRecord:
+    """The same launch that reported these as well; None: it did not report that."""
+    told = launch.facts.model_dump(by_alias=True) | facts
+    return launch.model_copy(update={"facts": Facts.parse(told, launch.unchecked)})
 
 
 def a_failure(variant: str, number: int, reason: FailureReason = "OutOfMemory") -> LaunchRecord:

@@ -10,8 +10,9 @@ import pytest
 
 from accelbench.api.case import Case
 from accelbench.api.result import Comparison
+from accelbench.launch.record import LaunchRecord, PhaseRecord
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, PhaseRecord
+from accelbench_runner.records import Assessment, JudgeRequest
 from judge.launches import (
     BASELINE,
     GOOD_PARITY,
@@ -21,6 +22,7 @@ from judge.launches import (
     a_failure,
     a_launch,
     rounds_of,
+    with_facts,
 )
 
 WRONG = GOOD_PARITY.model_copy(update={"worst_ratio": 1e6})
@@ -201,13 +203,12 @@ def test_it_loads_no_framework_and_not_all_of_scipy() -> None:
 def compiling(launches: Sequence[LaunchRecord], variant: str, seconds: float) -> list[LaunchRecord]:
     """The same launches; those of `variant` compile for so long, the others for next to nothing."""
     return [
-        launch.model_copy(
+        with_facts(launch, unitsPerCall=1).model_copy(
             update={
                 "phases": (
                     PhaseRecord(phase="compile", seconds=seconds if launch.variant == variant else 1e-6),
                     PhaseRecord(phase="first-step", seconds=0.02 if launch.variant == BASELINE else 0.01),
-                ),
-                "facts": {**launch.facts, "unitsPerCall": 1},
+                )
             }
         )
         for launch in launches
@@ -232,14 +233,14 @@ def test_a_comparison_without_phases_says_nothing_of_compiling() -> None:
 
 def test_an_invalid_comparison_never_pays_back() -> None:
     launches = compiling(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)}), VARIANT, 1.5)
-    spoilt = [launch.model_copy(update={"facts": {**launch.facts, "recompilations": 1}}) for launch in launches]
+    spoilt = [with_facts(launch, recompilations=1) for launch in launches]
     assert comparison_of(assess(spoilt)).pays_back is None
 
 
 @pytest.mark.parametrize("units", [None, -3, "many", 1.5])
 def test_units_that_a_launch_did_not_count_are_taken_for_one(units: Any) -> None:
     launches = compiling(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)}), VARIANT, 1.5)
-    odd = [launch.model_copy(update={"facts": {**launch.facts, "unitsPerCall": units}}) for launch in launches]
+    odd = [with_facts(launch, unitsPerCall=units) for launch in launches]
     assert comparison_of(assess(odd)).pays_back.steps == comparison_of(assess(launches)).pays_back.steps
 
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from accelbench.api.case import Precision
-from accelbench.validity.evidence import MISMATCH
+from accelbench.launch.record import MISMATCH, ParityReading
 from accelbench.workload import Arrays, NamedArrays
 from accelbench_runner.judge.assessment import read_parity
 from accelbench_runner.judge.parity import compare, read_outputs
@@ -25,7 +25,7 @@ from accelbench_runner.judge.reference import (
     rounded,
     stands_still,
 )
-from accelbench_runner.records import JudgeRequest, ParityReading
+from accelbench_runner.records import JudgeRequest
 from judge.launches import a_case, a_launch
 
 Array = NDArray[Any]

@@ -6,12 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accelbench.launch.record import Block, LaunchRecord
 from accelbench.validity import throttled
 from accelbench.validity.check import Limit
 from accelbench.validity.quarantine import sift
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import Assessment, BlockRecord, JudgeRequest, LaunchRecord
-from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_failure, a_launch, rounds_of
+from accelbench_runner.records import Assessment, JudgeRequest
+from judge.launches import (
+    BASELINE,
+    GOOD_FACTS,
+    GOOD_PARITY,
+    VARIANT,
+    a_case,
+    a_failure,
+    a_launch,
+    rounds_of,
+    with_facts,
+)
 
 CROWDED = {"neighbours": {"busy_seconds": 0.8, "offered_seconds": 2.0}}
 THROTTLED = {"throttling": {"periods": 9, "seconds": 1.0}}
@@ -88,7 +99,7 @@ def test_noise_excuses_no_wrong_result() -> None:
 
 
 def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_accepted() -> None:
-    ramp = tuple(BlockRecord(steps=1, seconds=0.02 * (1 + index / 20)) for index in range(40))
+    ramp = tuple(Block(steps=1, seconds=0.02 * (1 + index / 20)) for index in range(40))
     launches = [
         launch.model_copy(update={"blocks": ramp}) if launch.variant == VARIANT else launch
         for number in (1, 2, 3)
@@ -97,7 +108,7 @@ def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_ac
     found = assess(*launches, rounds_min=3, rounds_max=3, accept_noise=True)
     assert "unsteady" in {check.name for check in found.certificate.failed(VARIANT)}
     assert (found.comparisons[0].noisy, found.stop) == (True, "target-met")
-    quiet = [launch.model_copy(update={"facts": {**launch.facts, **GOOD_FACTS}}) for launch in launches]
+    quiet = [with_facts(launch, **GOOD_FACTS) for launch in launches]
     sound = assess(*quiet, rounds_min=3, accept_noise=True)
     assert (sound.comparisons[0].invalid, sound.stop) == (("unsteady",), "nothing-to-compare")
 
@@ -134,7 +145,7 @@ def test_a_failure_in_a_disturbed_round_is_kept() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8))
 def test_every_launch_either_counts_or_is_quarantined_with_its_whole_round(disturbed: list[tuple[bool, bool]]) -> None:
     launches = [
-        launch.model_copy(update={"facts": {**launch.facts, **(CROWDED if crowded else {})}})
+        with_facts(launch, **(CROWDED if crowded else {}))
         for launch, crowded in zip(
             rounds_of({BASELINE: [0.02] * len(disturbed), VARIANT: [0.01] * len(disturbed)}),
             [side for pair in disturbed for side in pair],

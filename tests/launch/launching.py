@@ -19,8 +19,8 @@ from accelbench_runner.launch.stages import carry_out
 from accelbench_runner.launch.synchronisation import LONG_ROUNDS
 from accelbench_runner.protocol import (
     AsideEnded,
-    Block,
-    Facts,
+    BlockTimed,
+    FactsTold,
     Failed,
     LaunchRequest,
     Message,
@@ -56,7 +56,7 @@ class Told:
 
     @property
     def facts(self) -> dict[str, Any]:
-        facts = (message.values for message in self.messages if isinstance(message, Facts))
+        facts = (message.values for message in self.messages if isinstance(message, FactsTold))
         return {name: value for values in facts for name, value in values.items()}
 
     @property
@@ -68,8 +68,8 @@ class Told:
         return {message.phase: message for message in self.messages if isinstance(message, PhaseEnded)}
 
     @property
-    def blocks(self) -> list[Block]:
-        return [message for message in self.messages if isinstance(message, Block)]
+    def blocks(self) -> list[BlockTimed]:
+        return [message for message in self.messages if isinstance(message, BlockTimed)]
 
     @property
     def failure(self) -> Failed | None:

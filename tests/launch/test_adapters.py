@@ -75,7 +75,7 @@ def test_pytorch_takes_precision_and_threads_as_asked_and_can_be_asked_back() ->
         "pytorch",
         """
 adapter, program, work = prepare("matmul-chain", "pytorch/eager", {"size": 8, "length": 2}, "bfloat16", 2)
-print(json.dumps([adapter.precision(), adapter.threads(), str(program.state.dtype)]))
+print(json.dumps([adapter.precision().model_dump(), adapter.threads(), str(program.state.dtype)]))
 """,
     )
     precision, threads, dtype = read

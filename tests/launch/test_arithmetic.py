@@ -40,7 +40,7 @@ for use, function in %s:
     adapter.compile_ahead(work)
     work.synchronise(work.call(work.fresh(), work.batches))
     counted = adapter.arithmetic(work)
-    assert counted.types == (("bfloat16", "float32") if function is narrow else ("float32",)), counted
+    assert counted.types == (["bfloat16", "float32"] if function is narrow else ["float32"]), counted
     found[f"{use} {function.__name__}"] = [counted.written, counted.run]
 print(json.dumps(found))
 """

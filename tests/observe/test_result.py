@@ -4,11 +4,12 @@ import pytest
 
 from accelbench.api.observation import Observation
 from accelbench.api.result import MAXIMUM_BYTES, Result
+from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.launch.observe import check_names
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench_runner.records import Assessment, JudgeRequest
 from accelbench_runner.supervisor.assemble import Course, assemble
-from judge.launches import BASELINE, VARIANT, a_case, a_failure, a_launch
+from judge.launches import BASELINE, VARIANT, a_case, a_failure, a_launch, with_facts
 
 COURSE = Course(
     started="2026-01-01T00:00:00Z",
@@ -71,17 +72,14 @@ def test_a_timed_launch_among_them_brings_the_other_checks_back() -> None:
 
 
 def test_who_times_blocks_and_says_that_it_observes_is_asked_everything() -> None:
-    timed = [
-        launch.model_copy(update={"facts": launch.facts | {"protocol": "observe"}})
-        for launch in (a_launch(BASELINE, 1), a_launch(VARIANT, 1))
-    ]
+    timed = [with_facts(launch, protocol="observe") for launch in (a_launch(BASELINE, 1), a_launch(VARIANT, 1))]
     assert {check.name for check in assess(timed).certificate.checks} >= STEADY_ONLY
     assert result_of(timed).observations == ()
 
 
 def test_a_machine_that_others_use_disturbs_no_observation() -> None:
     crowded = {"neighbours": {"busy_seconds": 1.0, "offered_seconds": 2.0}}
-    launches = [launch.model_copy(update={"facts": launch.facts | crowded}) for launch in rounds(3)]
+    launches = [with_facts(launch, **crowded) for launch in rounds(3)]
     found = assess(launches)
     assert (found.quarantined, found.stop) == ((), "target-met")
 
@@ -139,7 +137,7 @@ def test_values_have_types(value: object, kind: str, text: str) -> None:
 )
 def test_what_no_launch_of_ours_reports_is_not_listened_to(reported: object) -> None:
     launch = observing(VARIANT, 1)
-    launch = launch.model_copy(update={"facts": launch.facts | {"observations": reported}})
+    launch = with_facts(launch, observations=reported)
     assert result_of([launch]).observations == ()
 
 

@@ -30,7 +30,7 @@ AMAZON = {"AWS_EXECUTION_ENV": "AWS_Lambda_nodejs22.x"}
 FONTS = """\
 <?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
-<fontconfig><dir>{directory}/fonts</dir><cachedir>{directory}/fonts-cache</cachedir></fontconfig>
+<fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir></fontconfig>
 """
 
 
@@ -95,5 +95,5 @@ def _install(directory: Path) -> None:
         if done.returncode:
             raise BuildError(f"{program.__name__} {arguments[0]} failed:\n{(done.stdout + done.stderr)[-4000:]}")
     shutil.rmtree(directory / "node_modules")
-    (directory / "fonts.conf").write_text(FONTS.format(directory=directory))
+    (directory / "fonts.conf").write_text(FONTS)
     (directory / "installed").touch()

@@ -9,9 +9,9 @@ from report import sample
 
 
 def document(**changes: object) -> str:
-    return json.dumps(
-        {"variant": "jax/jit", "round": 1, "blocks": [{"steps": 4, "seconds": 2.0}], "parity": {"units": 1}} | changes
-    )
+    parity = {"units": 1, "finite": True, "worstRatio": 0.1, "worstArray": "x", "detail": ""}
+    launch = {"variant": "jax/jit", "round": 1, "position": 0, "wallSeconds": 9.0, "parity": parity}
+    return json.dumps(launch | {"blocks": [{"steps": 4, "seconds": 2.0}]} | changes)
 
 
 def test_blocks_become_seconds_a_unit_in_the_order_of_rounds() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import Roof, place
-from accelbench_runner.records import LaunchRecord
 from accelbench_runner.supervisor.costs import cost, most
 from judge.launches import a_case, a_launch
 
@@ -80,8 +80,8 @@ def test_a_workload_that_declares_no_work_has_no_cost() -> None:
 
 def test_the_most_memory_of_all_launches_is_kept_and_garbage_is_not() -> None:
     launches = [launch(peakMemoryBytes=value) for value in (10, 30, "many", None)]
-    assert most(launches, "peakMemoryBytes") == 30
-    assert most(launches, "reservedMemoryBytes") is None
+    assert most(each.facts.peak_memory_bytes for each in launches) == 30
+    assert most(each.facts.reserved_memory_bytes for each in launches) is None
 
 
 positive = st.floats(1e-6, 1e6)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accelbench.delivery.log import LaunchStarted, MachineSeen
-from accelbench.validity.evidence import Process
+from accelbench.launch.facts import Process
 from accelbench_runner.devices.cpu import Taken, Usage
 from accelbench_runner.devices.processes import Reading, Used
 from accelbench_runner.supervisor.look import look

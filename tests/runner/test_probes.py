@@ -7,7 +7,7 @@ import pytest
 
 from accelbench.delivery.log import LaunchFinished, LaunchStarted
 from accelbench.document import Document
-from accelbench.validity.evidence import Probe
+from accelbench.launch.facts import Probe
 from accelbench_runner.protocol import AsideEnded, AsideStarted
 from accelbench_runner.supervisor.allowance import Allowance, Limit
 from accelbench_runner.supervisor.listening import LaunchListener

@@ -19,7 +19,7 @@ Run = Callable[..., Ended]
 
 def test_every_launch_has_directories_of_its_own_that_are_gone_afterwards(run: Run) -> None:
     ended = run(case_of("fine", "fine_2"))
-    seen = [launch["facts"]["environment"] for launch in ended.launches]
+    seen = [launch["facts"]["versions"] for launch in ended.launches]
     assert len(seen) == 4
     for name in ("TMPDIR", "HOME", "JAX_COMPILATION_CACHE_DIR"):
         places = {environment[name] for environment in seen}
@@ -30,9 +30,9 @@ def test_every_launch_has_directories_of_its_own_that_are_gone_afterwards(run: R
 
 def test_launches_run_on_the_processors_that_the_supervisor_chose_with_as_many_threads(run: Run) -> None:
     ended = run(case_of("fine", "fine_2", rounds=1), preexec_fn=lambda: os.sched_setaffinity(0, {0}))
-    facts = [launch["facts"] for launch in ended.launches]
-    assert [fact["processors"] for fact in facts] == [[0], [0]]
-    assert [fact["environment"]["OMP_NUM_THREADS"] for fact in facts] == ["1", "1"]
+    seen = [launch["facts"]["versions"] for launch in ended.launches]
+    assert [each["processors"] for each in seen] == ["[0]", "[0]"]
+    assert [each["OMP_NUM_THREADS"] for each in seen] == ["1", "1"]
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,9 @@ def late(after_calls: Sequence[float], after_products: Iterator[float]) -> float
     work = Work(fresh=lambda: 0, call=machine.call, batches=(), synchronise=lambda _: None, units=1)
     found = Aftermath(machine, machine, machine.burnt, lambda probe: probe()).look(work, calls=1, long=False)
     assert found is not None
-    [run] = found["runs"]
-    assert run["seconds"] == pytest.approx(CALL_SECONDS)
-    seconds: float = run["late_seconds"]
-    return seconds
+    [run] = found.runs
+    assert run.seconds == pytest.approx(CALL_SECONDS)
+    return run.late_seconds
 
 
 def test_what_is_late_after_each_run_is_late() -> None:

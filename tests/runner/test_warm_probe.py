@@ -22,8 +22,8 @@ def test_a_probe_finds_the_caches_of_its_own_launch(run: Run) -> None:
     ended = run(case_of("fine", "leaves-a-cache"))
     left = {(launch["round"], launch["variant"]): launch["warm"]["cache"] for launch in ended.launches}
     for number in (1, 2):
-        assert left[number, "leaves-a-cache"] == {"hits": 1, "misses": 0}
-        assert left[number, "fine"] == {"hits": 0, "misses": 1}
+        assert left[number, "leaves-a-cache"] == {"hits": 1, "misses": 0, "before": 0}
+        assert left[number, "fine"] == {"hits": 0, "misses": 1, "before": 0}
     assert ended.variant("fine").warm_phases == ()  # what it took is not what a cache answers
 
 

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from accelbench.api.case import Case
 from accelbench.api.result import Check
+from accelbench.launch.facts import Probe
+from accelbench.launch.record import LaunchRecord, ParityReading
 from accelbench.validity.certificate import certify, validity_checks
-from accelbench.validity.evidence import Evidence, Probe
+from accelbench.validity.evidence import Evidence
 from accelbench_runner.judge.parity import mismatch
-from accelbench_runner.records import LaunchRecord, ParityReading
-from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of
+from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of, with_facts
 
 NAMES = {check.name for check in validity_checks()}
 
@@ -29,13 +30,12 @@ def only(name: str, *launches: LaunchRecord, case: Case | None = None) -> Check:
     return check
 
 
-def with_facts(number: int = 1, variant: str = VARIANT, **facts: Any) -> LaunchRecord:
+def reporting(number: int = 1, variant: str = VARIANT, **facts: Any) -> LaunchRecord:
     return a_launch(variant, number, facts=facts)
 
 
 def without(name: str, variant: str = VARIANT) -> LaunchRecord:
-    launch = a_launch(variant)
-    return launch.model_copy(update={"facts": {key: value for key, value in launch.facts.items() if key != name}})
+    return with_facts(a_launch(variant), **{name: None})
 
 
 def test_good_launches_fail_no_check() -> None:
@@ -61,7 +61,7 @@ def test_every_check_states_its_threshold_and_its_reason() -> None:
 )
 def test_what_a_probe_of_our_own_did_not_answer_fails_nobody_and_is_said(name: str, fact: str, probe: Probe) -> None:
     why = f"accelbench's own probe `{probe}` did not finish within 20 s in round 1"
-    launch = without(fact).model_copy(update={"unchecked": {probe: why}})
+    launch = with_facts(a_launch().model_copy(update={"unchecked": {probe: why}}), **{fact: None})
     check = only(name, launch)
     assert check.outcome == "untested"
     assert why in check.reading
@@ -101,7 +101,7 @@ PRECISION = GOOD_FACTS["precision"]
 def test_a_launch_that_breaks_a_rule_fails_the_check_with_its_numbers(
     name: str, facts: dict[str, Any], reading: str
 ) -> None:
-    check = only(name, with_facts(**facts))
+    check = only(name, reporting(**facts))
     assert (check.outcome, check.variant) == ("failed", VARIANT)
     assert reading in check.reading
 
@@ -118,7 +118,7 @@ def test_a_launch_without_blocks_fails_the_clock() -> None:
 
 
 def test_one_bad_round_spoils_its_variant_and_says_which() -> None:
-    check = only("recompiled", a_launch(number=1), with_facts(2, recompilations=1), with_facts(3, recompilations=1))
+    check = only("recompiled", a_launch(number=1), reporting(2, recompilations=1), reporting(3, recompilations=1))
     assert check.outcome == "failed"
     assert check.reading.startswith("round 2: 1 in the steady phase")
     assert check.reading.endswith("(and in 1 more)")
@@ -126,9 +126,9 @@ def test_one_bad_round_spoils_its_variant_and_says_which() -> None:
 
 def test_disturbed_rounds_are_counted_in_a_sentence() -> None:
     crowded = {"busy_seconds": 1.04, "offered_seconds": 2.0}
-    reading = only("shared-device", *(with_facts(number, neighbours=crowded) for number in range(1, 8))).reading
+    reading = only("shared-device", *(reporting(number, neighbours=crowded) for number in range(1, 8))).reading
     assert reading == "Other processes used 52 % of the CPU in round 1; 6 more rounds were also disturbed"
-    reading = only("shared-device", *(with_facts(number, neighbours=crowded) for number in (1, 2))).reading
+    reading = only("shared-device", *(reporting(number, neighbours=crowded) for number in (1, 2))).reading
     assert reading.endswith("in round 1; 1 more round was also disturbed")
 
 
@@ -138,14 +138,14 @@ def test_the_processes_that_used_most_are_named() -> None:
         {"name": "idle", "pid": 7, "seconds": 0.001},
     ]
     busy = {"busy_seconds": 1.04, "offered_seconds": 2.0, "processes": processes}
-    assert only("shared-device", with_facts(neighbours=busy)).reading == (
+    assert only("shared-device", reporting(neighbours=busy)).reading == (
         "Other processes used 52 % of the CPU (python, pid 1234: 49 %) in round 1"
     )
 
 
 @pytest.mark.parametrize("failed_first", [True, False])
 def test_a_failure_outranks_what_could_not_be_tested(failed_first: bool) -> None:
-    held_back = with_facts(2, throttling={"periods": 9, "seconds": 0.1})
+    held_back = reporting(2, throttling={"periods": 9, "seconds": 0.1})
     launches = (held_back, without("throttling"))
     check = only("throttled", *(launches if failed_first else launches[::-1]))
     assert check.outcome == "failed"
@@ -153,11 +153,11 @@ def test_a_failure_outranks_what_could_not_be_tested(failed_first: bool) -> None
 
 @pytest.mark.parametrize(("seconds", "outcome"), [(0.0019, "passed"), (0.0021, "failed")])
 def test_being_held_back_for_a_hundredth_of_the_timed_seconds_is_the_limit(seconds: float, outcome: str) -> None:
-    assert only("throttled", with_facts(throttling={"periods": 1, "seconds": seconds})).outcome == outcome
+    assert only("throttled", reporting(throttling={"periods": 1, "seconds": seconds})).outcome == outcome
 
 
 def test_the_other_variant_stays_clean() -> None:
-    bad, good = checks_of("recompiled", a_launch(BASELINE), with_facts(recompilations=1))[::-1]
+    bad, good = checks_of("recompiled", a_launch(BASELINE), reporting(recompilations=1))[::-1]
     assert (good.variant, good.outcome) == (BASELINE, "passed")
     assert (bad.variant, bad.outcome) == (VARIANT, "failed")
 
@@ -168,20 +168,20 @@ def test_what_is_the_same_for_all_variants_is_said_once() -> None:
 
 
 def test_different_inputs_fail_for_everyone() -> None:
-    check = only("same-inputs", a_launch(BASELINE), with_facts(inputsDigest="b" * 64))
+    check = only("same-inputs", a_launch(BASELINE), reporting(inputsDigest="b" * 64))
     assert (check.outcome, check.variant) == ("failed", None)
     assert "aaaaaaaaaaaa in 1 launches" in check.reading
 
 
 def test_different_devices_fail_for_everyone() -> None:
-    launches = a_launch(BASELINE), with_facts(device={**DEVICE, "name": "another processor"})
+    launches = a_launch(BASELINE), reporting(device={**DEVICE, "name": "another processor"})
     check = next(check for check in checks_of("wrong-device", *launches) if check.variant is None)
     assert check.outcome == "failed"
     assert "a processor, another processor" in check.reading
 
 
 def test_denormals_flushed_on_one_side_are_a_warning() -> None:
-    check = only("denormals", a_launch(BASELINE), with_facts(precision={**PRECISION, "flush_denormal": False}))
+    check = only("denormals", a_launch(BASELINE), reporting(precision={**PRECISION, "flush_denormal": False}))
     assert check.outcome == "untested"
     assert f"{BASELINE} flushed them, {VARIANT} did not" in check.reading
 

@@ -3,9 +3,9 @@
 import pytest
 
 from accelbench.api.result import Check
+from accelbench.launch.record import WarmProbe
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
-from accelbench_runner.records import WarmProbe
 from judge.launches import a_case, a_launch
 
 HIT, MISS = {"hits": 3, "misses": 0}, {"hits": 0, "misses": 3}

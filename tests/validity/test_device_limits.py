@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from accelbench.api.result import Check
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
-from accelbench_runner.records import LaunchRecord
-from judge.launches import BASELINE, VARIANT, a_case, a_launch
+from judge.launches import BASELINE, VARIANT, a_case, a_launch, with_facts
 
 STEP = 0.01
 H100 = {"platform": "cuda", "name": "NVIDIA H100 80GB HBM3", "count": 1}
@@ -95,7 +95,7 @@ def test_bytes_that_memory_can_move_pass() -> None:
 def test_without_limits_or_declared_work_nothing_is_impossible() -> None:
     nothing = a_launch(facts={"flopsPerUnit": 0, "bytesPerUnit": 0})
     assert "declares neither" in check("impossible-speed", nothing).reading
-    unknown = computing(1e30).model_copy(update={"facts": {**computing(1e30).facts, "limits": None}})
+    unknown = with_facts(computing(1e30), limits=None)
     assert check("impossible-speed", unknown).outcome == "untested"
 
 
@@ -144,7 +144,5 @@ def test_emulated_devices_check_mechanics_only() -> None:
 
 @pytest.mark.parametrize("name", ["synchronisation", "emulated"])
 def test_a_launch_that_says_nothing_of_it_has_no_verdict(name: str) -> None:
-    facts = {key: value for key, value in a_launch().facts.items() if key != name}
-    launch = a_launch().model_copy(update={"facts": facts})
-    found = check({"synchronisation": "unsynchronised"}.get(name, name), launch)
+    found = check({"synchronisation": "unsynchronised"}.get(name, name), with_facts(a_launch(), **{name: None}))
     assert (found.outcome, "did not report" in found.reading) == ("failed", True)

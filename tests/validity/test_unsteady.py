@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from accelbench.api.result import Check
+from accelbench.launch.record import Block, LaunchRecord
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
-from accelbench_runner.records import BlockRecord, LaunchRecord
 from judge.launches import BASELINE, VARIANT, a_case, a_launch
 
 Course = Callable[[float], float]
@@ -21,7 +21,7 @@ def launch_of(
 ) -> LaunchRecord:
     seconds = [0.02 * course(index / blocks) * rng.gauss(1, sigma) for index in range(blocks)]
     return a_launch(variant, number).model_copy(
-        update={"blocks": tuple(BlockRecord(steps=2, seconds=value) for value in seconds)}
+        update={"blocks": tuple(Block(steps=2, seconds=value) for value in seconds)}
     )
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
-from accelbench_runner.records import LaunchRecord
-from judge.launches import BASELINE, GOOD_FACTS, VARIANT, a_case, a_launch
+from judge.launches import BASELINE, GOOD_FACTS, VARIANT, a_case, a_launch, with_facts
 
 DEPENDENCE = GOOD_FACTS["dependence"]
 DOTS = {"dot": 4}
@@ -15,10 +15,7 @@ DOTS = {"dot": 4}
 
 def without_operations(variant: str = VARIANT, **facts: Any) -> LaunchRecord:
     """A launch of a workload that declares none."""
-    launch = a_launch(variant, facts=facts)
-    return launch.model_copy(
-        update={"facts": {name: fact for name, fact in launch.facts.items() if name != "operations"}}
-    )
+    return with_facts(a_launch(variant, facts=facts), operations=None)
 
 
 def counted(run: float | None, written: float | None = None, **more: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from accelbench import catalogue
 from accelbench.api.case import Precision
 from accelbench.catalogue import inputs
+from accelbench.launch.facts import Facts, Gradients
 from accelbench.workload import NamedArrays, Workload
 from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.launch import blocks, dependence
@@ -52,7 +53,7 @@ UNSEEN_SEED = 2
 """Of the inputs that a program is given beside those of seed 1, which it was built from."""
 
 
-def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, Any]]:
+def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     """What the variant exports, after how many units, and in float32 the facts of a look at other inputs."""
     from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
 
@@ -84,11 +85,11 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
     while units < max(least, measure.parity_units):
         state, out = work.call(state, work.batches)
         units += work.units
-    if (device := adapter.device((state, out))["platform"]) != "cpu":
+    if (device := adapter.device((state, out)).platform) != "cpu":
         raise RuntimeError(f"what it returned was on '{device}'")
     outputs = adapter.to_numpy(program.export(state, adapter.last(out)))
     if asked.precision != "float32":
-        return outputs, units, {}
+        return outputs, units, Facts()
     clock = MonotonicClock()
 
     def block(calls: int, inspect: Callable[[Any], None]) -> float:
@@ -99,13 +100,6 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
         seconds = block(1, lambda _: None)
         witness = dependence.witness(adapter, program, work, block, CALLS, seconds, UNSEEN_SEED)
         seen = dependence.retold(adapter, program, work, witness)
-    facts: dict[str, Any] = {
-        "arithmetic": adapter.arithmetic(work)._asdict(),
-        "unitsPerCall": work.units,
-        "flopsPerUnit": workload.cost(parameters, adapter.float_bytes).flops,
-        "gradients": {"wanted": measure.differentiates, "found": adapter.gradients()},
-        "precision": adapter.precision(),
-    }
     subject = dependence.Subject(
         workload=workload,
         parameters=parameters,
@@ -115,7 +109,14 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, dict[str, 
         export=program.export,
         work=dependence.forget_inputs(work),
     )
-    facts["dependence"] = {**dependence.examine(adapter, subject, UNSEEN_SEED, directory, clock), **seen}
+    facts = Facts(
+        arithmetic=adapter.arithmetic(work),
+        units_per_call=work.units,
+        flops_per_unit=workload.cost(parameters, adapter.float_bytes).flops,
+        gradients=Gradients(wanted=measure.differentiates, found=adapter.gradients()),
+        precision=adapter.precision(),
+        dependence=dependence.examine(adapter, subject, UNSEEN_SEED, directory, clock).model_copy(update=seen),
+    )
     return outputs, units, facts
 
 
@@ -141,7 +142,7 @@ def main() -> None:
             beside = (directory / asked.file).with_suffix("")
             beside.mkdir(exist_ok=True)
             outputs, units, facts = compute(asked, beside)
-            (beside / "facts.json").write_text(json.dumps(facts))
+            (beside / "facts.json").write_text(facts.to_json())
         except Exception as error:  # noqa: BLE001 - the test that asked for this one will tell
             (directory / asked.file).with_suffix(".error").write_text(f"{type(error).__name__}: {error}")
         else:

@@ -17,6 +17,9 @@ import pytest
 from accelbench import catalogue
 from accelbench.api.case import Precision
 from accelbench.catalogue import inputs
+from accelbench.launch.fact import known
+from accelbench.launch.facts import Dependence, Facts
+from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
 from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
 from accelbench.validity.evidence import Evidence
 from accelbench.workload import Framework
@@ -24,7 +27,6 @@ from accelbench_runner.judge.parity import compare, read_outputs, within
 from accelbench_runner.judge.reference import Reference, stands_still
 from accelbench_runner.judge.reference import compute as compute_reference
 from accelbench_runner.outputs import UNSEEN
-from accelbench_runner.records import LaunchRecord, ParityReading, UnseenReading
 from launch.launching import case
 from workloads.computing import UNSEEN_SEED, Asked, find
 
@@ -181,10 +183,11 @@ def test_a_variant_agrees_with_the_reference(asked: Asked, computed: Callable[[A
 def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[Asked], Path]) -> None:
     seen = read(asked, computed)
     directory = computed(asked).with_suffix("")
-    facts = json.loads((directory / "facts.json").read_text())
-    right = reference(asked, facts["dependence"]["units"], other_inputs=True)
-    before = reference(asked, facts["dependence"]["units"])
-    reading = compare(read_outputs(directory, UNSEEN), right, facts["dependence"]["units"])
+    facts = Facts.model_validate_json((directory / "facts.json").read_text())
+    units = (known(facts.dependence) or Dependence()).units or 0
+    right = reference(asked, units, other_inputs=True)
+    before = reference(asked, units)
+    reading = compare(read_outputs(directory, UNSEEN), right, units)
     unseen = UnseenReading(reading=reading, changes=not within(before.values, right))
     record = LaunchRecord(
         variant=asked.use,

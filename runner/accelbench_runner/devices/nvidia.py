@@ -11,6 +11,8 @@ from typing import Any, Self, TypeVar
 
 import pynvml
 
+from accelbench.launch.facts import Gpu as GpuReading
+
 POLICIES = {
     "power cap": pynvml.NVML_PERF_POLICY_POWER,
     "thermal slowdown": pynvml.NVML_PERF_POLICY_THERMAL,
@@ -130,8 +132,8 @@ class Gpu:
         self.looks += [] if reasons is None else [reasons]
         self.clocks_megahertz += [] if clock is None else [clock]
 
-    def end(self, seconds: float) -> dict[str, Any]:
-        """What happened since `begin`, `seconds` ago: the fact `gpu`."""
+    def end(self, seconds: float) -> tuple[GpuReading, float | None]:
+        """What happened since `begin`, `seconds` ago, and the joules that it took."""
         began, ended = self.began, self._counters()
         assert began is not None  # noqa: S101 - begin comes first
         self.look()
@@ -144,15 +146,13 @@ class Gpu:
                 share = sum(bool(look & bit) for look in self.looks) / len(self.looks)
                 held[why] = max(held.get(why, 0.0), share * seconds)
         spent = (ended.energy_millijoules, began.energy_millijoules)
-        return {
-            "seconds": seconds,
-            "held_back_seconds": held if held or self.looks else None,
-            "other_processes": others(self.before, _processes(self.handle), os.getpid()),
-            "clock_megahertz": [min(self.clocks_megahertz), max(self.clocks_megahertz)]
-            if self.clocks_megahertz
-            else None,
-            "joules": (spent[0] - spent[1]) / 1000 if spent[0] is not None and spent[1] is not None else None,
-        }
+        reading = GpuReading(
+            seconds=seconds,
+            held_back_seconds=held if held or self.looks else None,
+            other_processes=others(self.before, _processes(self.handle), os.getpid()),
+            clock_megahertz=[min(self.clocks_megahertz), max(self.clocks_megahertz)] if self.clocks_megahertz else None,
+        )
+        return reading, (spent[0] - spent[1]) / 1000 if spent[0] is not None and spent[1] is not None else None
 
     def _counters(self) -> Counters:
         held = {

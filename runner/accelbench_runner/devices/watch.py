@@ -2,9 +2,11 @@
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.api.case import Platform
+from accelbench.launch.fact import UNTOLD
+from accelbench.launch.facts import Energy, Facts, Idle, Neighbours, Process, Throttling
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu, processes, rapl
 from accelbench_runner.devices.cpu import Processors, Usage
@@ -12,6 +14,7 @@ from accelbench_runner.devices.cpu import Processors, Usage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from accelbench.api.result import EnergySource
     from accelbench_runner.devices.nvidia import Gpu
 
 
@@ -50,30 +53,31 @@ class Watch:
         if self.gpu:
             self.gpu.look()
 
-    def end(self) -> dict[str, Any]:
-        """The facts `idle`, `throttling`, `neighbours`, `gpu` and `energy`; None where there is nothing to say."""
+    def end(self) -> Facts:
+        """What happened since `begin`: `idle`, `throttling`, `neighbours`, `gpu` and `energy`, as far as known."""
         seconds = self._clock.seconds() - self._began
         used, taken = self._processors.usage(), self._processors.taken()
-        joules, source = rapl.joules(self._packages, rapl.read()), "rapl"
+        joules = rapl.joules(self._packages, rapl.read())
         most = processes.most(self._others, self._processors.others())
-        gpu = self.gpu.end(seconds) if self.gpu else None
-        if gpu:
-            joules, source = gpu["joules"], "nvml"
-        return {
-            "idle": self._idle(seconds, used),
-            "throttling": taken.since(self._taken)._asdict(),
-            "neighbours": {
-                "busy_seconds": used.by_others_since(self._used),
-                "offered_seconds": seconds * len(os.sched_getaffinity(0)),
-                "processes": [each._asdict() for each in most],
-            },
-            "gpu": gpu,
-            "energy": None if joules is None else {"joules": joules, "seconds": seconds, "source": source},
-        }
+        gpu = None
+        source: EnergySource = "rapl"
+        if self.gpu:
+            (gpu, joules), source = self.gpu.end(seconds), "nvml"
+        return Facts(
+            idle=self._idle(seconds, used) or UNTOLD,
+            throttling=Throttling(**taken.since(self._taken)._asdict()),
+            neighbours=Neighbours(
+                busy_seconds=used.by_others_since(self._used),
+                offered_seconds=seconds * len(os.sched_getaffinity(0)),
+                processes=[Process(**each._asdict()) for each in most],
+            ),
+            gpu=gpu or UNTOLD,
+            energy=Energy(joules=joules, seconds=seconds, source=source) if joules else UNTOLD,
+        )
 
-    def _idle(self, seconds: float, used: Usage) -> dict[str, float] | None:
+    def _idle(self, seconds: float, used: Usage) -> Idle | None:
         """Of a processor alone: while a GPU computes, whoever waits for it is idle."""
         if self._platform != "cpu" or used.waited_seconds is None or self._used.waited_seconds is None:
             return None
         waited = max(0.0, used.waited_seconds - self._used.waited_seconds)  # of threads that ended nothing is told
-        return {"seconds": seconds, "busy_seconds": used.own_seconds - self._used.own_seconds + waited}
+        return Idle(seconds=seconds, busy_seconds=used.own_seconds - self._used.own_seconds + waited)

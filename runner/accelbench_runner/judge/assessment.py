@@ -16,18 +16,20 @@ from accelbench.api.case import Case
 from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Quarantined, StopReason
 from accelbench.catalogue import script
 from accelbench.document import decimal_string
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
-from accelbench.validity.evidence import Dependence, Evidence, Unreadable, fact, launch_seconds, observes, protocol_of
+from accelbench.validity.evidence import Evidence
 from accelbench.validity.quarantine import Sifted, disturbance_checks, failed_by_noise, sift
 from accelbench.verdict.rule import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
 from accelbench_runner.judge.payback import payback
 from accelbench_runner.judge.spread import spreads
 from accelbench_runner.outputs import UNSEEN
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord, ParityReading, UnseenReading
+from accelbench_runner.records import Assessment, JudgeRequest
 
 MAXIMUM_SENTENCE = 500
 WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped", "precision")
@@ -89,9 +91,9 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
     readings: dict[str, ParityReading] = {}
     for key, directory in request.outputs.items():
         launch = launches.get(key)
-        if launch and observes(launch):
+        if launch and launch.observes:
             continue
-        units = fact(launch, "parityUnits", int) if launch else Unreadable(f"there is no launch {key}")
+        units = launch.facts.parity_units if launch else Unreadable(why=f"there is no launch {key}")
         if isinstance(units, Unreadable):
             readings[key] = mismatch(0, units.why)
             continue
@@ -137,7 +139,7 @@ def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> U
     from accelbench_runner.judge.parity import compare, mismatch, read_outputs, within
     from accelbench_runner.judge.reference import reference
 
-    found = fact(launch, "dependence", Dependence)
+    found = launch.facts.dependence
     if isinstance(found, Unreadable) or found.units is None:
         return None
     units, directory = found.units, Path(request.directory)
@@ -174,13 +176,13 @@ class Measured:
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
         """What is compared: the first decides; a pair's share of the run's alpha is divided among them."""
-        return next((QUANTITIES[protocol_of(launch)] for launch in self.launches if launch.failure is None), ())
+        return next((QUANTITIES[launch.protocol] for launch in self.launches if launch.failure is None), ())
 
     @cached_property
     def observed(self) -> bool:
         """Nothing was timed."""
         sound = [launch for launch in self.launches if launch.failure is None]
-        return bool(sound) and all(map(observes, sound))
+        return bool(sound) and all(launch.observes for launch in sound)
 
     @cached_property
     def failures(self) -> Mapping[str, Failure]:
@@ -220,7 +222,7 @@ class Measured:
                 for launch in self.launches
                 if launch.variant == variant.name and launch.failure is None
                 if launch.round not in self.sifted.reasons
-                if (value := launch_seconds(launch, quantity)) is not None
+                if (value := launch.seconds(quantity)) is not None
             }
             for variant in self.case.variants
         }

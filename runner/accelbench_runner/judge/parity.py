@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.validity.evidence import MISMATCH
+from accelbench.launch.record import MISMATCH, ParityReading
 from accelbench.workload import Array, NamedArrays
 from accelbench_runner.judge.reference import EPSILON, Reference, root_mean_square
 from accelbench_runner.outputs import as_real
-from accelbench_runner.records import ParityReading
 
 NARROW = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 

@@ -5,14 +5,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic.types import PositiveInt
-
 from accelbench.api.result import PaysBack, Phase
 from accelbench.document import decimal_string
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence, whole_steps
 from accelbench.stats.summary import geometric_mean
-from accelbench.validity.evidence import Unreadable, fact, launch_seconds
-from accelbench_runner.records import LaunchRecord
 
 FIRST_CALL: tuple[Phase, ...] = ("compile", "first-step")
 OWN_SHARE = 0.05
@@ -58,10 +56,10 @@ def _by_the_time(costs: Sequence[Cost]) -> list[Cost]:
 def cost_of(launch: LaunchRecord) -> Cost | None:
     """What a launch costs; None where it did not say, or timed nothing."""
     phases: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
-    step = launch_seconds(launch)
+    step = launch.seconds()
     if step is None or not phases.keys() >= set(FIRST_CALL):
         return None
-    units = fact(launch, "unitsPerCall", PositiveInt)
+    units = launch.facts.units_per_call
     calls = 1 if isinstance(units, Unreadable) else units
     return Cost(first_call=sum(phases[name] for name in FIRST_CALL) - calls * step, step=step)
 

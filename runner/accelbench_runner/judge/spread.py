@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 
 from accelbench.api.result import OutlierCounts, Spread
 from accelbench.document import decimal_string
+from accelbench.launch.record import LaunchRecord
 from accelbench.stats.independence import effective_size
 from accelbench.stats.outliers import Outliers, find_outliers, together
 from accelbench.stats.variance import between_launch_share
-from accelbench_runner.records import LaunchRecord
 
 
 def spreads(launches: Iterable[LaunchRecord]) -> dict[str, Spread]:

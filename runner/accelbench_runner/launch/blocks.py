@@ -107,14 +107,6 @@ LATENCY = Plan(
 """Every call is a block of its own: synchronised, from a fresh state."""
 
 
-@dataclass(frozen=True)
-class Timed:
-    """One block: seconds for `units` units."""
-
-    units: int
-    seconds: float
-
-
 def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> float:
     """Seconds that `calls` calls take, each on the state that the one before returned; begins with a fresh state.
 
@@ -192,8 +184,11 @@ def _plan(seconds_per_call: float, length: float) -> Plan:
 class Measured:
     """The blocks of a launch, and how often its plan was void."""
 
-    blocks: tuple[Timed, ...]
-    replanned: int
+    units: int
+    """Of work in each block."""
+    seconds: tuple[float, ...]
+    """Of each block."""
+    replanned: int = 0
 
 
 def measure_as_planned(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Measured:
@@ -206,20 +201,21 @@ def measure_as_planned(work: Work, planned: Plan, clock: Clock, inspect: Callabl
     compare.
     """
     for replanned in range(MAXIMUM_REPLANS):
-        blocks: list[Timed] = []
-        for block in measure(work, planned, clock, inspect):
-            if block.seconds < planned.length / 2:
-                seen = block.seconds or planned.length / 4
+        blocks: list[float] = []
+        for seconds in measure(work, planned, clock, inspect):
+            if seconds < planned.length / 2:
+                seen = seconds or planned.length / 4
                 planned = _plan(seen / planned.calls, planned.length)
                 break
-            blocks.append(block)
+            blocks.append(seconds)
         else:
-            return Measured(tuple(blocks), replanned)
-    return Measured(tuple(measure(work, planned, clock, inspect)), MAXIMUM_REPLANS)
+            return Measured(planned.calls * work.units, tuple(blocks), replanned)
+    blocks = list(measure(work, planned, clock, inspect))
+    return Measured(planned.calls * work.units, tuple(blocks), MAXIMUM_REPLANS)
 
 
-def measure(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[Timed]:
-    """The planned blocks within the plan's budget; garbage is collected between them and not inside."""
+def measure(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[float]:
+    """Seconds of the planned blocks within the plan's budget; garbage is collected between them and not inside."""
     elapsed = 0.0
     for number in range(planned.blocks):
         if number >= planned.least and elapsed >= planned.budget:
@@ -228,17 +224,17 @@ def measure(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], No
             gc.collect()
         seconds = time_calls(work, planned.calls, clock, inspect)
         elapsed += seconds
-        yield Timed(units=planned.calls * work.units, seconds=seconds)
+        yield seconds
 
 
-def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[list[Timed], Any]:
+def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[Measured, Any]:
     """One ordered pass from a fresh state, a block for each call, compiling and all; and what the last call returned.
 
     Each call is given the next of `batches`, each as `work.call` takes them.
     """
     state = work.fresh()
     work.synchronise(state)
-    timed: list[Timed] = []
+    timed: list[float] = []
     out: Any = None
     for batch in batches:
         began = clock.seconds()
@@ -246,8 +242,8 @@ def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[list[Time
         work.check(found)
         state, out = found
         work.synchronise((state, out))
-        timed.append(Timed(units=work.units, seconds=clock.seconds() - began))
-    return timed, (state, out)
+        timed.append(clock.seconds() - began)
+    return Measured(work.units, tuple(timed)), (state, out)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from accelbench.catalogue import inputs, workload_checks
+from accelbench.launch.facts import Dependence, Replay
 from accelbench.workload import Array, NamedArrays, Program, VariantKind, Workload
 from accelbench_runner.clock import Clock
 from accelbench_runner.launch import blocks
@@ -88,19 +89,20 @@ def forget_inputs(work: blocks.Work) -> blocks.Work:
     return replace(work, fresh=lambda: None, batches=None)
 
 
-def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> dict[str, Any]:
-    """The fact `dependence`; writes what the judge compares, `unseen.npz`.
+def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
+    """What the step does with other inputs; writes what the judge compares, `unseen.npz`.
 
     What the step raises on unseen inputs is reported, not raised: it has passed with those it was built from.
     """
     import numpy as np
 
-    facts: dict[str, Any] = {"captured": captured_arrays(subject.step) or adapter.constants()}
+    captured = captured_arrays(subject.step) or adapter.constants()
     try:
         seen = inputs.generate(subject.workload, subject.parameters, subject.seed)
         arrays = inputs.unseen(subject.workload, subject.parameters, seen, unseen_seed)
         if inputs.digest(arrays) == inputs.digest(seen):
-            return {**facts, "unable": "no other inputs can be made: no array of floats is other than zero"}
+            unable = "no other inputs can be made: no array of floats is other than zero"
+            return Dependence(captured=captured, unable=unable)
         # Another instance: what the one before has kept in itself would be renewed by a second building.
         build = getattr(type(subject.workload)(), subject.kind.method)
         program = workload_checks.returned(build, Program, subject.parameters, arrays, adapter)
@@ -108,26 +110,28 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         other = adapter.prepare(program)
         work = replace(subject.work, fresh=other.fresh, batches=other.batches)
     except workload_checks.RAISED as error:
-        return {**facts, "unable": f"no other inputs can be made: {workload_checks.what(error)}"}
+        unable = f"no other inputs can be made: {workload_checks.what(error)}"
+        return Dependence(captured=captured, unable=unable)
     # A program built from these inputs could export what is right for them, whatever its step does.
     trial = _Trial(adapter, subject.export, work, clock)
+    found: dict[str, Any] = {"captured": captured}
     try:
         began = clock.seconds()
-        facts["dispatched"], first = trial.timed(1)
+        found["dispatched"], first = trial.timed(1)
         took = clock.seconds() - began
         np.savez(directory / UNSEEN, allow_pickle=False, **trial.exported(first))
-        facts["units"] = work.units
+        found["units"] = work.units
         if took > QUICK_SECONDS:
-            return {**facts, "again": [trial.timed(1)[0]]}
+            return Dependence(**found, again=[trial.timed(1)[0]])
         exported = [trial.exporting(first)]
         del first
         again = [trial.timed(calls) for calls in RUNS]
-        facts["again"] = [counted for counted, _ in again]
-        facts["exported"] = [*exported, trial.exporting(again[-1][1])]
+        found["again"] = [counted for counted, _ in again]
+        found["exported"] = [*exported, trial.exporting(again[-1][1])]
     except workload_checks.RAISED as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
-        return {**facts, "unable" if ran_out else "raised": workload_checks.what(error)}
-    return facts
+        found["unable" if ran_out else "raised"] = workload_checks.what(error)
+    return Dependence(**found)
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,8 @@ Block = Callable[[int, Callable[[Any], None]], object]
 class Witness:
     """What one more block did, made where the timed ones were."""
 
-    facts: Mapping[str, Any]
+    counted: Mapping[str, Any]
+    """Fields of `Dependence`."""
     calls: int = 0
     outputs: NamedArrays | None = None
     """None: a call takes too long to be made again."""
@@ -175,32 +180,32 @@ def witness(
     adapter: Counting, program: Program, work: blocks.Work, block: Block, calls: int, seconds: float, unseen_seed: int
 ) -> Witness:
     """What blocks do of one call, and of `calls` or of many at random; a call takes so many `seconds`."""
-    facts: dict[str, Any] = {"seen": count(adapter, work, lambda: block(1, lambda _: None))}
+    counted: dict[str, Any] = {"seen": count(adapter, work, lambda: block(1, lambda _: None))}
     if seconds > QUICK_SECONDS:
-        return Witness(facts)
+        return Witness(counted)
     if seconds <= MANY_SECONDS:
-        facts["many_calls"] = many = max(min(calls, MOST_REPLAYED), FEWEST + unseen_seed % (MOST - FEWEST))
-        facts["many"] = count(adapter, work, lambda: block(many, lambda _: None))
+        counted["many_calls"] = many = max(min(calls, MOST_REPLAYED), FEWEST + unseen_seed % (MOST - FEWEST))
+        counted["many"] = count(adapter, work, lambda: block(many, lambda _: None))
     calls = max(2, min(calls, MOST_REPLAYED))
     results: list[Any] = []
     block(calls, results.append)
-    return Witness(facts, calls, _exported(adapter, program.export, results.pop()))
+    return Witness(counted, calls, _exported(adapter, program.export, results.pop()))
 
 
 def retold(adapter: Counting, program: Program, work: blocks.Work, seen: Witness) -> dict[str, Any]:
-    """The witness's facts with `replay`: how far its results are from those of untimed calls, and these from another.
+    """The witness's counts with `replay`: how far its results are from those of untimed calls, and these from another.
 
     Called from where nothing is timed.
     """
     if seen.outputs is None:
-        return dict(seen.facts)
+        return dict(seen.counted)
     untimed = [_exported(adapter, program.export, _call_by_call(work, seen.calls)) for _ in range(2)]
-    replay = {
-        "calls": seen.calls,
-        "timed": distance(seen.outputs, untimed[0]),
-        "untimed": distance(untimed[1], untimed[0]),
-    }
-    return {**seen.facts, "replay": replay}
+    replay = Replay(
+        calls=seen.calls,
+        timed=distance(seen.outputs, untimed[0]),
+        untimed=distance(untimed[1], untimed[0]),
+    )
+    return {**seen.counted, "replay": replay}
 
 
 def count(adapter: Counting, work: blocks.Work, run: Callable[[], object]) -> dict[str, int]:

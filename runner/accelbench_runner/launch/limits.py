@@ -6,8 +6,9 @@ the triad, and counts two reads and one write.
 
 import os
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
+from accelbench.launch.facts import Limits
 from accelbench.machine import cgroup
 from accelbench.validity import shared_device
 from accelbench_runner.clock import Clock
@@ -50,7 +51,7 @@ class Reaching(Protocol):
 
 def measure_undisturbed(
     adapter: Reaching, platform: str, clock: Clock, processors: cpu.Processors = cpu
-) -> dict[str, Any] | None:
+) -> Limits | None:
     """As `measure`; None where others took the processors meanwhile: limits too low accuse the innocent."""
     used, began = processors.usage(), clock.seconds()
     found = measure(adapter, platform, clock)
@@ -58,14 +59,14 @@ def measure_undisturbed(
     return found if processors.usage().by_others_since(used) <= shared_device.NEIGHBOURS.biases * offered else None
 
 
-def measure(adapter: Reaching, platform: str, clock: Clock) -> dict[str, Any] | None:
-    """The fact `limits`: FLOP/s of the product, bytes/s of the triad; None where either cannot be had."""
+def measure(adapter: Reaching, platform: str, clock: Clock) -> Limits | None:
+    """FLOP/s of the product, bytes/s of the triad; None where either cannot be had."""
     try:
         flops = _product(adapter, LARGEST_PRODUCT[platform], clock)
         moved = _triad(adapter, _triad_bytes(platform, adapter.cache_bytes()), clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
         return None  # what the device cannot hold, the type cannot do, or the clock cannot see, has no limit
-    return {"flops_per_second": flops, "bytes_per_second": moved} if flops and moved else None
+    return Limits(flops_per_second=flops, bytes_per_second=moved) if flops and moved else None
 
 
 def _product(adapter: Reaching, largest: int, clock: Clock) -> float:

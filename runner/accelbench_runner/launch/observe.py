@@ -13,6 +13,7 @@ from typing import Any
 from accelbench.api.observation import NOTHING
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
+from accelbench.launch.facts import Facts
 from accelbench.workload import Program
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import Adapter
@@ -29,14 +30,14 @@ class Call:
     compilations: int
 
 
-def look(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> dict[str, Any]:
-    """The facts of an observing launch: what was observed, and the device it was observed on."""
+def look(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> Facts:
+    """What was observed, and the device it was observed on."""
     check_names(declared)
     calls, state = make_calls(adapter, program, work)
-    return {
-        "observations": observations(adapter, program, calls, declared),
-        "device": adapter.device((state, work.batches, [call.out for call in calls])),
-    }
+    return Facts(
+        observations=observations(adapter, program, calls, declared),
+        device=adapter.device((state, work.batches, [call.out for call in calls])),
+    )
 
 
 def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Call], Any]:

@@ -5,12 +5,13 @@ import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from accelbench.api.result import Phase
-from accelbench.validity.evidence import Aside, Probe
+from accelbench.launch.facts import Facts, Probe
+from accelbench.launch.record import Aside
 from accelbench_runner.clock import Clock
-from accelbench_runner.protocol import AsideEnded, AsideStarted, Facts, Message, PhaseEnded, PhaseStarted
+from accelbench_runner.protocol import AsideEnded, AsideStarted, FactsTold, Message, PhaseEnded, PhaseStarted
 
 MAXIMUM_PROBLEM_CHARACTERS = 200
 
@@ -35,9 +36,9 @@ class Reporter:
         while line:
             line = line[os.write(self._descriptor, line) :]
 
-    def facts(self, **values: Any) -> None:
-        """What was read back; None is left out."""
-        self.say(Facts(values={name: value for name, value in values.items() if value is not None}))
+    def facts(self, facts: Facts) -> None:
+        """What was read back; of what is not among it, nothing is said."""
+        self.say(FactsTold(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[dict[str, float]]:

@@ -7,7 +7,7 @@ the end the program is given inputs that it has not seen. A warm probe ends afte
 
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
@@ -19,6 +19,19 @@ from typing import Any
 from accelbench import catalogue
 from accelbench.catalogue import inputs, workload_checks
 from accelbench.catalogue.modes import COMPILED_BEFORE, PACKAGES, not_installed
+from accelbench.launch.fact import UNTOLD
+from accelbench.launch.facts import (
+    Clock,
+    DeclaredOperations,
+    Device,
+    Facts,
+    Gradients,
+    HostOverDevice,
+    Meddling,
+    OperationCounts,
+    Threads,
+    WorkingSet,
+)
 from accelbench.workload import Measure, Program
 from accelbench_runner.clock import Drift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
@@ -31,7 +44,7 @@ from accelbench_runner.launch.reporter import Reporter
 from accelbench_runner.launch.versions import package_of, versions_of
 from accelbench_runner.protocol import (
     UNDER_WAY,
-    Block,
+    BlockTimed,
     Done,
     LaunchRequest,
     Measured,
@@ -99,14 +112,16 @@ class Launch:
         gpu = adapter.gpu()
         settings = self._reporter.probe("watch", lambda: self._watch.awake(gpu))
         self._reporter.facts(
-            protocol=protocol,
-            versions=versions_of(adapter, self._libraries),
-            gpuSettings=settings,
-            emulated=adapter.emulated(),
+            Facts(
+                protocol=protocol,
+                versions=versions_of(adapter, self._libraries),
+                gpu_settings=settings or UNTOLD,
+                emulated=adapter.emulated(),
+            )
         )
         if self._request.purpose == "probe":
             self._first_call(adapter, self._set_up(adapter)[1])
-            self._reporter.facts(compileCache=adapter.compile_cache())
+            self._reporter.facts(Facts(compile_cache=adapter.compile_cache() or UNTOLD))
             return
         if protocol == "observe":
             self._observe(adapter)
@@ -118,20 +133,22 @@ class Launch:
         program, work = self._set_up(adapter)
         with self._reporter.phase("steady"):
             found = observe.look(adapter, program, work, self._workload.observes)
-        self._reporter.facts(**found)
+        self._reporter.facts(found)
         self._measured(adapter)
 
     def _measured(self, adapter: Adapter) -> None:
         """The last of what a verdict needs; what comes after it may fail, and the measurement stands."""
         self._reporter.facts(
-            precision=adapter.precision(),
-            gradients={"wanted": self._measure.differentiates, "found": adapter.gradients()},
-            meddling={"flags": self._flags, "functions": meddling.replaced(self._functions)},
-            threads={
-                "requested": self._request.threads,
-                "affinity": len(os.sched_getaffinity(0)),
-                "framework": adapter.threads(),
-            },
+            Facts(
+                precision=adapter.precision(),
+                gradients=Gradients(wanted=self._measure.differentiates, found=adapter.gradients()),
+                meddling=Meddling(flags=self._flags, functions=meddling.replaced(self._functions)),
+                threads=Threads(
+                    requested=self._request.threads,
+                    affinity=len(os.sched_getaffinity(0)),
+                    framework=adapter.threads(),
+                ),
+            )
         )
         self._reporter.say(Measured())
 
@@ -164,7 +181,8 @@ class Launch:
             self._try_unseen_inputs(adapter, *functions, work)
         if self._request.purpose == "measure" and self._request.round <= limits.ROUNDS:
             asked = adapter, self._request.case.accelerator.platform, self._clock, self._machine.processors
-            self._reporter.facts(limits=self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked)))
+            reached = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked))
+            self._reporter.facts(Facts(limits=reached or UNTOLD))
 
     def _try_unseen_inputs(
         self,
@@ -186,7 +204,7 @@ class Launch:
         with self._reporter.aside("dependence"):
             directory = Path(request.directory)
             found = dependence.examine(adapter, subject, request.unseen_seed, directory, self._clock)
-        self._reporter.facts(dependence={**found, **self._seen})
+        self._reporter.facts(Facts(dependence=found.model_copy(update=self._seen)))
 
     def _import(self) -> Adapter:
         case = self._request.case
@@ -227,17 +245,18 @@ class Launch:
         timed = self._measure.protocol != "observe"
         cost = workload_checks.cost(self._workload, self._parameters, adapter.float_bytes) if timed else None
         self._reporter.facts(
-            inputsDigest=inputs.digest(arrays),
-            unit=self._measure.unit,
-            unitsPerCall=work.units,
-            unitsPerStep=program.units,
-            flopsPerUnit=cost.flops if cost else None,
-            bytesPerUnit=cost.bytes if cost else None,
-            workingSet={
-                "bytes": inputs.working_set(arrays, adapter.float_bytes),
-                "cache_bytes": adapter.cache_bytes(),
-            },
-            cold=work.evict is not None if self._measure.cold else None,
+            Facts(
+                inputs_digest=inputs.digest(arrays),
+                unit=self._measure.unit,
+                units_per_call=work.units,
+                units_per_step=program.units,
+                flops_per_unit=cost.flops if cost else UNTOLD,
+                bytes_per_unit=cost.bytes if cost else UNTOLD,
+                working_set=WorkingSet(
+                    bytes=inputs.working_set(arrays, adapter.float_bytes), cache_bytes=adapter.cache_bytes()
+                ),
+                cold=work.evict is not None if self._measure.cold else UNTOLD,
+            )
         )
         return program, work
 
@@ -245,8 +264,10 @@ class Launch:
         """The first call and as many more as parity needs, from a fresh state; writes what is compared."""
         state, out = self._first_call(adapter, work)
         self._reporter.facts(
-            compileCache=adapter.compile_cache(),
-            compilePeakMemoryBytes=max(0, cpu.peak_bytes() - self._held_bytes),
+            Facts(
+                compile_cache=adapter.compile_cache() or UNTOLD,
+                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - self._held_bytes),
+            )
         )
         with self._reporter.aside("parity"):
             units = work.units
@@ -260,22 +281,24 @@ class Launch:
 
         outputs = adapter.to_numpy(workload_checks.exported(program, state, adapter.last(out)))
         np.savez(Path(self._request.directory) / OUTPUTS, allow_pickle=False, **outputs)
-        self._reporter.facts(parityUnits=units)
+        self._reporter.facts(Facts(parity_units=units))
 
     def _count_operations(self, adapter: Adapter, work: blocks.Work) -> None:
         """What was compiled; and what one call does, against what the workload declares, where it declares any."""
         declared = self._workload.operations(self._parameters)
         with self._reporter.aside("operations"):
-            self._reporter.facts(executable=adapter.executable_facts())
+            self._reporter.facts(Facts(executable=adapter.executable_size() or UNTOLD))
             counted = adapter.operations(work) if declared else None
         if declared is None:
             return
         self._reporter.facts(
-            operations={
-                "declared": asdict(declared * work.units),
-                "found": asdict(counted.operations) if counted else None,
-                "source": counted.source if counted else None,
-            }
+            Facts(
+                operations=DeclaredOperations(
+                    declared=OperationCounts(**asdict(declared * work.units)),
+                    found=OperationCounts(**asdict(counted.operations)) if counted else None,
+                    source=counted.source if counted else None,
+                )
+            )
         )
 
     def _count_calls(
@@ -286,7 +309,7 @@ class Launch:
             return
         with self._reporter.aside("operations"):
             self._seen = dependence.retold(adapter, program, work, seen)
-            self._reporter.facts(arithmetic=adapter.arithmetic(work)._asdict())
+            self._reporter.facts(Facts(arithmetic=adapter.arithmetic(work)))
 
     def _first_call(self, adapter: Adapter, work: blocks.Work) -> tuple[Any, Any]:
         """`compile` is what compiling took: its imports, ahead, inside the first call; `first-step` is the rest.
@@ -345,12 +368,8 @@ class Launch:
                 self._causes.append(str(error))
                 return blocks.measure_as_planned(work, planned, self._clock, inspect)
 
-        def measure_all(inspect: Inspect) -> Sequence[blocks.Timed]:
-            measured = measure(planned, inspect)
-            self._reporter.facts(replanned=measured.replanned)
-            return measured.blocks
-
-        calls = self._time(adapter, measure_all)[0].units // work.units
+        measured = self._time(adapter, partial(measure, planned))
+        calls = measured.units // work.units
         seen = None
         if self._request.round <= dependence.ROUNDS:
             with self._reporter.aside("dependence"):
@@ -377,7 +396,7 @@ class Launch:
         with self._reporter.aside("synchronisation"):
             long = self._request.round <= synchronisation.LONG_ROUNDS
             found = self._aftermath(adapter).look(work, calls=calls, long=long)
-        self._reporter.facts(synchronisation=found)
+        self._reporter.facts(Facts(synchronisation=found or UNTOLD))
 
     def _measure_episode(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
         """`episode`: one pass over the batches in order, the first calls and their compiling included."""
@@ -386,7 +405,7 @@ class Launch:
         state: Any = None
         out: Any = None
 
-        def measure(inspect: Inspect) -> Sequence[blocks.Timed]:
+        def measure(inspect: Inspect) -> blocks.Measured:
             nonlocal state, out
             timed, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
@@ -394,11 +413,11 @@ class Launch:
 
         with self._reporter.aside("synchronisation"):
             aftermath = self._aftermath(adapter)
-        last = self._time(adapter, measure)[-1]
+        last = self._time(adapter, measure).seconds[-1]
         with self._reporter.aside("synchronisation"):
-            found = aftermath.look_behind((state, out), last.seconds)
-        self._reporter.facts(synchronisation=found)
-        self._reporter.facts(compileCache=adapter.compile_cache())
+            found = aftermath.look_behind((state, out), last)
+        self._reporter.facts(Facts(synchronisation=found or UNTOLD))
+        self._reporter.facts(Facts(compile_cache=adapter.compile_cache() or UNTOLD))
         with self._reporter.aside("parity"):
             self._write_outputs(adapter, program, state, out, work.units * len(batches))
 
@@ -406,9 +425,9 @@ class Launch:
         probe = partial(self._reporter.probe, "synchronisation")
         return synchronisation.Aftermath(adapter, self._clock, self._machine.processors.burnt_elsewhere, probe)
 
-    def _time(self, adapter: Adapter, measure: Callable[[Inspect], Sequence[blocks.Timed]]) -> Sequence[blocks.Timed]:
+    def _time(self, adapter: Adapter, measure: Callable[[Inspect], blocks.Measured]) -> blocks.Measured:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""
-        devices: list[dict[str, Any]] = []
+        devices: list[Device] = []
         resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), Drift(self._clock)
         compiled = adapter.compilations()
         compared = len(adapter.host_over_device())
@@ -420,25 +439,31 @@ class Launch:
 
         self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
-            timed = measure(inspect)
+            measured = measure(inspect)
             for part, seconds in adapter.compilations().seconds.items():
                 if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
                     parts[part] = more
-        watched = self._reporter.probe("watch", self._watch.end) or {}
+        watched = self._reporter.probe("watch", self._watch.end)
         on_device = adapter.peak_memory_bytes()
         peak = max(0, cpu.peak_bytes() - self._held_bytes) if on_device is None else on_device
         ratios = adapter.host_over_device()[compared:]
-        for block in timed:
-            self._reporter.say(Block(steps=block.units, seconds=block.seconds))
+        for seconds in measured.seconds:
+            self._reporter.say(BlockTimed(steps=measured.units, seconds=seconds))
         causes = self._causes + adapter.compilations().causes[len(compiled.causes) :]
+        if watched:
+            self._reporter.facts(watched)
         self._reporter.facts(
-            device=devices[-1],
-            recompilations=len(causes),
-            recompilationCauses=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],
-            **watched,
-            peakMemoryBytes=peak,
-            reservedMemoryBytes=adapter.reserved_memory_bytes(),
-            hostOverDevice={"least": min(ratios), "median": statistics.median(ratios)} if ratios else None,
-            clock={"resolution_seconds": resolved, "reading_seconds": reading, "drift": drift.read()},
+            Facts(
+                device=devices[-1],
+                recompilations=len(causes),
+                recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:20]],
+                peak_memory_bytes=peak,
+                reserved_memory_bytes=adapter.reserved_memory_bytes() or UNTOLD,
+                host_over_device=HostOverDevice(least=min(ratios), median=statistics.median(ratios))
+                if ratios
+                else UNTOLD,
+                clock=Clock(resolution_seconds=resolved, reading_seconds=reading, drift=drift.read()),
+                replanned=measured.replanned,
+            )
         )
-        return timed
+        return measured

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+from accelbench.launch.facts import Synchronisation, WatchedRun
 from accelbench_runner.clock import Clock
 from accelbench_runner.launch import blocks
 
@@ -64,8 +65,8 @@ class Aftermath:
         self._adapter, self._clock, self._burnt, self._probe = adapter, clock, burnt, probe
         self._product: Callable[[], None] | None = probe(self._first_product)
 
-    def look(self, work: blocks.Work, *, calls: int, long: bool) -> dict[str, Any] | None:
-        """The fact `synchronisation`; `calls` is those of a block. None where our own products gave no answer."""
+    def look(self, work: blocks.Work, *, calls: int, long: bool) -> Synchronisation | None:
+        """What was found; `calls` is those of a block. None where our own products gave no answer."""
         readies: list[bool | None] = []
 
         def run(number: int) -> tuple[float, float]:
@@ -82,21 +83,25 @@ class Aftermath:
         if self._product is None:
             return None
         first = self._least_late(lambda: run(calls))
+        if first is None:
+            return None
         runs = [first]
-        if first and long and (longer := math.ceil(LONG_SECONDS * calls / first["seconds"])) > calls:
-            runs.append(self._least_late(lambda: run(longer)))
-        return None if None in runs else {"runs": runs, "ready": None if None in readies else all(readies)}
+        if long and (longer := math.ceil(LONG_SECONDS * calls / first.seconds)) > calls:
+            if (second := self._least_late(lambda: run(longer))) is None:
+                return None
+            runs.append(second)
+        return Synchronisation(runs=runs, ready=None if None in readies else all(readies))
 
-    def look_behind(self, result: Any, seconds: float) -> dict[str, Any] | None:
-        """The fact `synchronisation` where calls cannot be made again: the last one took `seconds`, until just now."""
+    def look_behind(self, result: Any, seconds: float) -> Synchronisation | None:
+        """The same where calls cannot be made again: the last one took `seconds`, until just now."""
         if self._product is None:
             return None
         ready = self._adapter.ready(result)
         late = self._late()
         run = self._least_late(lambda: (late, seconds), most=1)
-        return None if run is None else {"runs": [run], "ready": ready}
+        return None if run is None else Synchronisation(runs=[run], ready=ready)
 
-    def _least_late(self, run: Callable[[], tuple[float, float]], most: int = MOST_RUNS) -> dict[str, float] | None:
+    def _least_late(self, run: Callable[[], tuple[float, float]], most: int = MOST_RUNS) -> WatchedRun | None:
         """Of `most` runs, which say how late they were and how long; less what pools that turn round explain."""
         runs, usual = [], 0.0
         for _ in range(most):
@@ -109,7 +114,7 @@ class Aftermath:
                 usual = max(usual, after_products)
             if late <= usual + PAUSE_SECONDS:
                 break
-        return {"seconds": seconds, "late_seconds": max(0.0, late - usual)}
+        return WatchedRun(seconds=seconds, late_seconds=max(0.0, late - usual))
 
     def _first_product(self) -> Callable[[], None]:
         product = self._adapter.product(PRODUCT)

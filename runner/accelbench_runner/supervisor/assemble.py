@@ -22,12 +22,12 @@ from accelbench.api.result import (
 )
 from accelbench.delivery.killed import without_finding
 from accelbench.document import decimal_string
+from accelbench.launch.fact import known
+from accelbench.launch.record import LaunchRecord, PhaseRecord, WarmProbe
 from accelbench.machine import fingerprint
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
-from accelbench.validity import compile_cache, evidence
-from accelbench.validity.evidence import Asides, Operations, Unreadable, fact, launch_seconds, protocol_of
 from accelbench.verdict.shown import shown
-from accelbench_runner.records import Assessment, LaunchRecord, PhaseRecord, WarmProbe
+from accelbench_runner.records import Assessment
 from accelbench_runner.supervisor.costs import cost, most
 from accelbench_runner.supervisor.observed import observed
 from accelbench_runner.supervisor.size_limit import fit
@@ -77,7 +77,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             if variant.name not in reached
         )
     notes += tuple(_printing(launches))
-    if any(launch.facts.get("cold") is False for launch in launches):
+    if any(launch.facts.cold is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
     counted = _counted(launches, {each.round for each in quarantined})
@@ -102,12 +102,12 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
                 )
                 for variant in case.variants
             ),
-            protocol=next((protocol_of(launch) for launch in launches if launch.failure is None), None),
+            protocol=next((launch.protocol for launch in launches if launch.failure is None), None),
             comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
             tail_comparisons=_comparisons(launches, assessment.tail_comparisons if assessment else ()),
             observations=observed(case, launches),
             certificate=assessment.certificate if assessment else Certificate(),
-            fingerprint={**course.host, **fingerprint.of_launches([launch.facts for launch in launches])},
+            fingerprint={**course.host, **fingerprint.of_launches(launch.facts for launch in launches)},
             overhead=_overhead([*launches, *course.discarded], course),
             notes=notes,
         )
@@ -118,7 +118,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
 def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """A note on each variant whose steps print."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
-        printed = [launch.facts.get("printedBytes", 0) for launch in launches if launch.variant == variant]
+        printed = [launch.printed_bytes for launch in launches if launch.variant == variant]
         if max(printed) > PRINTS_BYTES:
             yield (
                 f"{variant} printed {max(printed) / 1e6:.3g} MB in one launch while its steps ran again and again: "
@@ -168,7 +168,7 @@ def _variant_result(
     spread: Spread | None,
 ) -> VariantResult:
     failure = next((launch.failure for launch in launches if launch.failure), None)
-    measured = [launch for launch in launches if launch.failure is None and launch_seconds(launch) is not None]
+    measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
     if not measured:
         sound = [launch for launch in launches if launch.failure is None]
         return VariantResult(name=variant.name, use=variant.use, failure=failure, executable=_executable(sound))
@@ -176,7 +176,7 @@ def _variant_result(
     times = [float(launch.seconds) for launch in summaries]
     seconds = geometric_mean(times)
     ratios = [launch.parity.worst_ratio for launch in measured if launch.parity]
-    flops = _positive(measured[0].facts.get("flopsPerUnit"))
+    flops = known(measured[0].facts.flops_per_unit)
     return VariantResult(
         name=variant.name,
         use=variant.use,
@@ -193,35 +193,29 @@ def _variant_result(
         warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
         launches=summaries,
         spread=spread,
-        units_per_call=_units_per_call(measured),
+        units_per_call=known(measured[0].facts.units_per_call),
         parity=decimal_string(min(max(ratios), LARGEST_RATIO)) if ratios else None,
         flops_per_second=decimal_string(flops / seconds) if flops else None,
-        peak_memory_bytes=most(measured, "peakMemoryBytes"),
-        compile_peak_memory_bytes=most(measured, "compilePeakMemoryBytes"),
-        reserved_memory_bytes=most(measured, "reservedMemoryBytes"),
+        peak_memory_bytes=most(launch.facts.peak_memory_bytes for launch in measured),
+        compile_peak_memory_bytes=most(launch.facts.compile_peak_memory_bytes for launch in measured),
+        reserved_memory_bytes=most(launch.facts.reserved_memory_bytes for launch in measured),
         products_per_call=_products_per_call(measured),
         executable=_executable(measured),
         cost=cost(case, measured, everyone, seconds),
     )
 
 
-def _units_per_call(launches: Sequence[LaunchRecord]) -> int | None:
-    units = _positive(launches[0].facts.get("unitsPerCall"))
-    return round(units) if units and units.is_integer() else None
-
-
 def _products_per_call(launches: Sequence[LaunchRecord]) -> int | None:
     """The fewest of any launch: what the check `work-present` looks at too."""
-    operations = [fact(launch, "operations", Operations) for launch in launches if "operations" in launch.facts]
-    found = [each.found.products for each in operations if isinstance(each, Operations) and each.found]
+    operations = [known(launch.facts.operations) for launch in launches]
+    found = [each.found.products for each in operations if each and each.found]
     return min(found, default=None)
 
 
 def _executable(launches: Sequence[LaunchRecord]) -> Executable | None:
     """What all launches that were told agree on: a program that is not always the same has no size."""
-    told = [fact(launch, "executable", evidence.Executable) for launch in launches]
-    known = [each.model_dump(exclude_none=True) for each in told if isinstance(each, evidence.Executable)]
-    values = {name: {each[name] for each in known if name in each} for name in set().union(*known)}
+    told = [each.model_dump(exclude_none=True) for launch in launches if (each := known(launch.facts.executable))]
+    values = {name: {each[name] for each in told if name in each} for name in set().union(*told)}
     agreed = {name: value for name, (value, *others) in values.items() if not others}
     return Executable.model_validate(agreed) if agreed else None
 
@@ -253,7 +247,7 @@ def _parts(phases: Sequence[PhaseRecord]) -> dict[str, str]:
 
 def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
     """Those that a cache can change, of probes that it has answered."""
-    sound = [probe for probe in probes if probe.failure is None and compile_cache.answered(probe.cache)]
+    sound = [probe for probe in probes if probe.failure is None and probe.answered]
     return tuple(each for each in _phases([probe.phases for probe in sound]) if each.phase in {"compile", "first-step"})
 
 
@@ -261,8 +255,8 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
     seconds = seconds_per_unit(launch)
     return LaunchSummary(
         round=launch.round,
-        seconds=decimal_string(launch_seconds(launch) or 0.0, TIME_DIGITS),
-        p99_seconds=decimal_string(quantile(seconds, 99), TIME_DIGITS) if protocol_of(launch) == "latency" else None,
+        seconds=decimal_string(launch.seconds() or 0.0, TIME_DIGITS),
+        p99_seconds=decimal_string(quantile(seconds, 99), TIME_DIGITS) if launch.protocol == "latency" else None,
         p5_seconds=decimal_string(quantile(seconds, 5)),
         p95_seconds=decimal_string(quantile(seconds, 95)),
         blocks=len(launch.blocks),
@@ -280,8 +274,7 @@ def _overhead(launches: Iterable[LaunchRecord], course: Course) -> dict[str, str
     for launch in launches:
         processes += launch.wall_seconds
         probes += launch.warm.wall_seconds if launch.warm else 0.0
-        asides = fact(launch, "aside", Asides)
-        for name, seconds in {} if isinstance(asides, Unreadable) else asides.items():
+        for name, seconds in launch.asides.items():
             spent[name] = spent.get(name, 0.0) + seconds
         blocks += sum(block.seconds for block in launch.blocks)
         for phase in launch.phases:
@@ -298,12 +291,5 @@ def _overhead(launches: Iterable[LaunchRecord], course: Course) -> dict[str, str
 
 
 def _unit(launches: Iterable[LaunchRecord]) -> str:
-    named = (unit for launch in launches if isinstance(unit := launch.facts.get("unit"), str) and unit)
+    named = (unit for launch in launches if (unit := known(launch.facts.unit)))
     return next(named, "step")[:63]
-
-
-def _positive(value: object) -> float | None:
-    """A fact that is a number to calculate with; launches may report anything."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
-        return float(value)
-    return None

@@ -1,14 +1,14 @@
 """What a variant's units cost: from launches' facts to the result, pure."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from accelbench.api.case import Case
 from accelbench.api.result import Cost, EnergySource
 from accelbench.document import DecimalString, decimal_string
-from accelbench.validity.evidence import Energy, PositiveFloat, Unreadable, fact
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import Roof, place, roof, work_per_unit, works_from_memory
-from accelbench_runner.records import LaunchRecord
 
 NOWHERE = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
@@ -40,14 +40,13 @@ def cost(case: Case, launches: Sequence[LaunchRecord], everyone: Sequence[Launch
     )
 
 
-def most(launches: Sequence[LaunchRecord], name: str) -> int | None:
+def most(numbers: Iterable[int | Unreadable]) -> int | None:
     """The largest that any launch reports of a number of bytes; None where none does."""
-    told = [fact(launch, name, PositiveFloat) for launch in launches]
-    return max((round(each) for each in told if not isinstance(each, Unreadable)), default=None)
+    return max((each for each in numbers if not isinstance(each, Unreadable)), default=None)
 
 
 def _joules(launches: Sequence[LaunchRecord], seconds: float) -> tuple[DecimalString | None, EnergySource | None]:
-    told = [fact(launch, "energy", Energy) for launch in launches]
+    told = [launch.facts.energy for launch in launches]
     spent = [each for each in told if not isinstance(each, Unreadable)]
     if not spent:
         return None, None

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from accelbench.api.result import Failure, FailureReason
 from accelbench.delivery.log import Unfinished
+from accelbench.launch.facts import PROBES, Probe
 from accelbench.machine import cgroup
 from accelbench.validity import shared_device
-from accelbench.validity.evidence import PROBES, Probe
 from accelbench_runner.protocol import UNDER_WAY, Done, Failed, LaunchRequest
 from accelbench_runner.supervisor.children import Ending
 from accelbench_runner.supervisor.crash import where

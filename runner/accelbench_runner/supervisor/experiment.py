@@ -26,10 +26,12 @@ from accelbench.delivery.log import (
     TimeNow,
 )
 from accelbench.document import decimal_string
+from accelbench.launch.fact import is_reported
+from accelbench.launch.facts import Probe
+from accelbench.launch.record import LaunchRecord
 from accelbench.plan.schedule import round_order
-from accelbench.validity.evidence import Probe
 from accelbench.verdict.shown import rejections
-from accelbench_runner.records import Assessment, LaunchRecord
+from accelbench_runner.records import Assessment
 from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
 from accelbench_runner.supervisor.assemble import Course, assemble
 from accelbench_runner.supervisor.children import Interruption
@@ -272,7 +274,7 @@ class Supervisor:
 
         One that failed is not made again for the same variant.
         """
-        if self.launcher.purpose == "check" or "compileCache" not in record.facts:
+        if self.launcher.purpose == "check" or not is_reported(record.facts.compile_cache):
             return False
         if record.failure or record.unfinished:
             return False

@@ -8,7 +8,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from accelbench.api.case import Case
-from accelbench_runner.records import Assessment, JudgeRequest, LaunchRecord
+from accelbench.launch.record import LaunchRecord
+from accelbench_runner.records import Assessment, JudgeRequest
 from accelbench_runner.supervisor.children import Channel, Interruption, run_child
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder
 

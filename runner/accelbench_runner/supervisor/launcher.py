@@ -7,9 +7,9 @@ from pathlib import Path
 
 from accelbench.api.case import Case
 from accelbench.api.result import Phase
-from accelbench.validity.evidence import PROBES, Probe
+from accelbench.launch.facts import PROBES, Facts, Probe
+from accelbench.launch.record import LaunchRecord, WarmProbe
 from accelbench_runner.protocol import LaunchRequest, Purpose
-from accelbench_runner.records import LaunchRecord, WarmProbe
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.supervisor.children import Ending, Interruption, UnkillableError, run_child
 from accelbench_runner.supervisor.endings import Crowd, End, MemoryTold, explain, under_way
@@ -50,6 +50,7 @@ class Launcher:
         request = self._request(variant, number, directory, tuple(skip))
         listener = self._listener(limit, case_seconds, forward, phase_reached)
         ending, end = self._run(listener, request)
+        unchecked = {**skip, **listener.unchecked, **end.unchecked}
         return LaunchRecord(
             variant=variant,
             round=number,
@@ -57,12 +58,12 @@ class Launcher:
             wall_seconds=ending.wall_seconds,
             phases=tuple(listener.phases),
             blocks=tuple(listener.blocks),
-            facts=listener.facts
-            | {"printedBytes": listener.printed_bytes}
-            | ({"aside": listener.asides} if listener.asides else {}),
+            asides=listener.asides,
+            facts=Facts.parse(listener.facts, unchecked),
+            printed_bytes=listener.printed_bytes,
             failure=end.failure,
             unfinished=end.unfinished,
-            unchecked={**skip, **listener.unchecked, **end.unchecked},
+            unchecked=unchecked,
             ended_by=end.ended_by,
             probe_seconds=listener.allowance.probed,
         )
@@ -89,7 +90,7 @@ class Launcher:
             return None
         return WarmProbe(
             phases=tuple(listener.phases),
-            cache=listener.facts.get("compileCache"),
+            cache=Facts.parse(listener.facts).compile_cache,
             failure=f"{end.failure.reason}: {end.failure.message}" if end.failure else None,
             wall_seconds=ending.wall_seconds,
         )

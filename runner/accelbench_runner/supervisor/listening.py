@@ -6,14 +6,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from accelbench.api.result import Phase
-from accelbench.validity.evidence import PROBES, Aside, Probe
+from accelbench.launch.facts import PROBES, Probe
+from accelbench.launch.record import Aside, Block, PhaseRecord
 from accelbench_runner.protocol import (
     MAXIMUM_MESSAGE_BYTES,
     AsideEnded,
     AsideStarted,
-    Block,
+    BlockTimed,
     Done,
-    Facts,
+    FactsTold,
     Failed,
     Measured,
     Message,
@@ -21,7 +22,6 @@ from accelbench_runner.protocol import (
     PhaseStarted,
     parse_message,
 )
-from accelbench_runner.records import BlockRecord, PhaseRecord
 from accelbench_runner.supervisor.allowance import Allowance
 from accelbench_runner.supervisor.children import Channel
 
@@ -47,8 +47,9 @@ class LaunchListener:
         self._heard_bytes = 0
         self._closed = False
         self.phases: list[PhaseRecord] = []
-        self.blocks: list[BlockRecord] = []
+        self.blocks: list[Block] = []
         self.facts: dict[str, Any] = {}
+        """As told; nobody has parsed them yet."""
         self.phase: Phase | None = None
         self.asides: dict[Aside, float] = {}
         """Seconds spent beside the phases, by what on."""
@@ -131,10 +132,10 @@ class LaunchListener:
                 self._aside_ended(name, seconds, problem)
             case Measured():
                 self.measured = True
-            case Facts(values=values):
+            case FactsTold(values=values):
                 self.facts |= values
-            case Block(steps=steps, seconds=seconds):
-                self.blocks.append(BlockRecord(steps=steps, seconds=seconds))
+            case BlockTimed(steps=steps, seconds=seconds):
+                self.blocks.append(Block(steps=steps, seconds=seconds))
             case Done() | Failed():
                 self.last_word = message
 

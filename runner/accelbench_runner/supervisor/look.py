@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from accelbench.validity.evidence import Process
+from accelbench.launch.facts import Process
 from accelbench_runner.devices import cpu, processes
 from accelbench_runner.supervisor.looking import Seen
 

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable, Mapping
 
 from accelbench.document import Document
+from accelbench.launch.facts import Process
 from accelbench.report.noise import ACCEPT
 from accelbench.validity.check import percent
-from accelbench.validity.evidence import Process
 from accelbench.validity.shared_device import NEIGHBOURS
 from accelbench.validity.throttled import STEAL
 

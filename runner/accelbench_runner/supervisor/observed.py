@@ -2,21 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated
-
-from annotated_types import Ge, Le, Len
-from pydantic import FiniteFloat, StringConstraints
 
 from accelbench.api.case import Case
 from accelbench.api.observation import MAXIMUM_DIFFERING, Observation, Observations, ObservationType, ObservedValue
-from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
-from accelbench.validity.evidence import Unreadable, fact, observes
-from accelbench_runner.records import LaunchRecord
-
-Name = Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$")]
-Text = Annotated[str, StringConstraints(max_length=MAXIMUM_CHARACTERS)]
-Whole = Annotated[int, Ge(-(2**53)), Le(2**53)]
-Facts = Annotated[dict[Name, bool | Whole | FiniteFloat | Text], Len(0, len(STANDARD) + MAXIMUM_OWN)]
+from accelbench.catalogue.observations import Scalar, written
+from accelbench.launch.fact import known
+from accelbench.launch.record import LaunchRecord
 
 
 def observed(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observations, ...]:
@@ -26,8 +17,8 @@ def observed(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observations
         mine = [
             facts
             for launch in launches
-            if launch.variant == variant.name and launch.failure is None and observes(launch)
-            if not isinstance(facts := fact(launch, "observations", Facts), Unreadable)
+            if launch.variant == variant.name and launch.failure is None and launch.observes
+            if (facts := known(launch.facts.observations)) is not None
         ]
         if mine:
             found.append(Observations(variant=variant.name, launches=len(mine), found=tuple(_together(mine))))

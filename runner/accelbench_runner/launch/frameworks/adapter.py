@@ -8,7 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from accelbench.api.case import Platform, Precision
+from accelbench.api.case import Platform
+from accelbench.api.case import Precision as Policy
+from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
 from accelbench.workload import Array, Operations, Program, WorkloadParameters
 from accelbench_runner.launch.blocks import Work
 
@@ -28,7 +30,7 @@ class Settings:
     mode: str
     options: WorkloadParameters
     platform: Platform
-    precision: Precision
+    precision: Policy
     threads: int
     differentiates: bool = True
     """The step computes gradients; else it runs without autograd."""
@@ -49,21 +51,6 @@ class Counted(NamedTuple):
 
     operations: Operations
     source: str
-
-
-class Arithmetic(NamedTuple):
-    """Floating-point operations of one call; None for what nobody can count."""
-
-    written: float | None
-    """In the program as its author wrote it, what nobody uses included."""
-    run: float | None
-    """In what is left of it after all optimisation."""
-    source: str
-    """What they were counted in."""
-    types: tuple[str, ...] = ()
-    """Of the arrays of floating-point numbers that it takes and makes, by name: `float32`."""
-    recorded: bool = False
-    """Autograd recorded operations."""
 
 
 def cached_files(variable: str) -> int:
@@ -138,8 +125,8 @@ class Adapter(Protocol):
         """Everything compiled until now, by the framework's own account."""
         ...
 
-    def compile_cache(self) -> dict[str, int] | None:
-        """`hits` and `misses` of the compile cache on disk, and the files it held `before`; None: no compiling."""
+    def compile_cache(self) -> CompileCache | None:
+        """What it counted of the compile cache on disk; None where nothing is compiled."""
         ...
 
     def forbid_compiling(self) -> AbstractContextManager[None]:
@@ -162,12 +149,12 @@ class Adapter(Protocol):
         """Type and shape of each array that was compiled into the program; empty where there is no saying."""
         ...
 
-    def gradients(self) -> str:
+    def gradients(self) -> GradMode:
         """Whether operations are recorded for autograd, read back: `on`, `off`, or `functional`: only where asked."""
         ...
 
-    def executable_facts(self) -> dict[str, int | None] | None:
-        """What was compiled ahead, by the names of `Executable`; None where that tells nothing."""
+    def executable_size(self) -> ExecutableSize | None:
+        """Of what was compiled ahead; None where the framework tells nothing of it."""
         ...
 
     def last(self, out: Any) -> Any:
@@ -178,11 +165,11 @@ class Adapter(Protocol):
         """Exported arrays in NumPy: floats as float64, integers as they are."""
         ...
 
-    def device(self, value: Any) -> dict[str, Any]:
+    def device(self, value: Any) -> Device:
         """Where `value`'s arrays live: platform, name and count of devices, asked of the arrays themselves."""
         ...
 
-    def precision(self) -> dict[str, Any]:
+    def precision(self) -> Precision:
         """The policy, the type, and the settings read back."""
         ...
 

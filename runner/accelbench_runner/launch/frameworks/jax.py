@@ -14,12 +14,12 @@ import jaxlib
 import numpy as np
 
 from accelbench.catalogue.workload_checks import check_step
+from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
 from accelbench.workload import Array, Program
 from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks import arithmetic
 from accelbench_runner.launch.frameworks.adapter import (
-    Arithmetic,
     Compilations,
     Counted,
     Settings,
@@ -64,7 +64,8 @@ class Jax:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
         self._heard: list[tuple[Span, str]] = []
-        self._cache = {"hits": 0, "misses": 0, "before": cached_files("JAX_COMPILATION_CACHE_DIR")}
+        self._cache = {"hits": 0, "misses": 0}
+        self._cached = cached_files("JAX_COMPILATION_CACHE_DIR")
         self._listed = self._scanned = self._placed = False
         self._traced: Any = None
         self._lowered: Any = None
@@ -171,9 +172,9 @@ class Jax:
         if event in CACHE_EVENTS:
             self._cache[CACHE_EVENTS[event]] += 1
 
-    def compile_cache(self) -> dict[str, int] | None:
+    def compile_cache(self) -> CompileCache:
         """Every operation that is dispatched by itself is compiled too."""
-        return dict(self._cache)
+        return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached)
 
     def compilations(self) -> Compilations:
         """Spans nest: a trace inside a trace, a constant compiled inside one."""
@@ -219,7 +220,7 @@ class Jax:
         held = [] if self._traced is None else self._traced.jaxpr.consts
         return [f"a constant {tuple(each.shape)} {each.dtype}" for each in held if getattr(each, "ndim", 0)]
 
-    def gradients(self) -> str:
+    def gradients(self) -> GradMode:
         """JAX differentiates functions, and records nothing."""
         return "functional"
 
@@ -228,26 +229,28 @@ class Jax:
         if self.executable is not None:
             written, run = self._traced.jaxpr.jaxpr, arithmetic.of_hlo(self.executable.as_text())
             if arithmetic.calls_back(written):
-                return Arithmetic(None, None, "", _types(written))
-            return Arithmetic(arithmetic.of_jaxpr(written), run, "the optimised HLO", _types(written))
+                return Arithmetic(types=_types(written))
+            source = "the optimised HLO"
+            return Arithmetic(written=arithmetic.of_jaxpr(written), run=run, source=source, types=_types(written))
         if self._settings.mode != "op-by-op" or self._placed:
-            return Arithmetic(None, None, "")
+            return Arithmetic()
         dispatched = _told(lambda: jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
         if dispatched is None:
-            return Arithmetic(None, None, "")
+            return Arithmetic()
         counted = arithmetic.of_jaxpr(dispatched)
-        return Arithmetic(counted, counted, "the operations dispatched", _types(dispatched))
+        source = "the operations dispatched"
+        return Arithmetic(written=counted, run=counted, source=source, types=_types(dispatched))
 
-    def executable_facts(self) -> dict[str, int | None] | None:
+    def executable_size(self) -> ExecutableSize | None:
         """By XLA's account, each as far as the backend gives one."""
         if self.executable is None:
             return None
-        return {
-            "kernels_per_call": _told(lambda: count_kernels(self.executable.as_text())),
-            "program_size": _told(lambda: count_stablehlo(self._lowered.compiler_ir().operation)),
-            "aliased_bytes": _told(lambda: self.executable.memory_analysis().alias_size_in_bytes),
-            "temporary_bytes": _told(lambda: self.executable.memory_analysis().temp_size_in_bytes),
-        }
+        return ExecutableSize(
+            kernels_per_call=_told(lambda: count_kernels(self.executable.as_text())),
+            program_size=_told(lambda: count_stablehlo(self._lowered.compiler_ir().operation)),
+            aliased_bytes=_told(lambda: self.executable.memory_analysis().alias_size_in_bytes),
+            temporary_bytes=_told(lambda: self.executable.memory_analysis().temp_size_in_bytes),
+        )
 
     def last(self, out: Any) -> Any:
         """A scan stacks the outs, a loop lists them, a single step has one."""
@@ -264,7 +267,7 @@ class Jax:
             for name, array in arrays.items()
         }
 
-    def device(self, value: Any) -> dict[str, Any]:
+    def device(self, value: Any) -> Device:
         """JAX calls CUDA's platform `gpu`; which GPU it is stands in the client."""
         devices = {
             device for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array) for device in leaf.devices()
@@ -272,22 +275,22 @@ class Jax:
         platforms = {device.platform for device in devices}
         names = {cpu.model() if device.platform == "cpu" else device.device_kind for device in devices}
         cuda = platforms == {"gpu"} and "cuda" in jax.devices()[0].client.platform_version.lower()
-        return {
-            "platform": "cuda" if cuda else ",".join(sorted(platforms)),
-            "name": ",".join(sorted(names)),
-            "count": len(devices),
-        }
+        return Device(
+            platform="cuda" if cuda else ",".join(sorted(platforms)),
+            name=",".join(sorted(names)),
+            count=len(devices),
+        )
 
-    def precision(self) -> dict[str, Any]:
+    def precision(self) -> Precision:
         """Flushing of denormals is probed: XLA has no setting to read."""
         least = np.finfo(np.float32).tiny
         halved = jax.jit(lambda number: number * 0.5)(jax.device_put(least))
-        return {
-            "policy": self._settings.precision,
-            "dtype": jnp.dtype(self._dtype).name,
-            "matmul": {"jax_default_matmul_precision": jax.config.jax_default_matmul_precision},
-            "flush_denormal": float(halved) == 0.0,
-        }
+        return Precision(
+            policy=self._settings.precision,
+            dtype=jnp.dtype(self._dtype).name,
+            matmul={"jax_default_matmul_precision": jax.config.jax_default_matmul_precision},
+            flush_denormal=float(halved) == 0.0,
+        )
 
     def threads(self) -> int | None:
         """XLA's pool follows the affinity mask and does not say how large it is."""
@@ -370,8 +373,8 @@ class Jax:
         return isinstance(error, jax.errors.JaxRuntimeError) and any(words in str(error) for words in said)
 
 
-def _types(jaxpr: Any) -> tuple[str, ...]:
-    return tuple(sorted(arithmetic.types(jaxpr)))
+def _types(jaxpr: Any) -> list[str]:
+    return sorted(arithmetic.types(jaxpr))
 
 
 def _told(ask: Callable[[], Told | None]) -> Told | None:

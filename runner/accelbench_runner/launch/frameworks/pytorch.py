@@ -16,11 +16,11 @@ from torch.utils import _pytree as pytree
 
 from accelbench.catalogue.modes import CompileOptions
 from accelbench.catalogue.workload_checks import check_step
+from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import (
-    Arithmetic,
     Compilations,
     Counted,
     RecompiledError,
@@ -214,17 +214,17 @@ class PyTorch:
         seconds = {"dynamo": frames - forward, "backend": forward + backward}
         return Compilations(seconds=seconds, causes=list(self._causes))
 
-    def compile_cache(self) -> dict[str, int] | None:
+    def compile_cache(self) -> CompileCache | None:
         """Of AOTAutograd's cache and Inductor's, which the former's hits may leave unasked."""
         if not self._compiles:
             return None
         counters = import_module("torch._dynamo.utils").counters
         graphs, autograd = counters["inductor"], counters["aot_autograd"]
-        return {
-            "hits": graphs["fxgraph_cache_hit"] + autograd["autograd_cache_hit"],
-            "misses": graphs["fxgraph_cache_miss"] + autograd["autograd_cache_miss"],
-            "before": self._cached,
-        }
+        return CompileCache(
+            hits=graphs["fxgraph_cache_hit"] + autograd["autograd_cache_hit"],
+            misses=graphs["fxgraph_cache_miss"] + autograd["autograd_cache_miss"],
+            before=self._cached,
+        )
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
@@ -279,7 +279,7 @@ class PyTorch:
         """Dynamo makes inputs of what a function closes over."""
         return []
 
-    def gradients(self) -> str:
+    def gradients(self) -> GradMode:
         """The mode of this thread, which a step may have changed."""
         return "on" if torch.is_grad_enabled() else "off"
 
@@ -294,16 +294,21 @@ class PyTorch:
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - torch's CheckpointException is one; no launch fails for what is counted
-            return Arithmetic(None, None, "")
+            return Arithmetic()
         run, source = counted.operations, "the operations dispatched"
         if self._compiles:
             whole = self._graphs is not None and self._graphs.graphs and not self._placed
             run, source = self._graphs.operations if whole else None, "Inductor's graphs"
-        return Arithmetic(counted.operations, run, source, tuple(sorted(counted.types)), counted.recorded)
+        return Arithmetic(
+            written=counted.operations,
+            run=run,
+            source=source,
+            types=sorted(counted.types),
+            recorded=counted.recorded,
+        )
 
-    def executable_facts(self) -> dict[str, int | None] | None:
+    def executable_size(self) -> None:
         """Inductor counts the kernels that it has written, and not how often a call runs each."""
-        return None
 
     def last(self, out: Any) -> Any:
         """A loop lists the outs, a single step has one."""
@@ -317,28 +322,28 @@ class PyTorch:
             for name, tensor in tensors.items()
         }
 
-    def device(self, value: Any) -> dict[str, Any]:
+    def device(self, value: Any) -> Device:
         """Asked of the tensors, and of a model's parameters: a step may return nothing else but numbers of Python's."""
         leaves = pytree.tree_leaves(value)
         models = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         devices = {tensor.device for tensor in [*tensors, *(each for model in models for each in model.parameters())]}
         names = {torch.cuda.get_device_name(device) if device.type == "cuda" else cpu.model() for device in devices}
-        return {
-            "platform": ",".join(sorted({device.type for device in devices})),
-            "name": ",".join(sorted(names)),
-            "count": len(devices),
-        }
+        return Device(
+            platform=",".join(sorted({device.type for device in devices})),
+            name=",".join(sorted(names)),
+            count=len(devices),
+        )
 
-    def precision(self) -> dict[str, Any]:
+    def precision(self) -> Precision:
         """Flushing of denormals is probed, in the type that has them everywhere."""
         least = torch.tensor(np.finfo(np.float32).tiny, device=self._device)
-        return {
-            "policy": self._settings.precision,
-            "dtype": str(self._dtype).removeprefix("torch."),
-            "matmul": {name: backend.fp32_precision for name, backend in FP32_BACKENDS.items()},
-            "flush_denormal": float(least * 0.5) == 0.0,
-        }
+        return Precision(
+            policy=self._settings.precision,
+            dtype=str(self._dtype).removeprefix("torch."),
+            matmul={name: backend.fp32_precision for name, backend in FP32_BACKENDS.items()},
+            flush_denormal=float(least * 0.5) == 0.0,
+        )
 
     def threads(self) -> int | None:
         """Inside one operation."""

@@ -1,0 +1,387 @@
+"""What a launch reads back of itself and of its machine: a model for each fact, and `Facts`, which holds them all.
+
+A new fact is a model and a field here, and a line in the launch that reports it.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self, get_args
+
+from annotated_types import Ge, Gt, Le, Len
+from pydantic import (
+    ConfigDict,
+    FiniteFloat,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.types import NonNegativeInt, PositiveInt
+
+from accelbench.api.result import EnergySource
+from accelbench.catalogue.observations import MAXIMUM_CHARACTERS as MAXIMUM_OBSERVED_CHARACTERS
+from accelbench.catalogue.observations import MAXIMUM_OWN, NAME, STANDARD
+from accelbench.document import Document
+from accelbench.launch.fact import UNTOLD, Fact, Reading, Unreadable, clip, kind
+from accelbench.workload import ProtocolName
+
+Probe = Literal["watch", "synchronisation", "limits"]
+"""What accelbench asks on its own account, without a step of the variant's: where it hangs or crashes, we are to blame.
+
+Of the aside `synchronisation` only the products that leave nothing undone; it makes calls of the variant's too.
+"""
+PROBES: tuple[Probe, ...] = get_args(Probe)
+
+
+PositiveFloat = Annotated[FiniteFloat, Gt(0)]
+
+
+class Device(Reading):
+    """Where the output array lived after the run."""
+
+    platform: str
+    name: str
+    count: NonNegativeInt = 1
+
+
+class Threads(Reading):
+    """Threads asked for, processors the process may run on, and what the framework says it uses."""
+
+    requested: int
+    affinity: int
+    framework: int | None = None
+
+
+class Precision(Reading):
+    """What was set and read back: the policy, the arrays' type, how products of float32 are computed."""
+
+    policy: str
+    dtype: str
+    matmul: dict[str, str | None] = {}
+    """By the framework's own setting."""
+    flush_denormal: bool | None = None
+
+
+class Clock(Reading):
+    """The clock that blocks were timed with."""
+
+    resolution_seconds: FiniteFloat
+    reading_seconds: FiniteFloat = 0.0
+    """What reading it costs."""
+    drift: FiniteFloat = 0.0
+    """How far it ran ahead of the raw clock while blocks were timed, as a share."""
+
+
+class CompileCache(Reading):
+    """What a framework counted of its compile cache on disk, up to the end of the first step."""
+
+    hits: NonNegativeInt
+    misses: NonNegativeInt
+    before: NonNegativeInt = 0
+    """Files that the cache held when the process began."""
+
+
+class Throttling(Reading):
+    """What was taken from the launch's steady phase, by its control group and by the hypervisor."""
+
+    periods: NonNegativeInt
+    """Periods in which the group was held back by its quota."""
+    seconds: FiniteFloat
+    """How long it was held back, over all processors."""
+    steal_seconds: FiniteFloat = 0.0
+    """Time of its processors that the hypervisor gave to others."""
+    pressure_seconds: FiniteFloat = 0.0
+    """For which some task waited for a processor; a launch's own threads that wait for each other count too."""
+
+
+class Process(Reading):
+    """Another process, and the processor time that it used in the launch's steady phase."""
+
+    name: Annotated[str, StringConstraints(max_length=40)]
+    pid: NonNegativeInt
+    seconds: Annotated[FiniteFloat, Ge(0)]
+
+
+class Neighbours(Reading):
+    """What other processes did on the launch's processors during its steady phase."""
+
+    busy_seconds: FiniteFloat
+    """Processor time that was spent, and not by the launch; below zero where the kernel's ticks missed some."""
+    offered_seconds: PositiveFloat
+    """The phase's wall seconds times the processors that the launch may run on."""
+    processes: Annotated[list[Process], Len(0, 3)] = []
+    """Those that used most, as far as they can be seen from where the launch runs."""
+
+
+class OperationCounts(Reading):
+    """Matrix products and convolutions in one call."""
+
+    products: NonNegativeInt
+    convolutions: NonNegativeInt
+
+
+class DeclaredOperations(Reading):
+    """What the workload declares that one call does, and what was found; None where it could not be counted."""
+
+    declared: OperationCounts
+    found: OperationCounts | None = None
+    source: str | None = None
+    """What they were counted in."""
+
+
+class Arithmetic(Reading):
+    """Floating-point arithmetic of one call: operations, None for what could not be counted, and what they work on."""
+
+    written: FiniteFloat | None = None
+    """In the program as its author wrote it, what nobody uses included."""
+    run: FiniteFloat | None = None
+    """In what is left of it after all optimisation."""
+    source: str = ""
+    """What they were counted in."""
+    types: list[str] = []
+    """Of the arrays of floating-point numbers that it takes and makes, by name: `float32`."""
+    recorded: bool = False
+    """Autograd recorded operations."""
+
+
+class ExecutableSize(Reading):
+    """What was compiled for a call; None for what its framework does not tell."""
+
+    kernels_per_call: NonNegativeInt | None = None
+    program_size: NonNegativeInt | None = None
+    aliased_bytes: NonNegativeInt | None = None
+    temporary_bytes: NonNegativeInt | None = None
+
+
+class Gpu(Reading):
+    """What NVML says of the launch's steady phase; None where it does not say."""
+
+    seconds: PositiveFloat
+    """Of the phase."""
+    held_back_seconds: dict[str, FiniteFloat] | None = None
+    """For which the clocks were below what was asked for, by why."""
+    other_processes: NonNegativeInt | None = None
+    """That computed on the same device."""
+    clock_megahertz: list[NonNegativeInt] | None = None
+    """The least and the most that was seen."""
+
+
+class Limits(Reading):
+    """What the launch's own framework reached on its device: a large matrix product, a stream triad."""
+
+    flops_per_second: PositiveFloat
+    bytes_per_second: PositiveFloat
+
+
+class WorkingSet(Reading):
+    """What a call works on, and the last-level cache of the device; None where that does not say."""
+
+    bytes: NonNegativeInt
+    cache_bytes: NonNegativeInt | None = None
+
+
+class Energy(Reading):
+    """What the device spent in the launch's steady phase, or by RAPL all processors of the machine."""
+
+    joules: PositiveFloat
+    seconds: PositiveFloat
+    """Of the phase."""
+    source: EnergySource
+
+
+class WatchedRun(Reading):
+    """A run of calls, apart from the blocks, and what it left undone."""
+
+    seconds: PositiveFloat
+    late_seconds: FiniteFloat
+    """For which the process was still at work, or the device, after the clock had stopped."""
+
+
+class Synchronisation(Reading):
+    """What was found when the clock had stopped."""
+
+    runs: Annotated[list[WatchedRun], Len(1, 2)]
+    """One as long as a block, and in the first rounds a longer one."""
+    ready: bool | None = None
+    """Whether all that the calls returned was there; None where the framework cannot say."""
+
+
+class Replay(Reading):
+    """A block's calls, timed and not: how far apart the results are, as a share of their size; None: nothing finite."""
+
+    calls: NonNegativeInt
+    timed: FiniteFloat | None = None
+    """Of the block's from those of untimed calls."""
+    untimed: FiniteFloat | None = None
+    """Of untimed calls from themselves."""
+
+
+class Dependence(Reading):
+    """What a step did with inputs that it had not seen, once its blocks had been timed."""
+
+    captured: list[str] = []
+    """Arrays that it finds outside its arguments."""
+    units: NonNegativeInt | None = None
+    """After which its outputs on them were written; None: they were not."""
+    unable: str | None = None
+    """Why it was not given other inputs."""
+    raised: str | None = None
+    """What it raised on them."""
+    seen: dict[str, NonNegativeInt] | None = None
+    """Operations run, by name, in a block of one call on the inputs that the program was built from; None: not counted.
+    """
+    dispatched: dict[str, NonNegativeInt] = {}
+    """In the first call on other inputs."""
+    again: list[dict[str, NonNegativeInt]] = []
+    """In one call more on the same, in two, in three and so on, each time from the beginning."""
+    many: dict[str, NonNegativeInt] = {}
+    """In a block of `many_calls` on those: as many as are timed, or a number drawn at random."""
+    many_calls: NonNegativeInt = 0
+    exported: list[dict[str, NonNegativeInt]] = []
+    """On the way out after one call, and after several."""
+    replay: Replay | None = None
+
+
+GradMode = Literal["on", "off", "functional"]
+"""Whether autograd records; `functional`: it differentiates functions, and records nothing."""
+
+
+class Gradients(Reading):
+    """Whether the workload differentiates, and whether autograd was found to be recording."""
+
+    wanted: bool
+    found: GradMode
+
+
+class Meddling(Reading):
+    """What the program changed of what measures it."""
+
+    flags: list[str] = []
+    """Environment variables that frameworks read, set by its file."""
+    functions: list[str] = []
+    """Of accelbench's own."""
+
+
+class Idle(Reading):
+    """How much of the blocks' time the process computed or waited for its turn to; the rest, it waited for nothing."""
+
+    seconds: PositiveFloat
+    busy_seconds: Annotated[FiniteFloat, Ge(0)]
+
+
+class HostOverDevice(Reading):
+    """A block's seconds by the host's clock over those by the device's events."""
+
+    least: PositiveFloat
+    """Of all blocks."""
+    median: PositiveFloat | None = None
+
+
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+ObservedName = Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$")]
+ObservedText = Annotated[str, StringConstraints(max_length=MAXIMUM_OBSERVED_CHARACTERS)]
+ObservedWhole = Annotated[int, Ge(-(2**53)), Le(2**53)]
+Observed = Annotated[
+    dict[ObservedName, bool | ObservedWhole | FiniteFloat | ObservedText], Len(0, len(STANDARD) + MAXIMUM_OWN)
+]
+
+
+class Facts(Document):
+    """Everything that a launch read back, each a value or why there is none."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    # What was asked for, and what it runs with.
+    protocol: Fact[ProtocolName] = UNTOLD
+    """How it measures."""
+    versions: Fact[dict[str, str]] = UNTOLD
+    """Of the framework and of libraries, by name."""
+    gpu_settings: Fact[dict[str, str]] = UNTOLD
+    emulated: Fact[str] = UNTOLD
+    """Why the devices are not what they seem, for people; empty: they are."""
+    threads: Fact[Threads] = UNTOLD
+    precision: Fact[Precision] = UNTOLD
+    gradients: Fact[Gradients] = UNTOLD
+    meddling: Fact[Meddling] = UNTOLD
+
+    # The work.
+    inputs_digest: Fact[Digest] = UNTOLD
+    unit: Fact[str] = UNTOLD
+    units_per_call: Fact[PositiveInt] = UNTOLD
+    units_per_step: Fact[PositiveInt] = UNTOLD
+    flops_per_unit: Fact[PositiveFloat] = UNTOLD
+    """By cost(), as the next one."""
+    bytes_per_unit: Fact[PositiveFloat] = UNTOLD
+    working_set: Fact[WorkingSet] = UNTOLD
+    cold: Fact[bool] = UNTOLD
+    """Whether caches were emptied before each block, where the workload asks for it."""
+    parity_units: Fact[NonNegativeInt] = UNTOLD
+    """Units after which the outputs were written that parity compares."""
+
+    # What was compiled, and what it does.
+    compile_cache: Fact[CompileCache] = UNTOLD
+    executable: Fact[ExecutableSize] = UNTOLD
+    operations: Fact[DeclaredOperations] = UNTOLD
+    arithmetic: Fact[Arithmetic] = UNTOLD
+    recompilations: Fact[NonNegativeInt] = UNTOLD
+    recompilation_causes: Fact[list[str]] = UNTOLD
+    dependence: Fact[Dependence] = UNTOLD
+    observations: Fact[Observed] = UNTOLD
+    """By name, of a launch that observes and times nothing."""
+
+    # The device and the machine while blocks were timed.
+    device: Fact[Device] = UNTOLD
+    clock: Fact[Clock] = UNTOLD
+    replanned: Fact[NonNegativeInt] = UNTOLD
+    """How often the plan of the blocks turned out too short."""
+    idle: Fact[Idle] = UNTOLD
+    throttling: Fact[Throttling] = UNTOLD
+    neighbours: Fact[Neighbours] = UNTOLD
+    gpu: Fact[Gpu] = UNTOLD
+    energy: Fact[Energy] = UNTOLD
+    host_over_device: Fact[HostOverDevice] = UNTOLD
+    synchronisation: Fact[Synchronisation] = UNTOLD
+    limits: Fact[Limits] = UNTOLD
+    peak_memory_bytes: Fact[PositiveInt] = UNTOLD
+    compile_peak_memory_bytes: Fact[PositiveInt] = UNTOLD
+    reserved_memory_bytes: Fact[PositiveInt] = UNTOLD
+
+    @classmethod
+    def parse(cls, told: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
+        """What a launch has `told`, by name, less what probes left `unanswered`, and why."""
+        # A launch that calls one of its facts unreadable could clear itself of blame.
+        honest = {name: _CLAIMED if kind(value) == "unreadable" else value for name, value in told.items()}
+        silent = {
+            name: Unreadable(why=clip(unanswered[probe]), ours=True)
+            for name, probe in FOUND_BY.items()
+            if probe in unanswered and told.get(name) is None
+        }
+        return cls.model_validate({**honest, **silent})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_missing(cls, told: Any) -> Any:
+        if not isinstance(told, Mapping):
+            return told
+        given = {to_camel(name): value for name, value in told.items() if value is not None}
+        missing = {to_camel(name) for name in cls.model_fields} - given.keys()
+        return given | {name: Unreadable(why=f"the launch did not report {name}", reported=False) for name in missing}
+
+    @model_serializer(mode="wrap")
+    def _only_what_was_told(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        told: dict[str, Any] = serialise(self)
+        return {name: value for name, value in told.items() if kind(value) == "value" or value["reported"]}
+
+
+_CLAIMED = object()
+FOUND_BY: Mapping[str, Probe] = {
+    "throttling": "watch",
+    "neighbours": "watch",
+    "idle": "watch",
+    "gpu": "watch",
+    "energy": "watch",
+    "synchronisation": "synchronisation",
+    "limits": "limits",
+}
+"""The probe that a fact comes from."""

@@ -1,0 +1,61 @@
+"""What a launch reports is parsed once: each fact is a value, or says why there is none."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accelbench.launch.fact import Unreadable, is_reported, known
+from accelbench.launch.facts import FOUND_BY, Facts, Threads
+from accelbench.launch.record import LaunchRecord
+from judge.launches import GOOD_FACTS, a_launch
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def test_what_can_be_read_is_a_value_and_the_rest_says_why() -> None:
+    facts = Facts.parse({"threads": {"requested": 2, "affinity": 2}, "unitsPerCall": "many", "protocol": "steady"})
+    assert facts.threads == Threads(requested=2, affinity=2)
+    assert isinstance(facts.units_per_call, Unreadable)
+    assert facts.units_per_call.why.startswith("the launch reported unitsPerCall that cannot be read: ")
+    assert isinstance(facts.clock, Unreadable)
+    assert facts.clock.why == "the launch did not report clock"
+    assert [is_reported(fact) for fact in (facts.threads, facts.units_per_call, facts.clock)] == [True, True, False]
+
+
+def test_why_names_the_field_inside() -> None:
+    threads = Facts.parse({"threads": {"requested": 2, "affinity": "all"}}).threads
+    assert isinstance(threads, Unreadable)
+    assert "threads.affinity that cannot be read" in threads.why
+
+
+@pytest.mark.parametrize("name", FOUND_BY)
+def test_what_our_own_probe_did_not_answer_is_ours_and_nothing_else_is(name: str) -> None:
+    told = {fact: value for fact, value in GOOD_FACTS.items() if fact != name}
+    facts = Facts.parse(told, {FOUND_BY[name]: "it hung"}).model_dump()
+    assert facts[name] == {"why": "it hung", "reported": True, "ours": True}
+    assert Facts.parse({**told, name: "garbage"}, {FOUND_BY[name]: "it hung"}).model_dump()[name]["ours"] is False
+
+
+def test_a_launch_cannot_clear_itself_of_blame() -> None:
+    claimed = {"why": "accelbench's own probe hung", "ours": True, "reported": True}
+    limits = Facts.parse({"limits": claimed}).limits
+    assert isinstance(limits, Unreadable)
+    assert (limits.ours, "cannot be read" in limits.why) == (False, True)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(sorted(GOOD_FACTS)), anything))
+def test_whatever_is_reported_the_record_is_the_same_once_written_and_read(told: dict[str, Any]) -> None:
+    record = a_launch().model_copy(update={"facts": Facts.parse(told, {"limits": "it hung"})})
+    assert LaunchRecord.model_validate_json(record.to_json()) == record
+
+
+def test_good_facts_are_all_read() -> None:
+    facts = Facts.parse(GOOD_FACTS)
+    assert [name for name in GOOD_FACTS if known(facts.model_dump(by_alias=True).get(name)) is None] == []
