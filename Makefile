@@ -5,11 +5,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
-# Bytecode now: else the first launches compile it in their import phase (all, with PYTHONDONTWRITEBYTECODE).
-INSTALL := $(UV) pip install --quiet --python $(BIN)/python --compile-bytecode
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 # Tests run against the built wheel: the checkout itself must not be importable by accident.
 export PYTHONSAFEPATH = 1
-# Tests start many processes; where bytecode may not be written, each would compile the tests' own modules anew.
+# Tests start many processes; where bytecode may not be written, each would compile what it imports anew. Written by
+# the first that needs a module, it is never written for most of them.
 export PYTHONDONTWRITEBYTECODE =
 # Two targets at a time: an installation fetches and writes while Go compiles.
 MAKEFLAGS += --jobs=2
@@ -33,7 +33,8 @@ demo: ## A verdict on this machine, no cluster: JAX against PyTorch on examples/
 
 .PHONY: develop
 develop: $(UV) ## An editable installation with everything in .venv
-	$(INSTALL) --constraint constraints.txt --editable '.[$(EXTRAS_ALL)]'
+	@# Bytecode now: else the first launches compile it in their import phase (all, with PYTHONDONTWRITEBYTECODE).
+	$(INSTALL) --compile-bytecode --constraint constraints.txt --editable '.[$(EXTRAS_ALL)]'
 
 # Go and npm, of which the tests' programs are made: first, so that those are built while the frameworks are fetched.
 .PHONY: tools
@@ -60,15 +61,19 @@ coverage: wheel prepare ## Which lines and branches all these tests reach, in al
 	$(BIN)/pytest -n 3 --dist loadscope -m "not node" --cov --cov-report=term:skip-covered
 
 .PHONY: e2e
-e2e: wheel prepare images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
+e2e: wheel images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
 	$(BIN)/pytest -m node -x
 
 .PHONY: prepare
 prepare: tools ## What the tests start, fetched and built before the first of them; minutes, the first time
 	@PYTHONPATH=tests $(BIN)/python -m prepare
 
+.PHONY: prepare-node
+prepare-node: tools ## The same, and the kubelet
+	@PYTHONPATH=tests $(BIN)/python -m prepare node
+
 .PHONY: images
-images: prepare
+images: prepare-node
 	@sh tests/cluster/prerequisites.sh
 	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
 

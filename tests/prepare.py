@@ -1,7 +1,7 @@
 """Everything that the tests start and Python does not bring, fetched and built before the first of them.
 
-`make prepare` calls it. What this machine cannot have is named: the tests that need it are skipped, with CI set they
-fail. Only the compiler is needed by too many.
+`make prepare` calls it, and `make prepare-node` with `node`, for tests that need a kubelet. What this machine cannot
+have is named: the tests that need it are skipped, with CI set they fail. Only the compiler is needed by too many.
 """
 
 from __future__ import annotations
@@ -36,14 +36,12 @@ def find_compiler(say: Callable[[str], None]) -> None:
     raise ToolMissingError("torch.compile needs a C++ compiler: install one first (Debian: apt-get install g++)")
 
 
-OPTIONAL = {"programs": build, "browser": install}
-
-
 def main() -> int:
     """Take every step, also after an optional one that failed; return the exit status."""
     if not _done("compiler", find_compiler):
         return 1
-    done = [_done(name, step) for name, step in OPTIONAL.items()]
+    optional = {"programs": functools.partial(build, node="node" in sys.argv[1:]), "browser": install}
+    done = [_done(name, step) for name, step in optional.items()]
     return 0 if all(done) or not os.environ.get("CI") else 1
 
 

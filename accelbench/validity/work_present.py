@@ -114,7 +114,8 @@ CHECK = CaseCheck(
     name="work-present",
     threshold=(
         f"at least the operations that the workload declares for one call, or where it declares none {LEAST_LEFT:.0%} "
-        f"of those written, {LEAST_SHARE:.0%} of cost() and another variant's, and at most {MOST_TIMES:g} times these"
+        f"of those written, {LEAST_SHARE:.0%} of cost() and another variant's, and at most {MOST_TIMES:g} times these; "
+        "a step that claims several units has outputs that tell how many it did"
     ),
     reason="a scan of 200 identical products took the time of four, and a product of constants none at all",
     look=_look,

@@ -34,7 +34,7 @@ def main() -> int:
     try:
         match arguments.command:
             case "up":
-                build(functools.partial(print, file=sys.stderr, flush=True))
+                build(functools.partial(print, file=sys.stderr, flush=True), node=arguments.node)
                 cluster, _ = up(directory, node=arguments.node, die_with_parent=False)
                 print(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.kubectl_program.parent}:$PATH")
             case "down":

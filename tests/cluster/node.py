@@ -100,5 +100,5 @@ def _start_kubelet(
     }
     path = directory / "kubelet.json"
     path.write_text(json.dumps(configuration, indent=1))
-    command: list[str | Path] = [programs.component("kubelet"), f"--config={path}", f"--kubeconfig={kubeconfig}"]
+    command: list[str | Path] = [programs.kubelet, f"--config={path}", f"--kubeconfig={kubeconfig}"]
     processes.start("kubelet", [*enter(first), *command, f"--hostname-override={NODE_NAME}"])

@@ -1,11 +1,10 @@
-// Command kube is Kubernetes in one binary: the name it is called by, or else its first argument, says which component to be.
+// Command kube is a control plane of Kubernetes in one binary, with kubectl: the name it is called by, or else its first argument, says which component to be.
 //
 // The tests need a real API server, and a kubelet that really runs pods, on machines without a container engine. Kubernetes
 // publishes every component as a Go package, and one binary that holds them all is compiled and linked once.
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
@@ -32,7 +30,6 @@ var components = map[string]func(){
 	"kube-controller-manager": run(controllermanager.NewControllerManagerCommand),
 	"kube-scheduler":          run(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 	"kubectl":                 run(kubectl.NewDefaultKubectlCommand),
-	"kubelet":                 run(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
 }
 
 func run(newCommand func() *cobra.Command) func() {
