@@ -8,8 +8,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 # Tests run against the built wheel: the checkout itself must not be importable by accident.
 export PYTHONSAFEPATH = 1
-# Tests start many processes; where bytecode may not be written, each would compile what it imports anew. Written by
-# the first that needs a module, it is never written for most of them.
+# Tests start many processes: the first that imports a module writes its bytecode for the others.
 export PYTHONDONTWRITEBYTECODE =
 # Two targets at a time: an installation fetches and writes while Go compiles.
 MAKEFLAGS += --jobs=2
