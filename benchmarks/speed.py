@@ -15,7 +15,7 @@ import numpy as np
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.launch.record import Block, LaunchRecord, PhaseRecord
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import JudgeRequest
+from accelbench_runner.judge_protocol import JudgeRequest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from judge.launches import GOOD_FACTS, GOOD_PARITY

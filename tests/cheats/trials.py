@@ -31,10 +31,10 @@ from accelbench.launch.facts import Neighbours, Throttling
 from accelbench.launch.record import LaunchRecord
 from accelbench.workload import name_of_file
 from accelbench_runner.judge.assessment import judge
+from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.launch import blocks, stages, synchronisation
 from accelbench_runner.launch.machine import Machine
 from accelbench_runner.protocol import LaunchRequest
-from accelbench_runner.records import Assessment, JudgeRequest
 from accelbench_runner.supervisor.allowance import Limit
 from accelbench_runner.supervisor.children import Ending, Interruption
 from accelbench_runner.supervisor.endings import End, MemoryTold, explain

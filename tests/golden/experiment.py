@@ -16,8 +16,8 @@ from accelbench.api.result import CheckOutcome, Result
 from accelbench.delivery.log import Headline, read_log
 from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge.assessment import judge
+from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.protocol import LaunchRequest
-from accelbench_runner.records import Assessment, JudgeRequest
 from accelbench_runner.supervisor.children import Ending, Interruption
 from accelbench_runner.supervisor.endings import End, MemoryTold, explain
 from accelbench_runner.supervisor.experiment import Supervisor

@@ -12,7 +12,7 @@ from accelbench.api.case import Case
 from accelbench.api.result import Comparison
 from accelbench.launch.record import LaunchRecord, PhaseRecord
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import Assessment, JudgeRequest
+from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from judge.launches import (
     BASELINE,
     GOOD_PARITY,

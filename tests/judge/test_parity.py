@@ -25,7 +25,7 @@ from accelbench_runner.judge.reference import (
     rounded,
     stands_still,
 )
-from accelbench_runner.records import JudgeRequest
+from accelbench_runner.judge_protocol import JudgeRequest
 from judge.launches import a_case, a_launch
 
 Array = NDArray[Any]

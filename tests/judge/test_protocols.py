@@ -8,7 +8,7 @@ import pytest
 from accelbench.api.result import Check
 from accelbench.launch.record import Block, LaunchRecord
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import Assessment, JudgeRequest
+from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.supervisor.assemble import Course, assemble
 from judge.launches import BASELINE, VARIANT, a_case, a_launch
 

@@ -11,7 +11,7 @@ from accelbench.validity import throttled
 from accelbench.validity.check import Limit
 from accelbench.validity.quarantine import sift
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import Assessment, JudgeRequest
+from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from judge.launches import (
     BASELINE,
     GOOD_FACTS,

@@ -6,8 +6,8 @@ from accelbench.api.observation import Observation
 from accelbench.api.result import MAXIMUM_BYTES, Result
 from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge.assessment import judge
+from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.launch.observe import check_names
-from accelbench_runner.records import Assessment, JudgeRequest
 from accelbench_runner.supervisor.assemble import Course, assemble
 from judge.launches import BASELINE, VARIANT, a_case, a_failure, a_launch, with_facts
 

@@ -26,7 +26,7 @@ from accelbench.report import compared, html, markdown, terminal
 from accelbench.report.plots import amortisation
 from accelbench_operator.metrics import new_registry
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import JudgeRequest
+from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.supervisor.assemble import Course, assemble
 from accelbench_runner.supervisor.experiment import times_now
 from judge.launches import BASELINE, OTHER, VARIANT, a_case, rounds_of

@@ -7,7 +7,7 @@ import pytest
 
 from accelbench.api.result import Certificate, Check, Comparison, Executable, Failure, VariantResult
 from accelbench.launch.record import MISMATCH, Block, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
-from accelbench_runner.records import Assessment
+from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.assemble import Course, assemble, quantile
 from runner.supervision import case_of
 

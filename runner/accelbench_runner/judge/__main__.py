@@ -3,7 +3,7 @@
 import sys
 
 from accelbench_runner.judge.assessment import judge
-from accelbench_runner.records import JudgeRequest
+from accelbench_runner.judge_protocol import JudgeRequest
 
 
 def main() -> None:

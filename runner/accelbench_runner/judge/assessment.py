@@ -28,8 +28,8 @@ from accelbench.validity.quarantine import Sifted, disturbance_checks, failed_by
 from accelbench.verdict.rule import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
 from accelbench_runner.judge.payback import payback
 from accelbench_runner.judge.spread import spreads
+from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.outputs import UNSEEN
-from accelbench_runner.records import Assessment, JudgeRequest
 
 MAXIMUM_SENTENCE = 500
 WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped", "precision")

@@ -27,7 +27,7 @@ from accelbench.launch.record import LaunchRecord, PhaseRecord, WarmProbe
 from accelbench.machine import fingerprint
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
 from accelbench.verdict.shown import shown
-from accelbench_runner.records import Assessment
+from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.costs import cost, most
 from accelbench_runner.supervisor.observed import observed
 from accelbench_runner.supervisor.size_limit import fit

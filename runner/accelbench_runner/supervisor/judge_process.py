@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from accelbench.api.case import Case
 from accelbench.launch.record import LaunchRecord
-from accelbench_runner.records import Assessment, JudgeRequest
+from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.supervisor.children import Channel, Interruption, run_child
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder
 
