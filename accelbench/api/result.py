@@ -12,26 +12,19 @@ from accelbench import figures
 from accelbench.api import rules
 from accelbench.api.case import Case, Timestamp
 from accelbench.api.metadata import API_VERSION, ObjectMeta
+from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observations
+from accelbench.api.reasons import FailureReason
 from accelbench.document import DecimalString, Document
 
 MAXIMUM_BYTES = 32 * 1024
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 CheckOutcome = Literal["passed", "failed", "untested"]
-FailureReason = Literal[
-    "Raised",  # the variant's own code raised
-    "OutOfMemory",
-    "Killed",  # ended by a signal that we did not send
-    "TimedOut",
-    "InvalidOutput",  # the launch spoke garbage, or ended without an answer
-    "Unsupported",  # the device, the mode or the precision is not to be had here
-]
 PaysBackAnswer = Literal["at-once", "after", "never", "until"]
 Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm-up", "steady"]
 Bound = Literal["compute", "memory"]
 LimitsSource = Literal["data sheet", "measured"]
-EnergySource = Literal["nvml", "rapl"]
 StopReason = Literal[
     "target-met",
     "rounds-max",
@@ -76,10 +69,9 @@ class Failure(Document):
 class Quantiles(Document):
     """A variant's time, and five numbers of its launches beside it: what a box plot needs. In seconds."""
 
-    geometric_mean_seconds: DecimalString | None = Field(
-        default=None,
+    geometric_mean_seconds: DecimalString = Field(
         description="The time of the variant, wherever one is shown: the geometric mean over launches of each launch's "
-        "median block. The ratio of two over the same rounds is the speedup. None: an older result, see its launches.",
+        "median block. The ratio of two over the same rounds is the speedup."
     )
     p5_seconds: DecimalString
     p25_seconds: DecimalString
@@ -140,55 +132,6 @@ class Spread(Document):
     )
 
 
-class Cost(Document):
-    """What a unit of work costs, and how far that is from what the device can do (the roofline)."""
-
-    flops_per_unit: DecimalString | None = Field(default=None, description="Analytic: what the workload declares.")
-    bytes_per_unit: DecimalString | None = Field(default=None, description="Analytic: what has to move.")
-    flops_per_second: DecimalString | None = Field(default=None, description="FLOPs / time.")
-    bytes_per_second: DecimalString | None = Field(
-        default=None, description="Bytes / time: from a cache where they fit one."
-    )
-    intensity: DecimalString | None = Field(default=None, description="FLOPs for each byte that has to move.")
-    bound: Bound | None = Field(
-        default=None,
-        description="The limit that binds; memory only where the working set exceeds four last-level caches.",
-    )
-    share: DecimalString | None = Field(default=None, description="Of what that limit allows; 1 is the roofline.")
-    limit_flops_per_second: DecimalString | None = Field(default=None, description="The device's.")
-    limit_bytes_per_second: DecimalString | None = Field(default=None, description="The device's memory's.")
-    limits: LimitsSource | None = Field(
-        default=None,
-        description="Where they come from: measured is the best product and triad of any launch of the case.",
-    )
-    joules_per_unit: DecimalString | None = Field(
-        default=None, description="Mean power in the steady phase (the median over launches), times the time per unit."
-    )
-    energy_source: EnergySource | None = Field(
-        default=None, description="nvml: the GPU; rapl: all processors of the machine, neighbours included."
-    )
-
-
-class Executable(Document):
-    """What was compiled for a call, by the compiler's own account; unset where it gives none, as PyTorch's."""
-
-    kernels_per_call: int | None = Field(
-        default=None,
-        description="Instructions of the optimised HLO that run by themselves in one call, of which a fusion is one: "
-        "in a loop as often as it runs, of branches those of the longest.",
-    )
-    program_size: int | None = Field(
-        default=None,
-        description="Operations in the program that the compiler is given (StableHLO), in each function and body once.",
-    )
-    aliased_bytes: int | None = Field(
-        default=None, description="Of the outputs, those that share the memory of arguments, which were given away."
-    )
-    temporary_bytes: int | None = Field(
-        default=None, description="Memory for what is neither argument nor output: copies made on the way."
-    )
-
-
 class VariantResult(Document):
     """What was measured of one variant.
 
@@ -207,33 +150,15 @@ class VariantResult(Document):
     )
     launches: tuple[LaunchSummary, ...] = Field(default=(), description="The launches of complete rounds.")
     spread: Spread | None = None
-    units_per_call: int | None = Field(default=None, description="Units of work in one call, the first one's too.")
-    parity: DecimalString | None = Field(
+    numbers: Numbers = Field(default=Numbers(), description="Everything of it that is a number.")
+    bound: Bound | None = Field(
         default=None,
-        description="The largest error of the outputs over its tolerance, over launches; above 1 is wrong.",
+        description="The limit that binds; memory only where the working set exceeds four last-level caches.",
     )
-    flops_per_second: DecimalString | None = Field(default=None, description="Analytic FLOPs / time.")
-    peak_memory_bytes: int | None = Field(
+    limits: LimitsSource | None = Field(
         default=None,
-        description="The most over all launches: of live arrays on a GPU; on a CPU of the process's own, without "
-        "the files of libraries, while it ran compiled steps, over its level before setup.",
+        description="Where the limits come from: measured is the best product and triad of any launch of the case.",
     )
-    compile_peak_memory_bytes: int | None = Field(
-        default=None, description="The same for the process while it set up, compiled and made the first call."
-    )
-    reserved_memory_bytes: int | None = Field(
-        default=None, description="The most that the allocator held of a GPU, in use or not."
-    )
-    products_per_call: int | None = Field(
-        default=None,
-        description="Matrix products in one call, counted in the optimised program or as they were dispatched; unset "
-        "where a workload declares no operations, or nobody can count them.",
-    )
-    executable: Executable | None = Field(
-        default=None,
-        description="What was compiled, as far as launches agree; unset where calls are not timed in blocks.",
-    )
-    cost: Cost | None = Field(default=None, description="Work, speed, share of the device's limits, energy.")
 
 
 class PaysBack(Document):

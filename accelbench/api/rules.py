@@ -17,6 +17,8 @@ from typing import Any
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
+from accelbench.api.numbers import NUMBERS
+
 EXTENSION = "x-kubernetes-validations"
 Manifest = Mapping[str, Any]
 
@@ -131,36 +133,29 @@ EXPECTATIONS_NAME_VARIANTS = Rule(
 )
 
 
-def _not_of_the_baseline(metric: str, message: str) -> Rule:
-    def holds(spec: Manifest) -> bool:
-        if not spec["variants"]:
-            return True
-        baseline = spec.get("baseline", label(spec["variants"][0]))
-        return all(each.get("metric") != metric or each["variant"] != baseline for each in spec.get("expectations", ()))
-
-    return Rule(
-        cel=(
-            "!has(self.expectations) || size(self.variants) == 0 || "
-            f"!self.expectations.exists(e, has(e.metric) && e.metric == '{metric}' && "
-            f"e.variant == (has(self.baseline) ? self.baseline : {_label_cel('self.variants[0]')}))"
-        ),
-        message=message,
-        holds=holds,
-        field_path=".expectations",
-    )
+_OVER_BASELINE = [number.name for number in NUMBERS.values() if number.expected and number.over_baseline]
+_BASELINE_CEL = f"(has(self.baseline) ? self.baseline : {_label_cel('self.variants[0]')})"
+_OF_THE_BASELINE_CEL = f"has(e.metric) && e.metric in {json.dumps(_OVER_BASELINE)} && e.variant == {_BASELINE_CEL}"
 
 
-NO_SPEEDUP_OF_THE_BASELINE = _not_of_the_baseline(
-    "speedup", "speedup of the baseline is 1 by definition; expect it of another variant, or use the metric seconds"
-)
-NO_PAYBACK_OF_THE_BASELINE = _not_of_the_baseline(
-    "paysBackSteps", "the baseline is what compiling has to pay back against; expect paysBackSteps of another variant"
-)
-NO_RATIO_OF_COMPILING_OF_THE_BASELINE = _not_of_the_baseline(
-    "compileRatio", "compileRatio of the baseline is 1 by definition; expect it of another variant"
-)
-NO_RATIO_OF_MEMORY_OF_THE_BASELINE = _not_of_the_baseline(
-    "peakMemoryRatio", "peakMemoryRatio of the baseline is 1 by definition; expect it of another variant"
+def _of_the_baseline(spec: Manifest) -> list[str]:
+    """What is expected of the baseline, and is over the baseline."""
+    if not spec["variants"]:
+        return []
+    baseline = spec.get("baseline", label(spec["variants"][0]))
+    of_baseline = [each.get("metric") for each in spec.get("expectations", ()) if each["variant"] == baseline]
+    return [name for name in of_baseline if name in _OVER_BASELINE]
+
+
+NOTHING_OVER_ITSELF = Rule(
+    cel=(
+        f"!has(self.expectations) || size(self.variants) == 0 || !self.expectations.exists(e, {_OF_THE_BASELINE_CEL})"
+    ),
+    message="%s compares a variant with the baseline; expect it of a variant that is not the baseline",
+    arguments_cel=(f"self.expectations.filter(e, {_OF_THE_BASELINE_CEL})[0].metric",),
+    holds=lambda spec: not _of_the_baseline(spec),
+    arguments=lambda spec: (_of_the_baseline(spec)[0],),
+    field_path=".expectations",
 )
 
 EXPECTATION_HAS_A_BOUND = Rule(

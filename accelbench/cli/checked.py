@@ -1,7 +1,7 @@
 """What `accelbench check` says of a result: of each variant what passed, what failed and what was not checked. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.api.result import Check, CheckOutcome, Executable, Result
+from accelbench.api.numbers import MEASURED, Numbers
+from accelbench.api.result import Check, CheckOutcome, Result
 from accelbench.cli.exits import Exit
 from accelbench.report.terminal import MARKS
 from accelbench.report.view import OUTCOMES, title
@@ -25,7 +26,7 @@ class Checked:
     failure: str
     """Why it did not run to its end; empty: it did."""
     checks: tuple[Check, ...] = ()
-    executable: Executable | None = None
+    numbers: Numbers = field(default_factory=Numbers)
 
     def of(self, outcome: CheckOutcome) -> tuple[Check, ...]:
         """The checks with that outcome."""
@@ -46,7 +47,7 @@ def checked(result: Result) -> tuple[Checked, ...]:
             found.append(Checked(variant.name, f"{failure.reason}{during}: {failure.message}"))
         else:
             checks = tuple(each for each in result.certificate.checks if each.variant in {variant.name, None})
-            found.append(Checked(variant.name, "", checks, variant.executable))
+            found.append(Checked(variant.name, "", checks, variant.numbers))
     return tuple(found)
 
 
@@ -89,7 +90,7 @@ def as_json(result: Result) -> dict[str, Any]:
                     {"name": check.name, "outcome": OUTCOMES[check.outcome], "reading": check.reading}
                     for check in each.checks
                 ],
-                "compiled": each.executable.model_dump(exclude_none=True) if each.executable else None,
+                "compiled": _compiled(each.numbers) or None,
             }
             for each in checked(result)
         ],
@@ -119,20 +120,16 @@ def _rows(variant: Checked) -> Iterator[tuple[CheckOutcome, str, str]]:
         yield from ((check.outcome, OUTCOMES[check.outcome], _line(check)) for check in variant.of(outcome))
     if passed := variant.of("passed"):
         yield "passed", OUTCOMES["passed"], ", ".join(check.name for check in passed)
-    if compiled := _compiled(variant.executable):
-        yield "passed", "compiled", compiled
+    if compiled := _compiled(variant.numbers):
+        told = (f"{MEASURED[field].heading}: {value:,}" for field, value in compiled.items())
+        yield "passed", "compiled", ", ".join(told)
 
 
 def _line(check: Check) -> str:
     return f"{check.name}: {check.reading}"
 
 
-def _compiled(executable: Executable | None) -> str:
-    if executable is None:
-        return ""
-    size, kernels = executable.program_size, executable.kernels_per_call
-    said = [
-        f"a program of {size} operations" if size is not None else "",
-        f"{kernels} {'kernel' if kernels == 1 else 'kernels'} a call" if kernels is not None else "",
-    ]
-    return ", ".join(filter(None, said))
+def _compiled(numbers: Numbers) -> dict[str, int | float]:
+    """What is known of the program, by field."""
+    program = (field for field, number in MEASURED.items() if number.table == "program")
+    return {field: value for field in program if (value := numbers.value(field)) is not None}

@@ -98,11 +98,11 @@ class RunDirectory:
 
     def write_record(self, record: RunRecord) -> None:
         """`run.json`."""
-        write_atomically(self.path / RUN_FILE, _indented(record))
+        write_atomically(self.path / RUN_FILE, as_text(record))
 
     def write_result(self, result: Result, launches: Sequence[str]) -> None:
         """A case's result, and its launches in full, one JSON document a line."""
-        write_atomically(self._result(result.case.name), _indented(result))
+        write_atomically(self._result(result.case.name), as_text(result))
         lines = "".join(f"{launch}\n" for launch in launches)
         write_atomically(self.path / f"{result.case.name}{LAUNCHES_SUFFIX}", lines)
 
@@ -184,5 +184,6 @@ def explain(error: OSError | ValidationError) -> str:
     return f"not a result of accelbench: {where + ': ' if where else ''}{first['msg']}"
 
 
-def _indented(document: Document) -> str:
+def as_text(document: Document) -> str:
+    """The document as it lies on disk: indented JSON."""
     return json.dumps(json.loads(document.to_json()), indent=2, ensure_ascii=False) + "\n"

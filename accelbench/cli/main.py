@@ -13,6 +13,7 @@ from accelbench.cli.claims import claims
 from accelbench.cli.compare import compare
 from accelbench.cli.exits import help_text
 from accelbench.cli.init import init
+from accelbench.cli.migrate import migrate
 from accelbench.cli.report import report
 from accelbench.cli.run import run
 from accelbench.cli.validate import validate
@@ -35,6 +36,7 @@ app.command("validate")(validate)
 app.command("workloads")(workloads)
 app.command("report")(report)
 app.command("compare", epilog=help_text())(compare)
+app.command("migrate")(migrate)
 app.add_typer(claims, name="claims")
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from accelbench.api.case import Case
-from accelbench.api.result import FailureReason, Phase
+from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Phase
 from accelbench.delivery.log import (
     ComparisonNow,
     Event,

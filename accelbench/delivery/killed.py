@@ -5,7 +5,8 @@ still names the variant that was running, and the checkpoint in the log holds ev
 """
 
 from accelbench.api.case import Case
-from accelbench.api.result import Comparison, Failure, FailureReason, Result, VariantResult
+from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Comparison, Failure, Result, VariantResult
 from accelbench.delivery.log import Headline
 
 

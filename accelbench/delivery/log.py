@@ -19,7 +19,8 @@ from typing import Annotated, Literal, NamedTuple, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from accelbench.api.result import FailureReason, Phase, Result, Verdict
+from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Phase, Result, Verdict
 from accelbench.document import DecimalString, Document
 
 MARK = "accelbench/1"

@@ -19,7 +19,6 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.types import NonNegativeInt, PositiveInt
 
-from accelbench.api.result import EnergySource
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS as MAXIMUM_OBSERVED_CHARACTERS
 from accelbench.catalogue.observations import MAXIMUM_OWN, NAME, STANDARD
 from accelbench.document import Document
@@ -179,6 +178,10 @@ class WorkingSet(Reading):
 
     bytes: NonNegativeInt
     cache_bytes: NonNegativeInt | None = None
+
+
+EnergySource = Literal["nvml", "rapl"]
+"""The GPU's own count, or that of the machine's processors, neighbours included."""
 
 
 class Energy(Reading):

@@ -6,7 +6,8 @@ Nothing is computed here that the result does not state.
 from collections.abc import Iterable
 
 from accelbench import figures
-from accelbench.api.result import Cost, Executable, OutlierCounts, PaysBack, PhaseTime, Result, Spread, VariantResult
+from accelbench.api.numbers import MEASURED
+from accelbench.api.result import OutlierCounts, PaysBack, PhaseTime, Result, Spread, VariantResult
 from accelbench.report import view
 from accelbench.report.table import Column, Table, filled
 from accelbench.stats.amortisation import NOTHING_SECONDS
@@ -16,7 +17,7 @@ FIRST_CALL = {"compile", "first-step"}
 
 def tables(result: Result) -> tuple[Table, ...]:
     """All of them that have something to say."""
-    found = (tail(result), first_calls(result), costs(result), programs(result), spread(result))
+    found = (tail(result), first_calls(result), work(result), programs(result), spread(result))
     return tuple(table for table in found if table is not None)
 
 
@@ -80,63 +81,35 @@ def _first_call(phases: Iterable[PhaseTime]) -> str:
     return view.phase_seconds(sum(seconds)) if seconds else ""
 
 
-def costs(result: Result, *, whole: bool = True) -> Table | None:
+def work(result: Result, *, whole: bool = True) -> Table | None:
     """Work in a second, its share of what the device can do, memory; the `whole` of it has compiling and energy too."""
-    columns = (
-        Column("variant"),
-        Column("rate", number=True),
-        Column("bandwidth", number=True),
-        Column("share of limit", kind="nowrap"),
-        Column("memory", number=True),
-        Column("while compiling", number=True),
-        Column("reserved", number=True),
-        Column(f"energy per {result.unit}", number=True),
-    )
-    shown = len(columns) if whole else 5
-    rows = (_cost_row(variant)[:shown] for variant in view.ordered(result))
-    return filled("Work and memory", columns[:shown], rows)
-
-
-def _cost_row(variant: VariantResult) -> tuple[str, ...]:
-    cost = variant.cost or Cost()
-    return (
-        variant.name,
-        _quantity(cost.flops_per_second or variant.flops_per_second, "FLOP/s"),
-        _quantity(cost.bytes_per_second, "B/s"),
-        f"{figures.percent(float(cost.share))} {cost.bound}" if cost.share and cost.bound else "",
-        _quantity(variant.peak_memory_bytes, "B"),
-        _quantity(variant.compile_peak_memory_bytes, "B"),
-        _quantity(variant.reserved_memory_bytes, "B"),
-        _quantity(cost.joules_per_unit, "J"),
-    )
-
-
-def _quantity(value: str | float | None, unit: str) -> str:
-    return figures.quantity(float(value), unit) if value else ""
+    return _numbers("Work and memory", "work", result, whole=whole)
 
 
 def programs(result: Result) -> Table | None:
     """What was compiled for a call, as far as anybody could count it."""
-    columns = (
-        Column("variant"),
-        Column("kernels in a call", number=True),
-        Column("matrix products", number=True),
-        Column("operations given to the compiler", number=True),
-        Column("temporary", number=True),
-        Column("outputs that reuse input buffers", number=True),
-    )
-    rows = (_program_row(variant) for variant in view.ordered(result))
-    return filled("What was compiled", columns, rows)
+    return _numbers("What was compiled", "program", result)
 
 
-def _program_row(variant: VariantResult) -> tuple[str, ...]:
-    known = variant.executable or Executable()
-    counts = (known.kernels_per_call, variant.products_per_call, known.program_size)
-    return (
-        variant.name,
-        *("" if count is None else f"{count:,}" for count in counts),
-        *("none" if size == 0 else _quantity(size, "B") for size in (known.temporary_bytes, known.aliased_bytes)),
-    )
+def _numbers(caption: str, table: str, result: Result, *, whole: bool = True) -> Table | None:
+    """A column for each measured number that belongs there."""
+    shown = {field: each for field, each in MEASURED.items() if each.table == table and (whole or each.brief)}
+    columns = [Column(each.heading.format(unit=result.unit), number=True) for each in shown.values()]
+    rows = ((variant.name, *(_number(variant, field) for field in shown)) for variant in view.ordered(result))
+    return filled(caption, (Column("variant"), *columns), rows)
+
+
+def _number(variant: VariantResult, field: str) -> str:
+    value, unit = variant.numbers.value(field), MEASURED[field].unit
+    if value is None:
+        return ""
+    match unit:
+        case "":
+            return f"{value:,}"
+        case "share":
+            return f"{figures.percent(value)} {variant.bound}"
+        case _:
+            return figures.quantity(value, unit) if value else "none"
 
 
 def spread(result: Result) -> Table | None:

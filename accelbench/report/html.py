@@ -99,8 +99,8 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "phases": _phases(result),
         "tail": details.tail(result),
         "first_calls": details.first_calls(result),
-        "costs": details.costs(result),
-        "costs_about": _costs_about(result),
+        "work": details.work(result),
+        "work_about": _work_about(result),
         "spread": details.spread(result),
         "phases_plot": phases.plot(result, f"{identity}-phases") if whole else None,
         "amortisation": amortisation.plot(result, f"{identity}-amortisation") if whole else None,
@@ -153,9 +153,9 @@ def _phases(result: Result) -> Table | None:
     return Table("Phases of a launch", (Column("variant"), *(Column(phase, number=True) for phase in shown)), rows)
 
 
-def _costs_about(result: Result) -> str:
+def _work_about(result: Result) -> str:
     """Where limits and bytes come from; empty where no share is shown."""
-    sources = {variant.cost.limits for variant in result.variants if variant.cost and variant.cost.share}
+    sources = {variant.limits for variant in result.variants if variant.numbers.share_of_limit}
     limits = {
         "measured": "the best matrix product and stream triad of any launch of this case",
         "data sheet": "the device's data sheet",

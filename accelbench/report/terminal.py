@@ -118,7 +118,7 @@ def _phases(result: Result) -> Iterable[RenderableType]:
 
 def _details(result: Result) -> Iterable[RenderableType]:
     """All but how times spread, of which a line below says what a reader must know."""
-    for found in (details.tail(result), details.first_calls(result), details.costs(result, whole=False)):
+    for found in (details.tail(result), details.first_calls(result), details.work(result, whole=False)):
         if found is None:
             continue
         # A caption of its own would take a line for each table; the head of the first column has room for it.

@@ -178,9 +178,9 @@ def _row(
     result: Result, variant: VariantResult, comparison: Comparison | None, seconds: float | None, digits: int
 ) -> VariantRow:
     quantiles, spread = variant.seconds, ""
-    if quantiles is not None and len(variant.launches) > 1 and (time := step_seconds(variant)):
+    if quantiles is not None and len(variant.launches) > 1:
         half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
-        spread = f"± {figures.percent(half_range / time)}"
+        spread = f"± {figures.percent(half_range / float(quantiles.geometric_mean_seconds))}"
     bounds = None
     if comparison is not None and comparison.speedup and comparison.lower and comparison.upper:
         bounds = Bounds(float(comparison.lower), float(comparison.speedup), float(comparison.upper))
@@ -353,8 +353,6 @@ def time_is(result: Result) -> tuple[str, ...]:
     """What the times are, and which of them are not those that a speedup is the ratio of; empty without any."""
     if not any(variant.seconds for variant in result.variants):
         return ()
-    if all(step_seconds(variant) is None for variant in result.variants):
-        return (f"time per {result.unit}: not known, because this older result does not hold every launch",)
     lines = [f"time per {result.unit}: {TIME.get(result.protocol or 'steady', TIME['steady'])}"]
     for each in result.comparisons:
         times = compared_seconds(result, each)

@@ -22,7 +22,7 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     limits = roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
         launches = [launch for launch in evidence.of(variant) if launch.seconds()]
-        if limits is None:
+        if limits.source is None:
             yield variant, untested(_no_limits(evidence.launches))
         elif not launches or work_per_unit(launches[0]) is None:
             yield variant, untested("the workload declares neither operations nor bytes")

@@ -40,6 +40,11 @@ def disturbance_checks() -> tuple[LaunchCheck, ...]:
     return tuple(check for check in validity_checks() if isinstance(check, LaunchCheck) and check.disturbance)
 
 
+def disturbance_names() -> frozenset[str]:
+    """Names of those checks."""
+    return frozenset(check.name for check in disturbance_checks())
+
+
 def failed_by_noise() -> frozenset[str]:
     """Names of the checks that other load can fail."""
     return frozenset(

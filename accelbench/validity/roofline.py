@@ -58,8 +58,11 @@ def place(seconds: float, flops: float, moved: float, roof: Roof, *, from_memory
     )
 
 
-def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof | None:
-    """By the device's data sheet, else the best that any launch measured on it; None where neither is known."""
+NOWHERE = Roof(flops_per_second=None, bytes_per_second=None, source=None)
+
+
+def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
+    """By the device's data sheet, else the best that any launch measured on it, else nowhere."""
     launches = tuple(launches)
     for launch in launches:
         device = launch.facts.device
@@ -70,7 +73,7 @@ def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof | None:
     told = [launch.facts.limits for launch in launches]
     measured = [each for each in told if not isinstance(each, Unreadable)]
     if not measured:
-        return None
+        return NOWHERE
     return Roof(
         flops_per_second=max(each.flops_per_second for each in measured),
         bytes_per_second=max(each.bytes_per_second for each in measured),

@@ -2,30 +2,20 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from accelbench.api.result import Comparison, Executable, PaysBack, PhaseTime, Result, VariantResult
+from accelbench.api.numbers import NUMBERS, Number
+from accelbench.api.result import Comparison, PaysBack, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
-from accelbench.verdict.shown import step_seconds, with_times
+from accelbench.validity.quarantine import disturbance_names
+from accelbench.verdict.readings import read, steps
 
 Outcome = Literal["met", "not-met", "undecided"]
-COMPARED = ("speedup", "paysBackSteps")
-"""Metrics of a variant against the baseline; the others are of a variant alone."""
-OVER_BASELINE = frozenset({"compileRatio", "peakMemoryRatio"})
-"""Metrics that need the baseline's own number."""
-DISTURBANCES = frozenset({"throttled", "shared-device"})
-COMPILED = ("kernelsPerCall", "programSize", "aliasedBytes", "temporaryBytes")
-"""Metrics of what was compiled for a call."""
-BESIDE: Mapping[str, frozenset[str]] = {
-    "parity": DISTURBANCES | {"parity"},
-    "productsPerCall": DISTURBANCES | {"work-present"},
-    **dict.fromkeys(COMPILED, DISTURBANCES),
-}
-"""Checks that a bound on a metric does not depend on: it is what the first asks, and no time."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +29,6 @@ class ExpectationOutcome:
     """A measurement that can be believed decided, and not the want of one."""
 
 
-@dataclass(frozen=True)
-class Launches:
-    """A number of a variant by itself: its time or the median over launches, and the ends between which they lie."""
-
-    typical: float
-    least: float
-    most: float
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What launches leave possible, and how to say it."""
-
-    lower: float
-    upper: float
-    words: str
-
-
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
     """Each expectation held against the result, in order.
 
@@ -66,8 +38,7 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
     An observation has to be what is expected in every launch; in some of them only, it leaves the expectation
     undecided. A variant that failed, or whose comparison is invalid, meets nothing.
     """
-    known = with_times(result)
-    return tuple(_evaluate(expectation, known) for expectation in expectations)
+    return tuple(_evaluate(expectation, result) for expectation in expectations)
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
@@ -77,19 +48,26 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     if variant.failure is not None:
         why = f"it failed in round {variant.failure.round} ({variant.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
-    if expectation.metric in COMPARED:
+    number = NUMBERS[expectation.metric] if expectation.metric else None
+    if number and number.compared:
         return _evaluate_comparison(expectation, result)
-    beside = BESIDE.get(expectation.metric or "", frozenset())
-    measured = {variant.name} | ({result.case.baseline} if expectation.metric in OVER_BASELINE else set())
+    measured = {variant.name} | ({result.case.baseline} if number and number.over_baseline else set())
     failed = [check for name in sorted(measured) for check in result.certificate.failed(name)]
-    if broken := [check for check in failed if check.name not in beside]:
+    if broken := [check for check in failed if check.name not in _beside(number)]:
         names = ", ".join(dict.fromkeys(check.name for check in broken))
-        noisy = result.noisy and {check.name for check in broken} <= DISTURBANCES
+        noisy = result.noisy and {check.name for check in broken} <= disturbance_names()
         why = f"measured beside other load ({names})" if noisy else f"its measurement is invalid ({names})"
         return ExpectationOutcome(expectation, "undecided" if noisy else "not-met", f"{_subject(expectation)}: {why}.")
-    if expectation.observation:
-        return _evaluate_observation(expectation, result)
-    return _evaluate_number(expectation, variant, result)
+    return (
+        _evaluate_number(expectation, number, variant, result) if number else _evaluate_observation(expectation, result)
+    )
+
+
+def _beside(number: Number | None) -> AbstractSet[str]:
+    """The checks that a bound on it does not depend on."""
+    if number is None or not number.undisturbed:
+        return frozenset()
+    return disturbance_names() | {number.asked_by}
 
 
 def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
@@ -101,17 +79,19 @@ def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | N
     return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: {why}.")
 
 
-def _evaluate_number(expectation: Expectation, variant: VariantResult, result: Result) -> ExpectationOutcome:
+def _evaluate_number(
+    expectation: Expectation, number: Number, variant: VariantResult, result: Result
+) -> ExpectationOutcome:
     baseline = next((each for each in result.variants if each.name == result.case.baseline), None)
-    if expectation.metric in OVER_BASELINE and baseline and baseline.failure:
+    if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
-    if expectation.metric != "parity" and (too_few := _too_few(expectation, result)):
+    if number.name != "parity" and (too_few := _too_few(expectation, result)):
         return too_few
-    found = _number(expectation, variant, baseline, result.rounds)
-    if found is None:
+    reading = read(number.name, result, variant)
+    if reading is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
-    return _held(expectation, found.lower, found.upper, found.words)
+    return _held(expectation, reading.lower, reading.upper, reading.words)
 
 
 def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
@@ -148,137 +128,13 @@ def _time_saved(speedup: float) -> str:
 def _evaluate_payback(expectation: Expectation, found: PaysBack | None) -> ExpectationOutcome:
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
-    lower, upper = _steps(found)
+    lower, upper = steps(found)
     if found.answer == "until" and found.upper is not None:
         reading = f"it is ahead until {found.steps} steps, then behind for good"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {reading}.", sound=True)
     estimate = f"after {found.steps:,} steps" if found.answer == "after" and found.steps else found.answer
     possible = "" if lower == upper else f" ({lower:,.0f} {'or more' if upper == math.inf else f'to {upper:,.0f}'})"
     return _held(expectation, lower, upper, estimate + possible)
-
-
-def _steps(found: PaysBack) -> tuple[float, float]:
-    """The fewest and the most steps until a variant is ahead: 1 at once, infinite never.
-
-    `PaysBack` gives the steps at which costs may be equal; whether the variant is ahead before or after is its answer.
-    """
-    lower, upper = found.lower or 1, math.inf if found.upper is None else found.upper
-    match found.answer:
-        case "at-once":
-            # Equal no sooner than this: it begins ahead for certain.
-            return (1, 1) if found.lower is None or found.lower > 1 else (1, upper)
-        case "never":
-            # Costs that are equal once and never again are the first step's, where the variant may begin ahead.
-            return (math.inf, math.inf) if found.lower is None or found.upper is not None else (lower, math.inf)
-        case "until":
-            return 1, math.inf
-        case "after":
-            return lower, upper
-
-
-def _number(  # noqa: PLR0911 - one line for each metric
-    expectation: Expectation, variant: VariantResult, baseline: VariantResult | None, rounds: int
-) -> Reading | None:
-    """What was measured of the variant, some of it over the baseline's, and how to say it; None: it was not."""
-    match expectation.metric:
-        case "seconds":
-            return _seconds(_steady(variant))
-        case "compileSeconds":
-            return _seconds(_phase(variant.phases, "compile"))
-        case "warmCompileSeconds":
-            return _seconds(_phase(variant.warm_phases, "compile"))
-        case "compileRatio":
-            return _compile_ratio(_compiling(variant), _compiling(baseline))
-        case "firstCallRatio":
-            return _first_call_ratio(variant)
-        case "peakMemoryRatio":
-            return _memory_ratio(variant.peak_memory_bytes, baseline.peak_memory_bytes if baseline else None)
-        case "parity":
-            ratio = variant.parity
-            return None if ratio is None else _exactly(float(ratio), f"{ratio} of the tolerance")
-        case "launchSpread":
-            return _launch_spread(variant, rounds)
-        case "productsPerCall":
-            return _count(variant.products_per_call)
-        case compiled:
-            told = (variant.executable or Executable()).model_dump(by_alias=True)
-            return _count(told[compiled or ""])
-
-
-def _count(found: int | None) -> Reading | None:
-    return None if found is None else _exactly(found, f"{found:,}")
-
-
-def _exactly(value: float, words: str) -> Reading:
-    return Reading(value, value, words)
-
-
-def _seconds(found: Launches | None) -> Reading | None:
-    if found is None:
-        return None
-    between = _between(found)
-    return Reading(found.least, found.most, f"{found.typical:g} s" + (f" ({between})" if between else ""))
-
-
-def _steady(variant: VariantResult) -> Launches | None:
-    """Seconds per unit; the ends are quantiles, as single launches may be left out of a result that is too large."""
-    found, time = variant.seconds, step_seconds(variant)
-    if found is None or time is None:
-        return None
-    return Launches(time, float(found.p5_seconds), float(found.p95_seconds))
-
-
-def _phase(phases: Iterable[PhaseTime], name: str) -> Launches | None:
-    found = next((phase for phase in phases if phase.phase == name), None)
-    if found is None:
-        return None
-    return Launches(*map(float, (found.median_seconds, found.min_seconds, found.max_seconds)))
-
-
-def _compiling(variant: VariantResult | None) -> Launches | None:
-    """None where nothing was compiled: an eager variant's phase is there, and has no parts."""
-    return _phase((phase for phase in variant.phases if phase.parts), "compile") if variant else None
-
-
-def _compile_ratio(variant: Launches | None, baseline: Launches | None) -> Reading | None:
-    if variant is None or baseline is None or not baseline.least:
-        return None
-    return _ratio(variant, baseline, f"{variant.typical:,.4g} over {baseline.typical:,.4g} s")
-
-
-def _first_call_ratio(variant: VariantResult) -> Reading | None:
-    compiling, first = (_phase(variant.phases, name) for name in ("compile", "first-step"))
-    steady = _steady(variant)
-    if compiling is None or first is None or steady is None or variant.units_per_call is None:
-        return None
-    later = Launches(*(variant.units_per_call * seconds for seconds in astuple(steady)))
-    call = Launches(*(map(sum, zip(astuple(compiling), astuple(first), strict=True))))
-    return _ratio(call, later, f"{call.typical:.4g} s, then {later.typical:.4g} s")
-
-
-def _ratio(value: Launches, over: Launches, words: str) -> Reading:
-    """Between the least over the most and the most over the least: no launch is paired with another here."""
-    ratio = Launches(value.typical / over.typical, value.least / over.most, value.most / over.least)
-    between = "; ".join(filter(None, (_between(ratio), words)))
-    return Reading(ratio.least, ratio.most, f"{ratio.typical:.4g} ({between})")
-
-
-def _between(found: Launches) -> str:
-    return "" if found.least == found.most else f"{found.least:.4g} to {found.most:.4g}"
-
-
-def _memory_ratio(value: int | None, baseline: int | None) -> Reading | None:
-    if value is None or not baseline:
-        return None
-    return _exactly(value / baseline, f"{value / baseline:.4g} ({value:,.4g} over {baseline:,.4g} bytes)")
-
-
-def _launch_spread(variant: VariantResult, rounds: int) -> Reading | None:
-    found = variant.seconds
-    if found is None:
-        return None
-    spread = (float(found.p95_seconds) - float(found.p5_seconds)) / float(found.median_seconds)
-    return _exactly(spread, f"{spread:.3g} over {rounds} launches")
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:

@@ -1,7 +1,7 @@
-"""Writes `workloads.md` beside this file from the workloads' own code, and from the claims that ask them.
+"""Writes the pages beside this file from the code that they describe.
 
-python docs/reference/build.py            writes it
-python docs/reference/build.py --check    fails where the file is not what the code says
+python docs/reference/build.py            writes them
+python docs/reference/build.py --check    fails where one is not what the code says
 """
 
 import argparse
@@ -13,17 +13,32 @@ from pathlib import Path
 import yaml
 
 from accelbench import catalogue
+from accelbench.api.numbers import MEASURED
+from accelbench.api.numbers import NUMBERS as REGISTERED
+from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason
 from accelbench.claims import ledger
 from accelbench.cli.workloads import allowed, describe
 from accelbench.report.markdown import markdown_table
 from accelbench.workload import Workload
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE / "workloads.md"
 CLAIMS = HERE.parents[1] / "examples" / "claims"
-HEAD = """# Workloads
+WORKLOADS = """# Workloads
 
 Generated from the code by `python docs/reference/build.py`; the same in the terminal: `accelbench workloads NAME`.
+"""
+
+NUMBERS = """# Numbers
+
+Everything that is measured of a variant, generated from the code by `python docs/reference/build.py`.
+A manifest asks for a number by its name: `metric: speedup`. A result holds the stored ones in `variants[].numbers`.
+A number without a unit is a count.
+"""
+
+REASONS = """# Reasons
+
+The words that `kubectl` and results give for what happened, generated from the code by
+`python docs/reference/build.py`.
 """
 
 
@@ -70,24 +85,71 @@ def _paragraphs(documented: object) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
-def render() -> str:
-    """The whole page."""
+def workloads() -> str:
+    """A section each, with the claims that ask it."""
     rows = claims()
     sections = [section(catalogue.find(name), rows[name]) for name in catalogue.names()]
-    return "\n\n".join([HEAD.rstrip(), *sections]) + "\n"
+    return "\n\n".join([WORKLOADS.rstrip(), *sections]) + "\n"
+
+
+def numbers() -> str:
+    """One table."""
+    stored = {number.name for number in MEASURED.values()}
+    rows = [
+        (
+            number.name,
+            number.meaning,
+            number.unit,
+            "yes" if number.expected else "",
+            "yes" if number.name in stored else "",
+            number.metric,
+        )
+        for number in REGISTERED.values()
+    ]
+    columns = ("number", "what it is", "unit", "expectation", "stored", "Prometheus")
+    return f"{NUMBERS}\n{markdown_table(columns, rows, right=set())}\n"
+
+
+def reasons() -> str:
+    """A table for each kind."""
+    tables = []
+    for kind, heading, retried in (
+        (ConditionReason, "Of a run: `status.conditions[].reason`, `status.phase`", False),
+        (AttemptReason, "Of an attempt at a case: `status.attempts[].reason`", True),
+        (FailureReason, "Of a variant: `result.variants[].failure.reason`", False),
+    ):
+        columns = ("reason", "what it means", "what to do", *(["tried again"] if retried else []))
+        rows = [
+            (
+                each.value,
+                each.meaning,
+                f"{each.remedy}." if each.remedy else "",
+                *(["yes" if each.retried else ""] if retried else []),
+            )
+            for each in kind
+        ]
+        tables.append(f"## {heading}\n\n{markdown_table(columns, rows, right=set())}")
+    return "\n\n".join([REASONS.rstrip(), *tables]) + "\n"
+
+
+PAGES = {"workloads.md": workloads, "numbers.md": numbers, "reasons.md": reasons}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Write or check; returns the exit status."""
-    parser = argparse.ArgumentParser(description="Generate the reference of the workloads.")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail where the file is out of date")
-    text = render()
-    if not parser.parse_args(arguments).check:
-        PAGE.write_text(text)
-    elif not PAGE.exists() or PAGE.read_text() != text:
-        sys.stderr.write("docs/reference/workloads.md is out of date: python docs/reference/build.py\n")
-        return 1
-    return 0
+    parser = argparse.ArgumentParser(description="Generate the reference pages.")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail where a page is out of date")
+    check = parser.parse_args(arguments).check
+    stale = []
+    for name, render in PAGES.items():
+        page, text = HERE / name, render()
+        if not check:
+            page.write_text(text)
+        elif not page.exists() or page.read_text() != text:
+            stale.append(f"docs/reference/{name}")
+    if stale:
+        sys.stderr.write(f"out of date: {', '.join(stale)}: python docs/reference/build.py\n")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

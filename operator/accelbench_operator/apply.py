@@ -18,7 +18,7 @@ from accelbench_operator.attempts import Observed
 from accelbench_operator.cluster import Cluster
 from accelbench_operator.collect import outcome
 from accelbench_operator.decide import Action, Collect, CreateJob, DeleteJob, DeleteRun
-from accelbench_operator.failure import Loss, job_deleted, job_refused, pod_gone, result_refused
+from accelbench_operator.failure import AttemptFailure, job_deleted, job_refused, pod_gone, result_refused
 from accelbench_operator.job import build_job, identity_labels, owner_reference
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, ForbiddenError, InvalidError, Manifest
 from accelbench_operator.observed import NOT_MET, ObservedPod, observe_job, observe_pod, observe_result, owned_by
@@ -44,7 +44,7 @@ class Applier:
         self._store = store
         self._image = image
         self._clock = clock
-        self.losses: dict[str, dict[str, Loss]] = {}
+        self.losses: dict[str, dict[str, AttemptFailure]] = {}
         """By run UID, then by Job name: why looking for a result was in vain; found out again after a restart."""
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
@@ -109,7 +109,7 @@ class Applier:
             now = timestamp(self._clock())
             # Reading up to 8 MiB takes long enough to be noticed by the event loop.
             found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
-            if isinstance(found, Loss):
+            if isinstance(found, AttemptFailure):
                 self._lose(plan, attempt.job, found)
             else:
                 await self._store_result(found, plan, attempt.job, pod)
@@ -179,7 +179,7 @@ class Applier:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and is not this run's: delete it")
         self._store.put("BenchmarkResult", summary, own=True)
 
-    def _lose(self, plan: Plan, job: str, loss: Loss) -> None:
+    def _lose(self, plan: Plan, job: str, loss: AttemptFailure) -> None:
         self.losses.setdefault(plan.run.metadata.uid, {})[job] = loss
 
 

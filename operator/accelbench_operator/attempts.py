@@ -7,7 +7,7 @@ from enum import Enum
 
 from accelbench.api.run import Attempt
 from accelbench_operator.accept import Plan
-from accelbench_operator.failure import Loss, node_lost, start_deadline_exceeded
+from accelbench_operator.failure import AttemptFailure, node_lost, start_deadline_exceeded
 from accelbench_operator.job import pod_deadline_seconds
 from accelbench_operator.observed import ObservedJob, ObservedPod
 from accelbench_operator.pending import explain_pending
@@ -30,7 +30,7 @@ class Observed:
     """By their Job's name, the newest of each."""
     results: Mapping[str, Summary] = field(default_factory=dict)
     """By case."""
-    losses: Mapping[str, Loss] = field(default_factory=dict)
+    losses: Mapping[str, AttemptFailure] = field(default_factory=dict)
     """By Job name: what looking for a result in vain has shown."""
 
 
@@ -49,7 +49,7 @@ class Standing:
 
     place: Place
     until: datetime | None = None
-    loss: Loss | None = None
+    loss: AttemptFailure | None = None
     pending: str = ""
     """Why it waits, while it does."""
 

@@ -10,17 +10,18 @@ from pydantic import ValidationError
 
 from accelbench import figures
 from accelbench.api.case import Case
-from accelbench.api.result import Comparison, FailureReason, Result, VariantResult
+from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Comparison, Result, VariantResult
 from accelbench.delivery.killed import NobodyRanError, result_of_killed
 from accelbench.delivery.log import ComparisonNow, Delivered, Headline, read_log
-from accelbench_operator.failure import Loss, interrupted, without_result
+from accelbench_operator.failure import AttemptFailure, interrupted, without_result
 from accelbench_operator.observed import ObservedPod
 
 OUT_OF_MEMORY = "OOMKilled"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
-def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | Loss:
+def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | AttemptFailure:
     """What the attempt at `case` brought; `log` is None where it is lost, `last` where no other attempt will follow."""
     delivered = read_log((log or "").splitlines())
     headline = read_headline(case, pod.message)
@@ -37,7 +38,7 @@ def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: s
         if headline.state == "finished":
             return _from_headline(case, headline, evidence, now)
     checkpoint = result or _own(case, delivered.latest("checkpoint"))
-    if checkpoint is not None and (last or not loss.infrastructure):
+    if checkpoint is not None and (last or not loss.reason.retried):
         partial = checkpoint.model_copy(update={"complete": False, "stopped": "interrupted"})
         return _noted(partial, f"only the rounds before the end of the attempt: {loss}", *delivered.problems)
     return loss
@@ -76,11 +77,13 @@ def _own(case: Case, result: Result | None) -> Result | None:
 
 
 def _killed(case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str) -> Result | None:
-    reason: FailureReason
     if pod.reason == OUT_OF_MEMORY:
-        reason, message = "OutOfMemory", "the container was killed at its memory limit: raise it, or use a smaller case"
+        reason, message = (
+            FailureReason.OUT_OF_MEMORY,
+            "the container was killed at its memory limit: raise it, or use a smaller case",
+        )
     elif pod.pod_reason == DEADLINE_EXCEEDED:
-        reason, message = "TimedOut", "the pod was ended at its deadline, long after the case's time limit"
+        reason, message = FailureReason.TIMED_OUT, "the pod was ended at its deadline, long after the case's time limit"
     else:
         return None
     try:

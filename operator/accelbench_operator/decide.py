@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import Attempt, BenchmarkRunStatus
 from accelbench.plan.names import attempt_name
 from accelbench_operator.accept import Plan, Refused
 from accelbench_operator.attempts import Observed, Place, Standing, standing
-from accelbench_operator.failure import START_DEADLINE_EXCEEDED, SUSPENDED, Loss, detail_of, reason_of
+from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
 from accelbench_operator.status import Progress, Stop, finished_at, progress_status, refused_status, timestamp
 
@@ -121,33 +122,35 @@ def _advance(
 ) -> Attempt:
     """The attempt as it is to be recorded: settled, replaced by the next one, discarded, or as it was."""
     if attempt.case in observed.results:
-        return attempt.model_copy(update={"finished": True, "failure": None})
+        return attempt.model_copy(update={"finished": True, "reason": None, "message": ""})
     if place is None:
         return attempt
     if place.loss:
         return _after_loss(attempt, place.loss, plan, stop, now)
     if place.place is not Place.OVER and stop and stop.discards:
-        return _settled(attempt, f"{stop.reason}: the case in flight was discarded")
+        return _settled(attempt, stop.discards, stop.discards.after("the case in flight was discarded"))
     if place.place is not Place.OVER and plan.run.spec.run_policy.suspend:
-        return _set_aside(attempt, f"{SUSPENDED}: the case in flight was discarded; it starts again on resume")
+        discarded = AttemptReason.SUSPENDED.after("the case in flight was discarded")
+        return _set_aside(attempt, AttemptReason.SUSPENDED, discarded)
     job = observed.jobs.get(attempt.job)
     return attempt.model_copy(update={"job_uid": job.key.uid}) if job else attempt
 
 
-def _after_loss(attempt: Attempt, loss: Loss, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
+def _after_loss(attempt: Attempt, loss: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
     policy = plan.run.spec.run_policy
-    if stop or not loss.infrastructure or attempt.retries >= policy.infrastructure_retries:
-        return _settled(attempt, str(loss))
-    counted = attempt.model_copy(update={"retries": attempt.retries + 1, "failure": str(loss)})
-    return _set_aside(counted, str(loss)) if policy.suspend else _next(counted, plan, now)
+    if stop or not loss.reason.retried or attempt.retries >= policy.infrastructure_retries:
+        return _settled(attempt, loss.reason, loss.message)
+    told = {"reason": loss.reason, "message": loss.message}
+    counted = attempt.model_copy(update={"retries": attempt.retries + 1, **told})
+    return _set_aside(counted, loss.reason, loss.message) if policy.suspend else _next(counted, plan, now)
 
 
-def _settled(attempt: Attempt, failure: str) -> Attempt:
-    return attempt.model_copy(update={"finished": True, "failure": failure})
+def _settled(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
+    return attempt.model_copy(update={"finished": True, "reason": reason, "message": message})
 
 
-def _set_aside(attempt: Attempt, failure: str) -> Attempt:
-    return attempt.model_copy(update={"job": "", "job_uid": None, "failure": failure})
+def _set_aside(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
+    return attempt.model_copy(update={"job": "", "job_uid": None, "reason": reason, "message": message})
 
 
 def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
@@ -242,21 +245,23 @@ def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
 
 def _stop(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
     if plan.run.spec.run_policy.cancel:
-        return Stop("Cancelled", "the run was cancelled; results that were stored are kept", discards=True)
+        message = "the run was cancelled; results that were stored are kept"
+        return Stop(ConditionReason.CANCELLED, message, AttemptReason.CANCELLED)
     until = _active_until(plan, status)
     spent = timedelta(seconds=status.active_seconds) >= _active_limit(plan)
     if spent or (until and now >= until):
-        message = "the run was active for longer than its deadline; raise runPolicy.activeDeadlineSeconds"
-        return Stop("ActiveDeadlineExceeded", message, discards=True)
+        reason = ConditionReason.ACTIVE_DEADLINE_EXCEEDED
+        message = reason.after("the run was active for longer than its deadline")
+        return Stop(reason, message, AttemptReason.ACTIVE_DEADLINE_EXCEEDED)
     return None
 
 
 def _start_stop(attempts: Iterable[Attempt]) -> Stop | None:
     """Where one case found no node in time, the next would wait as long in vain."""
-    late = next((attempt for attempt in attempts if reason_of(attempt.failure) == START_DEADLINE_EXCEEDED), None)
+    late = next((attempt for attempt in attempts if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED), None)
     if late is None:
         return None
-    return Stop(START_DEADLINE_EXCEEDED, f"case {late.case}: {detail_of(late.failure)}", discards=False)
+    return Stop(ConditionReason.START_DEADLINE_EXCEEDED, f"case {late.case}: {late.message}")
 
 
 def _earliest(*times: datetime | None) -> datetime | None:

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Literal
 
 from accelbench.api.metadata import API_VERSION
+from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.plan.names import digest
-from accelbench_operator.failure import detail_of, reason_of
 from accelbench_operator.status import timestamp
 
 COMPONENT = "accelbench-operator"
@@ -38,9 +38,10 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
     known = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
         earlier = known.get(attempt.case)
-        if attempt.failure and (earlier is None or earlier.failure != attempt.failure):
-            message = f"case {attempt.case}, attempt {earlier.number if earlier else 1}: {detail_of(attempt.failure)}"
-            yield Transition("Warning", reason_of(attempt.failure), message)
+        told = earlier and (earlier.reason, earlier.message)
+        if attempt.reason and told != (attempt.reason, attempt.message):
+            message = f"case {attempt.case}, attempt {earlier.number if earlier else 1}: {attempt.message}"
+            yield Transition("Warning", attempt.reason, message)
     finished, was_finished = new.get("Finished"), old.get("Finished")
     if finished is None or accepted is None or accepted.status != "True":
         return
@@ -59,7 +60,7 @@ def _tells(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
     if was == reason:
         return False
     never_ran = before.active_since is None and before.active_seconds == 0
-    return "Suspended" in {was, reason} or (reason == "Running" and never_ran)
+    return ConditionReason.SUSPENDED in {was, reason} or (reason == ConditionReason.RUNNING and never_ran)
 
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:

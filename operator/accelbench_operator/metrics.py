@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from accelbench import __version__
+from accelbench.api.numbers import MEASURED, NUMBERS, Number
 from accelbench.api.result import Verdict
 from accelbench.stats.summary import TIME
 from accelbench_operator.snapshot import ComparisonSummary, Snapshot, Summary, VariantSummary
@@ -57,6 +58,10 @@ class Metric(Generic[T]):
                 if value is not None:
                     family.add_metric((*values, *own), value)
         return family
+
+
+def _measured(field: str, number: Number) -> Metric[VariantSummary]:
+    return Metric(number.metric, number.meaning, lambda variant: variant.numbers.get(field))
 
 
 OF_A_RESULT: tuple[Metric[Summary], ...] = (
@@ -106,7 +111,7 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
 
 OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     Metric(
-        "accelbench_step_seconds",
+        NUMBERS["seconds"].metric,
         f"Steady seconds per unit of work in the latest result: {TIME['steady']}.",
         lambda variant: variant.seconds,
     ),
@@ -116,16 +121,7 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
         lambda variant: {(phase,): seconds for phase, seconds in variant.phase_seconds.items()},
         by=("phase",),
     ),
-    Metric(
-        "accelbench_flops_per_second",
-        "Floating-point operations per second: the workload's own count over the time of a unit.",
-        lambda variant: variant.flops_per_second,
-    ),
-    Metric(
-        "accelbench_memory_peak_bytes",
-        "Most memory that a launch held, in bytes.",
-        lambda variant: variant.peak_memory_bytes,
-    ),
+    *(_measured(field, number) for field, number in MEASURED.items() if number.metric),
     Metric(
         "accelbench_variant_failed",
         "Whether the variant failed in the latest result: 1 with the reason, or 0 without one.",
@@ -136,7 +132,7 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
 
 OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
     Metric(
-        "accelbench_speedup_ratio",
+        NUMBERS["speedup"].metric,
         "Baseline seconds over variant seconds: above 1 the variant is faster.",
         lambda comparison: comparison.speedup,
     ),

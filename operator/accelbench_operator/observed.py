@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from accelbench.api import labels
+from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Result
 from accelbench.verdict.shown import shown, step_seconds
 from accelbench_operator.pod_template import CONTAINER
@@ -169,8 +170,11 @@ def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_me
                 framework=variant.use.partition("/")[0],
                 seconds=step_seconds(variant),
                 phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
-                flops_per_second=_number(variant.flops_per_second),
-                peak_memory_bytes=variant.peak_memory_bytes,
+                numbers={
+                    field: value
+                    for field, number in MEASURED.items()
+                    if number.metric and (value := variant.numbers.value(field)) is not None
+                },
                 failure=variant.failure.reason if variant.failure else None,
             )
             for variant in result.variants

@@ -17,8 +17,8 @@ class VariantSummary:
     """The geometric mean over launches; None without a complete round, or where a check rejects the variant."""
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
-    flops_per_second: float | None = None
-    peak_memory_bytes: int | None = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """Those that are exported, by the field of `Numbers`."""
     failure: str | None = None
     """The reason word (`OutOfMemory`), or None."""
 

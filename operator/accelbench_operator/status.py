@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from accelbench import figures
+from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import Attempt, BenchmarkRunStatus, CaseCounts, Condition, Headline
 from accelbench_operator.accept import Plan
 from accelbench_operator.snapshot import ComparisonSummary, Summary
@@ -29,10 +30,10 @@ ConditionType = Literal["Accepted", "Finished", "Succeeded"]
 class Stop:
     """Why no further case is started."""
 
-    reason: str
+    reason: ConditionReason
     message: str
-    discards: bool
-    """Whether cases in flight are discarded as well."""
+    discards: AttemptReason | None = None
+    """Why cases in flight are discarded as well; None: they are not."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Finding:
     """A condition without its times."""
 
     status: Truth
-    reason: str
+    reason: ConditionReason
     message: str
 
 
@@ -73,15 +74,17 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
     """The status of a run that cannot be run."""
     findings: dict[ConditionType, Finding] = {
-        "Accepted": Finding("False", "InvalidSpec", message),
-        "Finished": Finding("True", "InvalidSpec", "nothing was run; correct the spec and apply it under another name"),
-        "Succeeded": Finding("False", "InvalidSpec", message),
+        "Accepted": Finding("False", ConditionReason.INVALID_SPEC, message),
+        "Finished": Finding(
+            "True", ConditionReason.INVALID_SPEC, "nothing was run; correct the spec and apply it under another name"
+        ),
+        "Succeeded": Finding("False", ConditionReason.INVALID_SPEC, message),
     }
     return status.model_copy(
         update={
             "observed_generation": generation,
             "conditions": _conditions(findings, status, now, generation),
-            "phase": "InvalidSpec",
+            "phase": ConditionReason.INVALID_SPEC,
             "headline": _cut(message, MAXIMUM_HEADLINE),
             "finished": status.finished or timestamp(now),
             "active_since": None,
@@ -96,11 +99,15 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) 
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in settled]
     done = len(settled) == len(plan.cases) or (progress.stop is not None and not in_flight)
     succeeded = (
-        _success(plan, progress) if done else Finding("Unknown", "Unfinished", "not every case has a result yet")
+        _success(plan, progress)
+        if done
+        else Finding("Unknown", ConditionReason.UNFINISHED, "not every case has a result yet")
     )
     finished = Finding("True", succeeded.reason, succeeded.message) if done else _unfinished(plan, progress, settled)
     findings: dict[ConditionType, Finding] = {
-        "Accepted": Finding("True", "Accepted", f"{len(plan.cases)} cases on profile {plan.profile.name}"),
+        "Accepted": Finding(
+            "True", ConditionReason.ACCEPTED, f"{len(plan.cases)} cases on profile {plan.profile.name}"
+        ),
         "Finished": finished,
         "Succeeded": succeeded,
     }
@@ -130,10 +137,10 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) 
 def _unfinished(plan: Plan, progress: Progress, settled: set[str]) -> Finding:
     count = f"{len(settled)} of {len(plan.cases)} cases done"
     if plan.run.spec.run_policy.suspend:
-        return Finding("False", "Suspended", f"{count}; runPolicy.suspend: false resumes it")
+        return Finding("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
     if progress.running:
-        return Finding("False", "Running", count)
-    return Finding("False", "Queued", f"{count}. {progress.pending}".rstrip(". ") + ".")
+        return Finding("False", ConditionReason.RUNNING, count)
+    return Finding("False", ConditionReason.QUEUED, f"{count}. {progress.pending}".rstrip(". ") + ".")
 
 
 def _success(plan: Plan, progress: Progress) -> Finding:
@@ -144,13 +151,16 @@ def _success(plan: Plan, progress: Progress) -> Finding:
     for reason, sentences in _shortcomings(progress.attempts, results):
         if sentences:
             return Finding("False", reason, _some(sentences))
-    return Finding("True", "Succeeded", "every case has a valid result, and every expectation is met")
+    return Finding("True", ConditionReason.SUCCEEDED, "every case has a valid result, and every expectation is met")
 
 
-def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterable[tuple[str, list[str]]]:
-    yield "CaseFailed", [f"{attempt.case}: {attempt.failure}" for attempt in attempts if is_lost(attempt)]
+def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
     yield (
-        "VariantFailed",
+        ConditionReason.CASE_FAILED,
+        [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in attempts if is_lost(attempt)],
+    )
+    yield (
+        ConditionReason.VARIANT_FAILED,
         [
             f"{result.case}: {variant.name} {variant.failure}; BenchmarkResult {result.name} says why"
             for result in results
@@ -159,7 +169,7 @@ def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterab
         ],
     )
     yield (
-        "Incomplete",
+        ConditionReason.INCOMPLETE,
         [
             f"{result.case}: measured in part, see BenchmarkResult {result.name}"
             for result in results
@@ -167,20 +177,23 @@ def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterab
         ],
     )
     yield (
-        "InvalidMeasurement",
+        ConditionReason.INVALID_MEASUREMENT,
         [
             f"{result.case}: {', '.join(result.failed_checks)} failed"
             for result in results
             if not result.valid and not result.only_noisy
         ],
     )
-    yield "Noisy", [f"{result.case}: {NOISY}" for result in results if result.only_noisy]
-    yield "ExpectationNotMet", [f"{result.case}: {sentence}" for result in results for sentence in result.not_met]
+    yield ConditionReason.NOISY, [f"{result.case}: {NOISY}" for result in results if result.only_noisy]
+    yield (
+        ConditionReason.EXPECTATION_NOT_MET,
+        [f"{result.case}: {sentence}" for result in results for sentence in result.not_met],
+    )
 
 
 def is_lost(attempt: Attempt) -> bool:
     """The case ended without a result."""
-    return attempt.finished and attempt.failure is not None
+    return attempt.finished and attempt.reason is not None
 
 
 def _rows(result: Summary) -> Iterable[Headline]:

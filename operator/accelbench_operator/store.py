@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 from accelbench_operator.attempts import Observed
-from accelbench_operator.failure import Loss
+from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.observed import ObservedJob, ObservedPod
 from accelbench_operator.snapshot import Summary
 
@@ -72,7 +72,7 @@ class Store:
                 self.put(kind, held)
         self._written = {key: tick for key, tick in self._written.items() if key[0] != kind or tick > since}
 
-    def observed(self, run_uid: str, losses: Mapping[str, Loss]) -> Observed:
+    def observed(self, run_uid: str, losses: Mapping[str, AttemptFailure]) -> Observed:
         """All that is held of one run."""
         jobs: dict[str, ObservedJob] = {}
         pods: dict[str, ObservedPod] = {}

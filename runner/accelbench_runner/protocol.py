@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from accelbench.api.case import Case
-from accelbench.api.result import FailureReason, Phase
+from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Phase
 from accelbench.document import Document
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import Aside, Block

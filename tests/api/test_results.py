@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from accelbench.api.case import Case, CaseOrigin, CaseVariant
 from accelbench.api.metadata import ObjectMeta
+from accelbench.api.numbers import Numbers
 from accelbench.api.result import (
     BenchmarkResult,
     Certificate,
@@ -48,7 +49,14 @@ TOO_EARLY = Comparison(
     confidence="0.95",
     sentence="1 round, too few for an interval",
 )
-QUANTILES = Quantiles(p5_seconds="1", p25_seconds="1", median_seconds="1.1", p75_seconds="1.2", p95_seconds="1.3")
+QUANTILES = Quantiles(
+    geometric_mean_seconds="1.1",
+    p5_seconds="1",
+    p25_seconds="1",
+    median_seconds="1.1",
+    p75_seconds="1.2",
+    p95_seconds="1.3",
+)
 
 
 def variant(name: str, failure: Failure | None = None) -> VariantResult:
@@ -59,7 +67,7 @@ def variant(name: str, failure: Failure | None = None) -> VariantResult:
         seconds=QUANTILES,
         phases=(PhaseTime(phase="compile", median_seconds="0.1", min_seconds="0.1", max_seconds="0.1"),),
         launches=(LaunchSummary(round=1, seconds="1.1", blocks=9, steps_per_block=3),),
-        peak_memory_bytes=1 << 34,
+        numbers=Numbers(peak_memory_bytes=1 << 34),
     )
 
 

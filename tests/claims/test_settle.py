@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Comparison, Result
 from accelbench.api.run import Expectation
 from accelbench.claims.ledger import Claim
@@ -90,7 +91,8 @@ def test_fewer_rounds_than_a_verdict_may_rest_on_settle_nothing(interval: tuple[
 def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
     same = Expectation(metric="parity", variant="jax/jit", at_most="1")
     off = Check(name="parity", outcome="failed", reading="x is off", threshold="1", variant="jax/jit")
-    variants = tuple(each.model_copy(update={"parity": "3.2"}) for each in a_result("2.1", "2.3").variants)
+    numbers = Numbers(parity="3.2")
+    variants = tuple(each.model_copy(update={"numbers": numbers}) for each in a_result("2.1", "2.3").variants)
     result = invalid().model_copy(update={"variants": variants, "certificate": Certificate(checks=(off,))})
     assert settled(result, expectations=(same,)).verdict == "refuted"
 

@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from accelbench.api.result import Certificate, Check, CheckOutcome, Executable, Failure, Result, VariantResult
+from accelbench.api.numbers import Numbers
+from accelbench.api.result import Certificate, Check, CheckOutcome, Failure, Result, VariantResult
 from accelbench.cli import checked
 from accelbench.cli.exits import Exit
 from report import sample
@@ -16,11 +17,11 @@ def check(name: str, outcome: CheckOutcome, variant: str | None = None) -> Check
 
 
 def result(*checks: Check, failure: Failure | None = None) -> Result:
-    executable = Executable(kernels_per_call=1, program_size=5)
+    numbers = Numbers(kernels_per_call=1, program_size=5)
     return sample.result(
         variants=(
             VariantResult(name="pytorch/eager", use="pytorch/eager", failure=failure),
-            VariantResult(name="jax/jit", use="jax/jit", executable=executable),
+            VariantResult(name="jax/jit", use="jax/jit", numbers=numbers),
         ),
         comparisons=(),
         certificate=Certificate(checks=checks),
@@ -44,7 +45,7 @@ def test_what_passed_failed_and_was_not_checked_is_said_with_the_same_weight() -
     assert "jax/jit: 2 passed, 1 not checked" in text
     assert "  not checked  precision: the reading of precision" in text
     assert "  passed       parity, work-present" in text
-    assert "a program of 5 operations, 1 kernel a call" in text
+    assert "compiled     kernels in a call: 1, operations given to the compiler: 5" in text
     assert "Failed: pytorch/eager." in text
 
 

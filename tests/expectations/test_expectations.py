@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observation, Observations, ObservationType, ObservedValue
 from accelbench.api.result import (
     Certificate,
     Check,
     Comparison,
     Disturbed,
-    Executable,
     Failure,
     LaunchSummary,
     PaysBack,
@@ -23,7 +23,15 @@ from accelbench.verdict.expectations import evaluate
 from judge.launches import BASELINE, VARIANT, a_case
 
 CLEAN = Certificate(checks=(Check(name="parity", outcome="passed", reading="0.2"),))
-EXECUTABLE = Executable(kernels_per_call=7, program_size=1234, aliased_bytes=0, temporary_bytes=4096)
+NUMBERS = Numbers(
+    units_per_call=4,
+    products_per_call=100,
+    kernels_per_call=7,
+    program_size=1234,
+    aliased_bytes=0,
+    temporary_bytes=4096,
+    parity="0.25",
+)
 OUT_OF_MEMORY = Failure(reason="OutOfMemory", message="too large", round=3, phase="steady")
 
 
@@ -72,11 +80,9 @@ def a_result(
                 )
                 if measured
                 else (),
-                units_per_call=4 if measured else None,
-                peak_memory_bytes=(300 if name == VARIANT else 400) if measured else None,
-                products_per_call=100 if measured else None,
-                executable=EXECUTABLE if measured else None,
-                parity="0.25" if measured else None,
+                numbers=NUMBERS.model_copy(update={"peak_memory_bytes": 300 if name == VARIANT else 400})
+                if measured
+                else Numbers(),
             )
             for name in (BASELINE, VARIANT)
         ),
@@ -267,8 +273,8 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
         ("productsPerCall", "100", "100"),
         ("kernelsPerCall", "7", "7"),
         ("programSize", "1234", "1,234"),
-        ("aliasedBytes", "0", "0"),
-        ("temporaryBytes", "4096", "4,096"),
+        ("aliasedBytes", "0", "0 B"),
+        ("temporaryBytes", "4096", "4,096 B"),
     ],
 )
 def test_what_else_a_variant_costs(metric: str, bound: str, said: str) -> None:

@@ -26,7 +26,6 @@ def of(result: Result, name: str) -> VariantResult:
 def seconds(result: Result, name: str) -> float:
     quantiles = of(result, name).seconds
     assert quantiles is not None, of(result, name).failure
-    assert quantiles.geometric_mean_seconds is not None
     return float(quantiles.geometric_mean_seconds)
 
 

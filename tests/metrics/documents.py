@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accelbench.api.case import Case, CaseAccelerator, CaseOrigin, CaseVariant
+from accelbench.api.numbers import Numbers
 from accelbench.api.result import (
     Certificate,
     Check,
@@ -106,8 +107,7 @@ def _measured(use: str, seconds: str) -> VariantResult:
         seconds=quantiles,
         phases=phases,
         launches=(LaunchSummary(round=1, seconds=seconds, blocks=10, steps_per_block=5),),
-        flops_per_second="130000000000",
-        peak_memory_bytes=268435456,
+        numbers=Numbers(flops_per_second="130000000000", peak_memory_bytes=268435456),
     )
 
 

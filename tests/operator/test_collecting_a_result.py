@@ -8,7 +8,7 @@ from accelbench.api.result import Result
 from accelbench.delivery.log import Headline
 from accelbench_operator.apply import case_of
 from accelbench_operator.collect import outcome
-from accelbench_operator.failure import Loss
+from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.observed import ObservedPod
 from operator_world.builders import ended, make_attempt, make_headline, make_log, make_plan, make_result
 
@@ -20,17 +20,17 @@ FINISHED = ended(make_attempt(PLAN), message=make_headline(RESULT))
 LATER = "2026-03-01T13:00:00Z"
 
 
-def collect(pod: ObservedPod, log: str | None, *, last: bool = False) -> Result | Loss:
+def collect(pod: ObservedPod, log: str | None, *, last: bool = False) -> Result | AttemptFailure:
     return outcome(CASE, pod, log, last=last, now=LATER)
 
 
-def result_of(found: Result | Loss) -> Result:
+def result_of(found: Result | AttemptFailure) -> Result:
     assert isinstance(found, Result), found
     return found
 
 
-def loss_of(found: Result | Loss) -> Loss:
-    assert isinstance(found, Loss)
+def loss_of(found: Result | AttemptFailure) -> AttemptFailure:
+    assert isinstance(found, AttemptFailure)
     return found
 
 
@@ -100,7 +100,7 @@ def test_a_result_without_headline_is_taken_when_its_own_digest_holds() -> None:
 def test_both_lost_is_a_new_attempt_and_never_a_success() -> None:
     found = loss_of(collect(replace(FINISHED, message=""), None))
 
-    assert (found.reason, found.infrastructure) == ("ResultLost", True)
+    assert (found.reason, found.reason.retried) == ("ResultLost", True)
 
 
 def test_a_container_killed_for_memory_keeps_its_rounds_and_names_the_variant() -> None:
@@ -145,8 +145,8 @@ def test_a_case_that_the_runner_could_not_read_is_refused_with_what_it_said() ->
     message = Headline(case="", attempt=0, state="failed", message="mine.py, line 3: NameError").to_message()
     found = loss_of(collect(ended(make_attempt(PLAN), 2, message=message), ""))
 
-    assert (found.reason, found.infrastructure) == ("InvalidCase", False)
-    assert found.message == "mine.py, line 3: NameError; correct the spec"
+    assert (found.reason, found.reason.retried) == ("InvalidCase", False)
+    assert found.message == "mine.py, line 3: NameError. Correct the spec"
 
 
 def test_a_pod_ended_at_its_deadline_keeps_what_it_had() -> None:
@@ -161,7 +161,7 @@ def test_a_deleted_pods_partial_result_is_tried_again_while_it_may_be() -> None:
     pod = ended(make_attempt(PLAN), 143, message=make_headline(partial))
 
     found = loss_of(collect(pod, make_log(partial)))
-    assert (found.reason, found.infrastructure) == ("Interrupted", True)
+    assert (found.reason, found.reason.retried) == ("Interrupted", True)
     assert collect(pod, make_log(partial), last=True) == partial
 
 
@@ -175,7 +175,7 @@ def test_the_last_attempts_checkpoint_is_better_than_nothing_and_says_so() -> No
     pod = ended(make_attempt(PLAN), 137, reason="ContainerStatusUnknown")
     log = without_result(make_log(RESULT, CHECKPOINT))
 
-    assert isinstance(collect(pod, log), Loss)
+    assert isinstance(collect(pod, log), AttemptFailure)
     found = result_of(collect(pod, log, last=True))
     assert not found.complete
     assert "ResultLost" in found.notes[-1]
@@ -185,14 +185,14 @@ def test_a_case_that_the_runner_refuses_is_not_tried_again() -> None:
     message = make_headline(RESULT, state="failed", digest=None, message="size: must be at least 1")
     found = loss_of(collect(ended(make_attempt(PLAN), 2, message=message), ""))
 
-    assert (found.reason, found.infrastructure) == ("InvalidCase", False)
+    assert (found.reason, found.reason.retried) == ("InvalidCase", False)
     assert "size: must be at least 1" in found.message
 
 
 def test_an_internal_error_is_not_tried_again_and_asks_for_a_report() -> None:
     found = loss_of(collect(ended(make_attempt(PLAN), 3), ""))
 
-    assert (found.reason, found.infrastructure) == ("RunnerError", False)
+    assert (found.reason, found.reason.retried) == ("RunnerError", False)
     assert "kubectl logs" in found.message
 
 
@@ -200,7 +200,7 @@ def test_a_pod_that_never_ran_is_the_infrastructures_fault() -> None:
     pod = replace(FINISHED, message="", exit_code=None, running=None, phase="Failed", pod_reason="OutOfcpu")
     found = loss_of(collect(pod, None))
 
-    assert (found.reason, found.infrastructure) == ("NotStarted", True)
+    assert (found.reason, found.reason.retried) == ("NotStarted", True)
     assert "OutOfcpu" in found.message
 
 

@@ -117,7 +117,7 @@ def test_a_transition_is_told_once_and_under_the_same_name_whoever_tells_it() ->
 
 def test_a_lost_attempt_is_told_as_a_warning_with_its_case() -> None:
     before = status_with()
-    lost = status_with(failure="NodeLost: gone", number=2)
+    lost = status_with(reason="NodeLost", message="gone", number=2)
     (told,) = transitions(before, lost)
 
     assert (told.kind, told.reason) == ("Warning", "NodeLost")

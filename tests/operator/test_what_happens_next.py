@@ -4,12 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from accelbench.api.reasons import AttemptReason
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.problem import Problem
 from accelbench_operator.accept import Plan, Refused
 from accelbench_operator.attempts import END_GRACE, Observed
 from accelbench_operator.decide import Collect, CreateJob, Decision, DeleteJob, DeleteRun, decide
-from accelbench_operator.failure import Loss
+from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
 from operator_world.builders import (
     NOW,
@@ -24,8 +25,8 @@ from operator_world.builders import (
 )
 
 LATER = NOW + timedelta(hours=1)
-INFRASTRUCTURE = Loss("NodeLost", "gone", infrastructure=True)
-FINAL = Loss("InvalidCase", "no such thing", infrastructure=False)
+INFRASTRUCTURE = AttemptFailure(AttemptReason.NODE_LOST, "gone")
+FINAL = AttemptFailure(AttemptReason.INVALID_CASE, "no such thing")
 
 
 def next_for(plan: Plan | Refused, observed: Observed | None = None, *, at: Any = NOW, **status: Any) -> Decision:
@@ -162,7 +163,7 @@ def test_what_the_infrastructure_lost_is_tried_again_under_a_new_name() -> None:
     decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
 
     (second,) = decision.status.attempts
-    assert (second.number, second.retries, second.failure) == (2, 1, "NodeLost: gone")
+    assert (second.number, second.retries, second.reason, second.message) == (2, 1, "NodeLost", "gone")
     assert second.job != attempt.job
     assert decision.actions == (CreateJob(attempt.case, 2),)
 
@@ -204,7 +205,7 @@ def test_a_pod_that_outlives_its_deadline_is_given_up_with_its_job() -> None:
     after = next_for(plan, observe([job], [pod]), at=until, attempts=(attempt,))
 
     assert before.requeue_at == until
-    assert "NodeLost" in after.status.attempts[0].failure
+    assert after.status.attempts[0].reason == "NodeLost"
     assert after.actions == (DeleteJob(job.key.name, job.key.uid),)
     assert finished(after) == ("True", "CaseFailed")
 
@@ -256,7 +257,7 @@ def test_a_job_that_its_queue_has_taken_back_waits_for_its_next_pod() -> None:
 
     (after,) = decision.status.attempts
     assert decision.actions == ()
-    assert (after.number, after.job, after.failure, after.finished) == (1, attempt.job, None, False)
+    assert (after.number, after.job, after.reason, after.finished) == (1, attempt.job, None, False)
     assert finished(decision) == ("False", "Queued")
 
 
@@ -314,13 +315,13 @@ def test_suspending_discards_the_case_in_flight_and_says_so() -> None:
     decision = next_for(plan, observe([job], [running(attempt)]), attempts=(attempt,))
 
     assert finished(decision) == ("False", "Suspended")
-    assert "discarded" in decision.status.attempts[0].failure
+    assert "discarded" in decision.status.attempts[0].message
     assert decision.actions == (DeleteJob(job.key.name, job.key.uid),)
 
 
 def test_a_resumed_case_is_a_new_attempt_that_counts_as_no_retry() -> None:
     plan = make_plan()
-    aside = make_attempt(plan, job="", failure="Suspended: discarded")
+    aside = make_attempt(plan, job="", reason="Suspended", message="discarded")
     (attempt,) = next_for(plan, attempts=(aside,)).status.attempts
 
     assert (attempt.number, attempt.retries) == (2, 0)

@@ -109,7 +109,8 @@ def observe(
 
 def make_result(case: Case, *, complete: bool = True, failure: Failure | None = None, speedup: str = "2") -> Result:
     """A result in which jax/jit is twice as fast, or failed."""
-    seconds = Quantiles(p5_seconds="0.1", p25_seconds="0.1", median_seconds="0.1", p75_seconds="0.1", p95_seconds="0.1")
+    names = ("geometric_mean", "p5", "p25", "median", "p75", "p95")
+    seconds = Quantiles(**{f"{name}_seconds": "0.1" for name in names})
     baseline, other = case.variants
     found = {"verdict": "faster", "speedup": speedup, "lower": "1.9", "upper": "2.1"} if failure is None else {}
     return Result(

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observation, Observations, ObservedValue
 from accelbench.api.result import (
     Certificate,
     Check,
     Comparison,
-    Cost,
     Disturbed,
     Failure,
     LaunchSummary,
@@ -80,18 +80,17 @@ def variant(use: str, seconds: str, *, spread: float = 0.004) -> VariantResult:
             between_launches="0.62",
             effective_blocks="17.4",
         ),
-        flops_per_second="230000000000",
-        peak_memory_bytes=312_000_000,
-        compile_peak_memory_bytes=95_000_000,
-        cost=Cost(
+        numbers=Numbers(
             flops_per_unit="268435456",
             flops_per_second="230000000000",
             bytes_per_second="2700000000",
-            bound="compute",
-            share="0.93",
+            share_of_limit="0.93",
             limit_flops_per_second="247000000000",
-            limits="measured",
+            peak_memory_bytes=312_000_000,
+            compile_peak_memory_bytes=95_000_000,
         ),
+        bound="compute",
+        limits="measured",
     )
 
 

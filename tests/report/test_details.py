@@ -1,6 +1,7 @@
 import pytest
 
-from accelbench.api.result import Executable, LaunchSummary, OutlierCounts, PaysBack, PhaseTime
+from accelbench.api.numbers import Numbers
+from accelbench.api.result import LaunchSummary, OutlierCounts, PaysBack, PhaseTime
 from accelbench.report import details, view
 from accelbench.report.table import Column, Table, filled
 from report import sample
@@ -75,8 +76,8 @@ def test_outliers_are_counted_and_named() -> None:
 
 def test_what_was_compiled_is_told_as_far_as_it_was_counted() -> None:
     first, *others = sample.result().variants
-    counted = Executable(kernels_per_call=1200, aliased_bytes=0)
-    table = details.programs(sample.result(variants=(first.model_copy(update={"executable": counted}), *others)))
+    counted = Numbers(kernels_per_call=1200, aliased_bytes=0)
+    table = details.programs(sample.result(variants=(first.model_copy(update={"numbers": counted}), *others)))
     assert table is not None
     assert [column.name for column in table.columns] == [
         *("variant", "kernels in a call", "outputs that reuse input buffers")
@@ -88,11 +89,8 @@ def test_what_was_not_measured_has_no_column_and_no_table() -> None:
     bare = tuple(
         variant.model_copy(
             update={
-                "cost": None,
+                "numbers": Numbers(),
                 "spread": None,
-                "flops_per_second": None,
-                "peak_memory_bytes": None,
-                "compile_peak_memory_bytes": None,
             }
         )
         for variant in sample.result().variants

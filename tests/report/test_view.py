@@ -180,21 +180,6 @@ def test_a_rejected_baseline_says_so_where_its_time_would_be() -> None:
     assert (row.seconds, row.verdict) == ("", "baseline, invalid: parity")
 
 
-def test_an_older_result_without_all_its_launches_shows_no_other_number_for_its_time() -> None:
-    variants = []
-    for use in sample.USES:
-        variant = sample.variant(use, "0.001")
-        assert variant.seconds is not None
-        median_alone = variant.seconds.model_copy(update={"geometric_mean_seconds": None})
-        variants.append(variant.model_copy(update={"seconds": median_alone, "launches": variant.launches[::4]}))
-    result = shown(sample.result(variants=tuple(variants)))
-    assert {row.seconds for row in view.variant_rows(result)} == {""}
-    assert {variant.flops_per_second for variant in result.variants} == {None}
-    assert view.time_is(result) == (
-        "time per product: not known, because this older result does not hold every launch",
-    )
-
-
 def test_where_noise_is_accepted_its_checks_take_no_time_away_and_others_do() -> None:
     loud = Check(name="shared-device", outcome="failed", reading="52 %", variant="jax/jit")
     wrong = Check(name="parity", outcome="failed", reading="off", variant="jax/op-by-op")

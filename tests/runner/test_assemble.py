@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.result import Certificate, Check, Comparison, Executable, Failure, VariantResult
+from accelbench.api.numbers import Numbers
+from accelbench.api.result import Certificate, Check, Comparison, Failure, VariantResult
 from accelbench.launch.record import MISMATCH, Block, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.assemble import Course, assemble, quantile
@@ -85,8 +86,8 @@ def test_the_worst_parity_of_the_launches_is_kept() -> None:
         for number, ratio in enumerate((0.25, MISMATCH, 0.5), start=1)
     ]
     first = assemble(case_of("a", "b"), launches[::2], JUDGED, COURSE).variants[0]
-    assert (first.parity, first.units_per_call) == ("0.5", 4)
-    assert assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].parity == "1000000000000000"
+    assert (first.numbers.parity, first.numbers.units_per_call) == ("0.5", 4)
+    assert assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].numbers.parity == "1000000000000000"
 
 
 def test_facts_become_rate_memory_unit_and_versions() -> None:
@@ -97,8 +98,8 @@ def test_facts_become_rate_memory_unit_and_versions() -> None:
     launches = [launch("a", number, 20.0, facts=each) for number, each in enumerate(facts, start=1)]
     result = assemble(case_of("a", "b"), launches, JUDGED, COURSE)
     assert result.unit == "epoch"
-    assert result.variants[0].flops_per_second == "2000000000"
-    assert result.variants[0].peak_memory_bytes == 30
+    assert result.variants[0].numbers.flops_per_second == "2000000000"
+    assert result.variants[0].numbers.peak_memory_bytes == 30
     assert result.fingerprint["version.jax"] == "0.10.2"
 
 
@@ -111,8 +112,8 @@ def test_what_was_compiled_is_what_launches_that_were_told_agree_on() -> None:
     ]
     launches = [launch("a", number, 20.0, facts={"executable": each}) for number, each in enumerate(told, start=1)]
     variants = assemble(case_of("a", "b"), [*launches, launch("b", 1, 1.0)], JUDGED, COURSE).variants
-    assert variants[0].executable == Executable(program_size=40, aliased_bytes=0)
-    assert variants[1].executable is None
+    assert variants[0].numbers == Numbers(program_size=40, aliased_bytes=0)
+    assert variants[1].numbers == Numbers()
 
 
 def test_a_failed_variant_keeps_what_it_measured_before() -> None:
@@ -223,9 +224,10 @@ def test_what_was_timed_of_a_rejected_variant_is_not_in_the_result(name: str) ->
     phases = (PhaseRecord(phase="compile", seconds=1), PhaseRecord(phase="first-step", seconds=1))
     launches = [launch(variant, 1, 1.0, facts=facts, phases=phases) for variant in ("a", "b")]
     rejected, sound = assemble(case_of("a", "b"), launches, judged, COURSE).variants
-    assert rejected == VariantResult(name="a", use="jax/jit", peak_memory_bytes=7)
+    kept = Numbers(flops_per_unit="4000000000", peak_memory_bytes=7)
+    assert rejected == VariantResult(name="a", use="jax/jit", numbers=kept)
     assert sound.seconds is not None
-    assert sound.flops_per_second == "40000000000"
+    assert sound.numbers.flops_per_second == "40000000000"
 
 
 def test_before_anything_is_judged_there_is_no_time() -> None:

@@ -143,8 +143,8 @@ def test_a_launch_that_says_absurd_facts_is_measured_without_them(run: Run) -> N
     ended = run(case_of("fine", "nan-facts"))
     variant = ended.variant("nan-facts")
     assert variant.seconds is not None
-    assert variant.flops_per_second is None
-    assert variant.peak_memory_bytes is None
+    assert variant.numbers.flops_per_second is None
+    assert variant.numbers.peak_memory_bytes is None
     assert ended.result.unit == "product"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.api.case import Platform
 from accelbench.launch.fact import UNTOLD
-from accelbench.launch.facts import Energy, Facts, Idle, Neighbours, Process, Throttling
+from accelbench.launch.facts import Energy, EnergySource, Facts, Idle, Neighbours, Process, Throttling
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu, processes, rapl
 from accelbench_runner.devices.cpu import Processors, Usage
@@ -14,7 +14,6 @@ from accelbench_runner.devices.cpu import Processors, Usage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from accelbench.api.result import EnergySource
     from accelbench_runner.devices.nvidia import Gpu
 
 

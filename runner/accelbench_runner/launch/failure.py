@@ -2,31 +2,30 @@
 
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import accelbench
+from accelbench.api.reasons import FailureReason
 from accelbench.catalogue import script, workload_checks
 from accelbench_runner.launch.frameworks.adapter import Adapter, UnsupportedError
 from accelbench_runner.protocol import Failed
-
-if TYPE_CHECKING:
-    from accelbench.api.result import FailureReason
 
 MAXIMUM_MESSAGE_CHARACTERS = 2000
 MAXIMUM_TRACE_CHARACTERS = 8000
 NO_MEMORY = ("std::bad_alloc", "Cannot allocate memory", "failed to map segment from shared object")
 """What C++, the kernel and the dynamic linker say where memory is out."""
-MACHINERY = (str(Path(workload_checks.__file__).parent), str(Path(__file__).parent))
-WORKLOADS = str(Path(workload_checks.__file__).with_name("workloads"))
+PACKAGE = Path(accelbench.__file__).parent
+MACHINERY = (str(PACKAGE), str(Path(__file__).parent))
+WORKLOADS = str(PACKAGE / "workloads")
 """Where accelbench's own code lies, and that part of it which is measured."""
 
 
 def failure(error: BaseException, adapter: Adapter | None) -> Failed:
     """The exception as a message: its reason, one line for people, and where in their code it was raised."""
     if isinstance(error, UnsupportedError):
-        return Failed(reason="Unsupported", message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
-    reason: FailureReason = "Raised"
+        return Failed(reason=FailureReason.UNSUPPORTED, message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
+    reason = FailureReason.RAISED
     if _out_of_memory(error) or (adapter is not None and adapter.out_of_memory(error)):
-        reason = "OutOfMemory"
+        reason = FailureReason.OUT_OF_MEMORY
     message = script.said(error)[:MAXIMUM_MESSAGE_CHARACTERS]
     return Failed(reason=reason, message=message, trace=_frames(error)[-MAXIMUM_TRACE_CHARACTERS:])
 

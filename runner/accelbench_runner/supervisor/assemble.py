@@ -10,7 +10,6 @@ from accelbench.api.case import Case, CaseVariant
 from accelbench.api.result import (
     Certificate,
     Comparison,
-    Executable,
     LaunchSummary,
     Phase,
     PhaseTime,
@@ -28,7 +27,7 @@ from accelbench.machine import fingerprint
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
 from accelbench.verdict.shown import shown
 from accelbench_runner.judge_protocol import Assessment
-from accelbench_runner.supervisor.costs import cost, most
+from accelbench_runner.supervisor.numbers import cost, reported, worst_parity
 from accelbench_runner.supervisor.observed import observed
 from accelbench_runner.supervisor.size_limit import fit
 
@@ -36,8 +35,6 @@ PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """What compiling is made of: parts that the adapters name. Launches may name anything."""
 PRINTS_BYTES = 16 * 1024
 """Printed by one launch while its steps repeat; a warning or two is less."""
-LARGEST_RATIO = 1e15
-"""An error that no tolerance allows is a number all the same."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +168,12 @@ def _variant_result(
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
     if not measured:
         sound = [launch for launch in launches if launch.failure is None]
-        return VariantResult(name=variant.name, use=variant.use, failure=failure, executable=_executable(sound))
+        return VariantResult(name=variant.name, use=variant.use, failure=failure, numbers=reported(sound))
     summaries = tuple(map(_launch_summary, measured))
     times = [float(launch.seconds) for launch in summaries]
     seconds = geometric_mean(times)
-    ratios = [launch.parity.worst_ratio for launch in measured if launch.parity]
-    flops = known(measured[0].facts.flops_per_unit)
+    told = cost(case, measured, everyone, seconds)
+    numbers = {"parity": worst_parity(measured), **told.numbers}
     return VariantResult(
         name=variant.name,
         use=variant.use,
@@ -193,31 +190,10 @@ def _variant_result(
         warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
         launches=summaries,
         spread=spread,
-        units_per_call=known(measured[0].facts.units_per_call),
-        parity=decimal_string(min(max(ratios), LARGEST_RATIO)) if ratios else None,
-        flops_per_second=decimal_string(flops / seconds) if flops else None,
-        peak_memory_bytes=most(launch.facts.peak_memory_bytes for launch in measured),
-        compile_peak_memory_bytes=most(launch.facts.compile_peak_memory_bytes for launch in measured),
-        reserved_memory_bytes=most(launch.facts.reserved_memory_bytes for launch in measured),
-        products_per_call=_products_per_call(measured),
-        executable=_executable(measured),
-        cost=cost(case, measured, everyone, seconds),
+        numbers=reported(measured).model_copy(update=numbers),
+        bound=told.bound,
+        limits=told.limits,
     )
-
-
-def _products_per_call(launches: Sequence[LaunchRecord]) -> int | None:
-    """The fewest of any launch: what the check `work-present` looks at too."""
-    operations = [known(launch.facts.operations) for launch in launches]
-    found = [each.found.products for each in operations if each and each.found]
-    return min(found, default=None)
-
-
-def _executable(launches: Sequence[LaunchRecord]) -> Executable | None:
-    """What all launches that were told agree on: a program that is not always the same has no size."""
-    told = [each.model_dump(exclude_none=True) for launch in launches if (each := known(launch.facts.executable))]
-    values = {name: {each[name] for each in told if name in each} for name in set().union(*told)}
-    agreed = {name: value for name, (value, *others) in values.items() if not others}
-    return Executable.model_validate(agreed) if agreed else None
 
 
 def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from accelbench.api.result import Failure, FailureReason
+from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Failure
 from accelbench.delivery.log import Unfinished
 from accelbench.launch.facts import PROBES, Probe
 from accelbench.machine import cgroup
@@ -160,23 +161,25 @@ def _failure(  # noqa: PLR0911 - one return a reason
     if isinstance(said, Done):
         if request.purpose != "measure" or listener.blocks or listener.facts.get("protocol") == "observe":
             return None
-        return failure("InvalidOutput", "it said that it was done and had timed no block")
+        return failure(FailureReason.INVALID_OUTPUT, "it said that it was done and had timed no block")
     if memory.kills:
-        return failure("OutOfMemory", f"the kernel killed it for lack of memory: {MORE_MEMORY}")
+        return failure(FailureReason.OUT_OF_MEMORY, f"the kernel killed it for lack of memory: {MORE_MEMORY}")
     if isinstance(said, Failed):
         return failure(said.reason, _with_trace(said))
     if ending.by_us == "limit":
         return failure(*_late(listener, memory, crowded))
     if listener.garbage:
-        return failure("InvalidOutput", listener.garbage)
+        return failure(FailureReason.INVALID_OUTPUT, listener.garbage)
     if ending.by_us == "dismissed":
-        return failure("InvalidOutput", "it closed its pipe without an answer and did not end")
+        return failure(FailureReason.INVALID_OUTPUT, "it closed its pipe without an answer and did not end")
     last_words = f": {line}" if (line := _last_line(listener.tail)) else ""
     if ending.status < 0:
-        return failure("Killed", f"{signal.Signals(-ending.status).name} ended it{where(listener.tail) or last_words}")
+        return failure(
+            FailureReason.KILLED, f"{signal.Signals(-ending.status).name} ended it{where(listener.tail) or last_words}"
+        )
     how = f" with status {ending.status}" if ending.status else ""
     hint = last_words or "; does it call os._exit()?"
-    return failure("InvalidOutput", f"the process exited{how} before returning a result{hint}")
+    return failure(FailureReason.INVALID_OUTPUT, f"the process exited{how} before returning a result{hint}")
 
 
 def _late(listener: LaunchListener, memory: MemoryTold, crowded: float) -> tuple[FailureReason, str]:
@@ -186,16 +189,16 @@ def _late(listener: LaunchListener, memory: MemoryTold, crowded: float) -> tuple
     still = f"it was still in {stage}" if stage else "it had not begun"
     late = f"{still} after {seconds:.3g} s, {whose}"
     if thrashing := memory.thrashing():
-        return "OutOfMemory", f"{late}: {thrashing}: {MORE_MEMORY}"
+        return FailureReason.OUT_OF_MEMORY, f"{late}: {thrashing}: {MORE_MEMORY}"
     if crowded > shared_device.NEIGHBOURS.biases:
         late += f", while others took {crowded:.0%} of the processors"
-    return "TimedOut", f"{late}{where(listener.tail, '; it was')}"
+    return FailureReason.TIMED_OUT, f"{late}{where(listener.tail, '; it was')}"
 
 
 def _with_trace(said: Failed) -> str:
     """The message, and the end of the trace in whole lines, which is where the user's line is."""
     half = MAXIMUM_FAILURE_CHARACTERS // 2
-    if not said.trace or said.reason == "Unsupported":
+    if not said.trace or said.reason == FailureReason.UNSUPPORTED:
         return said.message
     trace = said.trace.rstrip()
     shown = trace if len(trace) < half else trace[-half + 1 :].partition("\n")[2]

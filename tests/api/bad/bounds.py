@@ -3,9 +3,9 @@
 from api.bad.table import above, axis, bad, below, body, expectation, observation, rounds, unmatched, unsupported
 
 METRICS = (
-    *("speedup", "seconds", "compileSeconds", "warmCompileSeconds", "compileRatio"),
-    *("firstCallRatio", "paysBackSteps", "parity", "launchSpread", "peakMemoryRatio", "productsPerCall"),
-    *("kernelsPerCall", "programSize", "aliasedBytes", "temporaryBytes"),
+    *("speedup", "paysBackSteps", "seconds", "compileSeconds", "warmCompileSeconds", "compileRatio"),
+    *("firstCallRatio", "launchSpread", "peakMemoryRatio", "parity"),
+    *("kernelsPerCall", "productsPerCall", "programSize", "temporaryBytes", "aliasedBytes"),
 )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import Roof, place
-from accelbench_runner.supervisor.costs import cost, most
+from accelbench_runner.supervisor.numbers import Cost, cost, joules, reported
 from judge.launches import a_case, a_launch
 
 LIMITS = {"flops_per_second": 1e11, "bytes_per_second": 1e10}
@@ -23,65 +23,64 @@ def launch(**facts: Any) -> LaunchRecord:
 def test_a_product_is_bound_by_arithmetic_and_a_sum_by_memory() -> None:
     product = launch(flopsPerUnit=4e8, bytesPerUnit=1e6)
     found = cost(a_case(), [product], [product], seconds=0.01)
-    assert found is not None
-    assert (found.flops_per_second, found.bytes_per_second, found.intensity) == ("40000000000", "100000000", "400")
-    assert (found.bound, found.share, found.limits) == ("compute", "0.4", "measured")
+    assert (found.numbers["flops_per_second"], found.numbers["bytes_per_second"], found.numbers["intensity"]) == (
+        "40000000000",
+        "100000000",
+        "400",
+    )
+    assert (found.bound, found.numbers["share_of_limit"], found.limits) == ("compute", "0.4", "measured")
     sum_ = launch(flopsPerUnit=1e6, bytesPerUnit=8e7)
     found = cost(a_case(), [sum_], [sum_], seconds=0.01)
-    assert found is not None
-    assert (found.bound, found.share) == ("memory", "0.8")
+    assert (found.bound, found.numbers["share_of_limit"]) == ("memory", "0.8")
 
 
 def test_memory_binds_nothing_that_a_cache_holds() -> None:
     cached = launch(flopsPerUnit=1e6, bytesPerUnit=8e7, workingSet=FROM_CACHE)
     found = cost(a_case(), [cached], [cached], seconds=0.01)
-    assert found is not None
-    assert (found.bound, found.share) == ("compute", "0.001")
+    assert (found.bound, found.numbers["share_of_limit"]) == ("compute", "0.001")
 
 
 def test_without_a_known_cache_nothing_is_said_of_what_binds() -> None:
     unknown = launch(flopsPerUnit=1e6, bytesPerUnit=8e7, workingSet={"bytes": 5_000})
     found = cost(a_case(), [unknown], [unknown], seconds=0.01)
-    assert found is not None
-    assert (found.bound, found.share) == (None, None)
-    assert found.bytes_per_second == "8000000000"
+    assert (found.bound, found.numbers.get("share_of_limit")) == (None, None)
+    assert found.numbers["bytes_per_second"] == "8000000000"
 
 
 def test_limits_are_the_best_of_all_launches_and_a_data_sheets_before_them() -> None:
     mine = launch(flopsPerUnit=4e8, bytesPerUnit=1e6)
     better = launch(limits={"flops_per_second": 2e11, "bytes_per_second": 5e9})
     found = cost(a_case(), [mine], [mine, better], seconds=0.01)
-    assert found is not None
-    assert (found.limit_flops_per_second, found.limit_bytes_per_second) == ("200000000000", "10000000000")
+    assert (found.numbers["limit_flops_per_second"], found.numbers["limit_bytes_per_second"]) == (
+        "200000000000",
+        "10000000000",
+    )
     sheet = launch(flopsPerUnit=4e8, device={"platform": "cuda", "name": "NVIDIA A100-SXM4-40GB", "count": 1})
     found = cost(a_case(precision="tf32"), [sheet], [sheet, better], seconds=0.01)
-    assert found is not None
-    assert (found.limit_flops_per_second, found.limits) == ("156000000000000", "data sheet")
+    assert (found.numbers["limit_flops_per_second"], found.limits) == ("156000000000000", "data sheet")
 
 
 def test_energy_is_the_median_power_times_the_seconds_of_a_unit() -> None:
     spent = [launch(energy={"joules": joules, "seconds": 2.0, "source": "rapl"}) for joules in (100.0, 120.0, 900.0)]
-    found = cost(a_case(), spent, spent, seconds=0.01)
-    assert found is not None
-    assert (found.joules_per_unit, found.energy_source) == ("0.6", "rapl")
+    assert cost(a_case(), spent, spent, seconds=0.01).numbers["cpu_joules_per_unit"] == "0.6"
+    by_nvml = [launch(energy={"joules": 100.0, "seconds": 2.0, "source": "nvml"})]
+    assert joules(by_nvml, seconds=0.01) == {"gpu_joules_per_unit": "0.5"}
 
 
 @pytest.mark.parametrize("energy", [None, {}, {"joules": -1.0, "seconds": 1.0, "source": "rapl"}, "much"])
 def test_energy_that_was_not_read_is_not_told(energy: Any) -> None:
-    found = cost(a_case(), [launch(energy=energy)], [], seconds=0.01)
-    assert found is not None
-    assert (found.joules_per_unit, found.energy_source) == (None, None)
+    assert joules([launch(energy=energy)], seconds=0.01) == {}
 
 
 def test_a_workload_that_declares_no_work_has_no_cost() -> None:
     nothing = launch(flopsPerUnit=0, bytesPerUnit=0)
-    assert cost(a_case(), [nothing], [nothing], seconds=0.01) is None
+    assert cost(a_case(), [nothing], [nothing], seconds=0.01) == Cost({})
 
 
 def test_the_most_memory_of_all_launches_is_kept_and_garbage_is_not() -> None:
     launches = [launch(peakMemoryBytes=value) for value in (10, 30, "many", None)]
-    assert most(each.facts.peak_memory_bytes for each in launches) == 30
-    assert most(each.facts.reserved_memory_bytes for each in launches) is None
+    assert reported(launches).peak_memory_bytes == 30
+    assert reported(launches).reserved_memory_bytes is None
 
 
 positive = st.floats(1e-6, 1e6)

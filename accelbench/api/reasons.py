@@ -1,0 +1,168 @@
+"""The reasons that conditions, attempts and variants give in one word, each with what it means and what to do.
+
+docs/reference/reasons.md is made from them. Programs rely on the words: one that is taken away is a change of the API.
+"""
+
+from enum import StrEnum
+from typing import Self
+
+
+class Reason(StrEnum):
+    """A word, what it means, and what to do about it; no remedy where nothing has to be done."""
+
+    meaning: str
+    remedy: str
+    retried: bool
+    """Of an attempt: it has nothing to do with the case, and another attempt can do better."""
+
+    def __new__(cls, word: str, meaning: str, remedy: str = "", retried: bool = False) -> Self:
+        """The word is the member's value."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.meaning = meaning
+        member.remedy = remedy
+        member.retried = retried
+        return member
+
+    def after(self, detail: str) -> str:
+        """A message for people: what happened, then what to do."""
+        return f"{detail}. {self.remedy}" if self.remedy else detail
+
+
+class FailureReason(Reason):
+    """Why a variant has no measurement: `failure.reason` in a result."""
+
+    RAISED = (
+        "Raised",
+        "The variant's own code raised an exception.",
+        "Correct the line that the message names",
+    )
+    OUT_OF_MEMORY = (
+        "OutOfMemory",
+        "The host's, the container's or the device's memory did not suffice.",
+        "Raise the limit in the profile or in spec.podTemplate, or use smaller parameters",
+    )
+    KILLED = (
+        "Killed",
+        "A signal that accelbench did not send ended the process.",
+        "Look for a crash in a library of the variant; the message names the signal",
+    )
+    TIMED_OUT = (
+        "TimedOut",
+        "A launch took longer than it may.",
+        "Raise timeLimitSeconds, or find out why the phase that the message names takes so long",
+    )
+    INVALID_OUTPUT = (
+        "InvalidOutput",
+        "The process ended without an answer, or gave one that cannot be read.",
+        "See whether the variant's code ends the process or writes to its pipe",
+    )
+    UNSUPPORTED = (
+        "Unsupported",
+        "The device, the mode or the precision is not to be had here.",
+        "Leave the variant out, or run it where it is supported",
+    )
+
+
+class AttemptReason(Reason):
+    """Why an attempt at a case brought no result: `attempts[].reason` of a run."""
+
+    START_DEADLINE_EXCEEDED = (
+        "StartDeadlineExceeded",
+        "The case's pod did not start within runPolicy.startDeadlineSeconds; no further case is started.",
+        "See what the pod waited for, or raise the deadline",
+    )
+    NODE_LOST = (
+        "NodeLost",
+        "The pod should have ended, and its node does not say that it did.",
+        "See whether the node is Ready",
+        True,
+    )
+    JOB_DELETED = ("JobDeleted", "Somebody deleted the Job before its result was stored.", "", True)
+    POD_LOST = ("PodLost", "The pod was deleted with its log before its result was stored.", "", True)
+    DISRUPTED = (
+        "Disrupted",
+        "The pod was drained, evicted or preempted.",
+        "Give runs a priority class, and their nodes a disruption budget",
+        True,
+    )
+    INTERRUPTED = ("Interrupted", "The pod was deleted while it measured.", "", True)
+    NOT_STARTED = ("NotStarted", "The pod ended before its container ran.", "See kubectl describe pod", True)
+    RESULT_LOST = (
+        "ResultLost",
+        "The runner ended and left no whole result in its log.",
+        "See the pod's log",
+        True,
+    )
+    JOB_REFUSED = (
+        "JobRefused",
+        "The API server takes no such Job.",
+        "See spec.podTemplate and the profile",
+    )
+    RESULT_REFUSED = (
+        "ResultRefused",
+        "The API server takes no such result.",
+        "See whether CRDs, operator and runner image are of one release",
+    )
+    INVALID_CASE = ("InvalidCase", "The runner refused the case.", "Correct the spec")
+    RUNNER_ERROR = ("RunnerError", "accelbench itself failed.", "Report it as a defect, with the pod's log")
+    SUSPENDED = (
+        "Suspended",
+        "The run was suspended, and the case in flight was discarded.",
+        "It starts again once runPolicy.suspend is false",
+    )
+    CANCELLED = ("Cancelled", "The run was cancelled, and the case in flight was discarded.")
+    ACTIVE_DEADLINE_EXCEEDED = (
+        "ActiveDeadlineExceeded",
+        "The run's deadline came, and the case in flight was discarded.",
+        "Raise runPolicy.activeDeadlineSeconds",
+    )
+
+
+class ConditionReason(Reason):
+    """Where a run stands: `conditions[].reason`, and `phase`."""
+
+    ACCEPTED = ("Accepted", "The spec can be run.")
+    INVALID_SPEC = (
+        "InvalidSpec",
+        "The spec cannot be run, and nothing was.",
+        "Correct it and apply it under another name",
+    )
+    QUEUED = ("Queued", "No case runs; the message says what the next one waits for.")
+    RUNNING = ("Running", "A case runs.")
+    SUSPENDED = ("Suspended", "runPolicy.suspend is true.", "Set it to false to resume")
+    UNFINISHED = ("Unfinished", "Not every case has a result yet.")
+    SUCCEEDED = ("Succeeded", "Every case has a valid result, and every expectation is met.")
+    CANCELLED = ("Cancelled", "runPolicy.cancel is true; results that were stored are kept.")
+    ACTIVE_DEADLINE_EXCEEDED = (
+        "ActiveDeadlineExceeded",
+        "The run was active for longer than its deadline.",
+        "Raise runPolicy.activeDeadlineSeconds",
+    )
+    START_DEADLINE_EXCEEDED = (
+        "StartDeadlineExceeded",
+        "A case's pod did not start in time, so no further case was started.",
+        "See what it waited for, or raise runPolicy.startDeadlineSeconds",
+    )
+    CASE_FAILED = ("CaseFailed", "A case ended without a result.", "See the reason of its attempt")
+    VARIANT_FAILED = (
+        "VariantFailed",
+        "A variant failed; what the other variants measured stands.",
+        "See its failure in the BenchmarkResult",
+    )
+    INCOMPLETE = ("Incomplete", "A case was measured in part.", "See the notes of its BenchmarkResult")
+    INVALID_MEASUREMENT = (
+        "InvalidMeasurement",
+        "A validity check failed, or a comparison has no verdict.",
+        "See the certificate in the BenchmarkResult",
+    )
+    NOISY = (
+        "Noisy",
+        "Other load disturbed rounds, and acceptNoise lets them count: intervals, no verdict.",
+        "Measure on nodes without other load for a verdict",
+    )
+    EXPECTATION_NOT_MET = (
+        "ExpectationNotMet",
+        "An expectation is not met, or undecided.",
+        "The message has the numbers",
+    )

@@ -1,0 +1,100 @@
+"""`accelbench migrate`: results that an older accelbench wrote, in today's format. It goes with the next release."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from accelbench.cli.exits import Exit
+
+MOVED = (
+    *("unitsPerCall", "parity", "flopsPerSecond", "productsPerCall"),
+    *("peakMemoryBytes", "compilePeakMemoryBytes", "reservedMemoryBytes"),
+)
+RATES = ("flopsPerSecond", "bytesPerSecond", "shareOfLimit")
+ENERGIES = {"nvml": "gpuJoulesPerUnit", "rapl": "cpuJoulesPerUnit"}
+INCOMPLETE = "an older accelbench wrote this result without every launch: no time of a variant is known"
+
+
+def migrate(
+    paths: Annotated[list[Path], typer.Argument(help="Results (CASE.result.json), or directories of them.")],
+) -> None:
+    """Rewrite results of an older accelbench in today's format, each in its place."""
+    from pydantic import ValidationError
+
+    from accelbench.api.result import Result
+    from accelbench.cli.files import as_text, explain, write_atomically
+
+    written = 0
+    for path in (file for each in paths for file in _results(each)):
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+            after = migrated(before)
+            result = Result.model_validate(after)
+        except (OSError, ValidationError) as error:
+            _refuse(path, explain(error))
+        except (ValueError, AttributeError, TypeError, KeyError):
+            _refuse(path, "not a result of accelbench")
+        if after != before:
+            write_atomically(path, as_text(result))
+            written += 1
+    typer.echo(f"{written} rewritten")
+
+
+def _results(path: Path) -> list[Path]:
+    from accelbench.cli.files import RESULT_SUFFIX
+
+    return sorted(path.rglob(f"*{RESULT_SUFFIX}")) if path.is_dir() else [path]
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    typer.echo(f"{path}: {why}. It is as it was.", err=True)
+    raise typer.Exit(Exit.INVALID_SPEC)
+
+
+def migrated(document: dict[str, Any]) -> dict[str, Any]:
+    """A result document in today's format; one that has it already is equal to it."""
+    variants = [_variant(each, document["rounds"]) for each in document["variants"]]
+    notes = document.get("notes", [])
+    lost = any(
+        "seconds" in old and "seconds" not in new for old, new in zip(document["variants"], variants, strict=True)
+    )
+    return {**document, "variants": variants} | ({"notes": [*notes, INCOMPLETE]} if lost else {})
+
+
+def _variant(variant: dict[str, Any], rounds: int) -> dict[str, Any]:
+    kept = {**variant}
+    cost = kept.pop("cost", {})
+    numbers = {name: kept.pop(name) for name in MOVED if name in kept} | kept.pop("executable", {})
+    for name in ("bound", "limits"):
+        if name in cost:
+            kept[name] = cost.pop(name)
+    energy = cost.pop("joulesPerUnit", None)
+    if source := cost.pop("energySource", None):
+        numbers[ENERGIES[source]] = energy
+    if "share" in cost:
+        cost["shareOfLimit"] = cost.pop("share")
+    kept["numbers"] = {**kept.get("numbers", {}), **numbers, **cost}
+    seconds = kept.get("seconds")
+    if seconds and "geometricMeanSeconds" not in seconds:
+        _with_the_mean(kept, rounds)
+    return kept if kept["numbers"] or "numbers" in variant else {name: kept[name] for name in kept if name != "numbers"}
+
+
+def _with_the_mean(variant: dict[str, Any], rounds: int) -> None:
+    """The time by docs/adr/0021-one-time-for-a-variant.md, and the rates that were made of the median."""
+    from accelbench.document import decimal_string
+    from accelbench.stats.summary import TIME_DIGITS, geometric_mean
+
+    numbers, launches = variant["numbers"], variant["launches"]
+    if len(launches) < rounds and "failure" not in variant:
+        del variant["seconds"]
+        variant["numbers"] = {name: numbers[name] for name in numbers if name not in {*RATES, *ENERGIES.values()}}
+        return
+    seconds = geometric_mean(float(each["seconds"]) for each in launches)
+    slower = seconds / float(variant["seconds"]["medianSeconds"])
+    variant["seconds"] = {"geometricMeanSeconds": decimal_string(seconds, TIME_DIGITS), **variant["seconds"]}
+    for name, factor in {**dict.fromkeys(RATES, 1 / slower), **dict.fromkeys(ENERGIES.values(), slower)}.items():
+        if name in numbers:
+            numbers[name] = decimal_string(float(numbers[name]) * factor)

@@ -1,0 +1,36 @@
+"""The registry of numbers: what it says of a number is true of all that is made from it."""
+
+from accelbench.api.numbers import MEASURED, NUMBERS, READ_OFF
+from accelbench.verdict.readings import READERS
+from accelbench_runner.supervisor.numbers import reported
+from judge.launches import a_launch
+
+TOLD = {
+    "unitsPerCall": 4,
+    "peakMemoryBytes": 5,
+    "compilePeakMemoryBytes": 6,
+    "reservedMemoryBytes": 7,
+    "executable": {"kernelsPerCall": 8, "programSize": 9, "temporaryBytes": 10, "aliasedBytes": 11},
+    "operations": {"declared": {"products": 12, "convolutions": 0}, "found": {"products": 12, "convolutions": 0}},
+}
+
+
+def test_what_a_launch_reports_arrives() -> None:
+    found = reported([a_launch(facts=TOLD)])
+    missing = [field for field, number in MEASURED.items() if number.fact and found.value(field) is None]
+    assert missing == []
+
+
+def test_what_an_expectation_can_ask_for_can_be_read() -> None:
+    read_off = {number.name for number in READ_OFF if number.expected and not number.compared}
+    assert read_off == READERS.keys()
+
+
+def test_every_number_has_a_name_of_its_own_and_says_what_it_is() -> None:
+    assert len(NUMBERS) == len(READ_OFF) + len(MEASURED)
+    for number in NUMBERS.values():
+        assert number.meaning.endswith("."), number.name
+
+
+def test_a_column_has_a_heading() -> None:
+    assert [number.name for number in NUMBERS.values() if number.table and not number.heading] == []
