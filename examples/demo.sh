@@ -31,11 +31,25 @@ while [ -e "$out" ]; do # nothing is overwritten
     out=results/demo-$number
 done
 status=0
-.venv/bin/accelbench run examples/01-matmul-chain.yaml --out "$out" || status=$?
+# One processor: where another one is busy, an idle one is left.
+.venv/bin/accelbench run examples/01-matmul-chain.yaml --processors 1 --out "$out" || status=$?
 finished=$(seconds)
 
 echo
-echo "Set-up: $((ready - start)) s. Run: $((finished - ready)) s. Report: $out/report.html"
+echo "Set-up: $((ready - start)) s. Run: $((finished - ready)) s."
+.venv/bin/python - "$out" <<'SENTENCE'
+import json
+import sys
+from pathlib import Path
+
+for path in Path(sys.argv[1]).glob("*.result.json"):
+    compared = json.loads(path.read_text())["comparisons"]
+    decided = [each for each in compared if each.get("verdict", "inconclusive") != "inconclusive"]
+    print((decided or compared)[0]["sentence"].partition(". ")[0].rstrip(".") + ".")
+SENTENCE
 # 5: invalid. Of the reasons one is nobody's fault, and passes.
-[ "$status" -ne 5 ] || echo "No verdict: see the checks above. Where others used the processors, try again on a machine at rest."
+[ "$status" -ne 5 ] || echo "Not every comparison has a verdict: see the checks above. Where others used all processors, try again later."
+echo "Report: $out/report.html"
+echo "Next, with products so large that dispatching hardly counts (5 minutes):"
+echo "  .venv/bin/accelbench run examples/01-matmul-chain.yaml --set workload.parameters.size=512 --set measurement.timeLimitSeconds=300"
 exit "$status"

@@ -51,12 +51,14 @@ def run_case(
     on_event: Callable[[Event], None],
     on_tick: Callable[[], None],
     environment: Mapping[str, str] = MappingProxyType({}),
+    processors: int | None = None,
     check: bool = False,
 ) -> Ended:
     """Run `case` to its end and keep its output in `log`; `on_tick` is called when nothing happens for a while.
 
-    The runner has `environment` beside this process's. With `check` it times nothing.
+    The runner has `environment` beside this process's, and uses so many `processors`. With `check` it times nothing.
     """
+    options = [*(["--check"] if check else []), *(["--processors", str(processors)] if processors else [])]
     with tempfile.TemporaryDirectory(prefix="accelbench-", ignore_cleanup_errors=True) as temporary:
         work = Path(temporary, "work")
         work.mkdir()
@@ -71,7 +73,7 @@ def run_case(
         }
         with log.open("wb", buffering=0) as kept:
             process = subprocess.Popen(
-                [sys.executable, "-m", "accelbench_runner", str(document), *(["--check"] if check else [])],
+                [sys.executable, "-m", "accelbench_runner", str(document), *options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -61,12 +61,14 @@ def measure(
     signals: Signals,
     display: Display,
     script: Path | None = None,
+    processors: int | None = None,
     done: Mapping[str, Result] = MappingProxyType({}),
 ) -> RunOutcome:
     """Run every case, write what it gave as soon as it has ended, and stop at the first signal.
 
     What is `done`, by its case's name, an earlier run has left in the directory; it stays and is not run. `script` is
-    the workload's file, where the run has one: a copy of it is kept beside the results, and measured.
+    the workload's file, where the run has one: a copy of it is kept beside the results, and measured. Without a number
+    of `processors` all are used.
     """
     cases = plan_cases(run, platform)
     record = RunRecord(
@@ -88,7 +90,13 @@ def measure(
         display.case_begins(case, number, len(cases))
         log = directory.log(case.name)
         ended = run_case(
-            case, log, signals=signals, on_event=display.event, on_tick=display.tick, environment=environment
+            case,
+            log,
+            signals=signals,
+            on_event=display.event,
+            on_tick=display.tick,
+            environment=environment,
+            processors=processors,
         )
         display.case_ends()
         if ended.result is not None:

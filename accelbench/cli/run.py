@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 ACCEPT_NOISE = "measurement.acceptNoise=true"
 
 
+def _available(wanted: int | None) -> int | None:
+    import os
+
+    there = len(os.sched_getaffinity(0))
+    if wanted is not None and not 1 <= wanted <= there:
+        raise typer.BadParameter(f"{wanted}; this machine offers 1 to {there}")
+    return wanted
+
+
 def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A BenchmarkRun manifest; - is standard input.")],
     assignments: Annotated[
@@ -36,6 +45,10 @@ def run(
             help="Keep rounds that other load disturbs; the result then says noisy and has no verdict.",
         ),
     ] = False,
+    processors: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Use only N processors, idle ones first. Default: all.", callback=_available),
+    ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")] = Output.TABLE,
 ) -> None:
     """Measure a manifest on this machine and say what is faster.
@@ -75,7 +88,13 @@ def run(
             try:
                 with display(console(stderr=True)) as shown:
                     outcome = measure(
-                        each, platform, directory, signals=signals, display=shown, script=script_of(each, file)
+                        each,
+                        platform,
+                        directory,
+                        signals=signals,
+                        display=shown,
+                        script=script_of(each, file),
+                        processors=processors,
                     )
             except OSError as error:
                 typer.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)

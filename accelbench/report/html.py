@@ -54,6 +54,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
     if manifest is None and len(cases) == 1:
         manifest = reproduce.of_case(cases[0].result.case)
     results = [case.result for case in cases]
+    processors = reproduce.processors_asked_for(results[0]) if results else None
     sentences = overview.sentences(results)
     page_text: str = template.render(
         name=name,
@@ -63,7 +64,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         sentences=sentences,
         overview=_overview(results),
         cases=[_case(f"case-{number}", case, whole=len(cases) <= DRAWN_CASES) for number, case in enumerate(cases, 1)],
-        command=reproduce.command(manifest) if manifest else "",
+        command=reproduce.command(manifest, processors) if manifest else "",
         command_about=COMMAND_ABOUT,
     )
     return page_text.strip() + "\n"

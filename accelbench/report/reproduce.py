@@ -7,17 +7,26 @@ import yaml
 
 from accelbench.api.case import Case
 from accelbench.api.metadata import API_VERSION
+from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 
 END = "END-OF-MANIFEST"
 
 
-def command(manifest: Mapping[str, Any]) -> str:
-    """For a shell: `accelbench run -` with the manifest on its standard input."""
+def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
+    """For a shell: `accelbench run -` with the manifest on its standard input; without `processors` it uses all."""
     text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
     where = f"# where {script['configMapKeyRef']['key']} lies, a copy of which is among the results\n" if script else ""
-    return f"{where}accelbench run - <<'{END}'\n{text}{END}"
+    options = f" --processors {processors}" if processors else ""
+    return f"{where}accelbench run -{options} <<'{END}'\n{text}{END}"
+
+
+def processors_asked_for(result: Result) -> int | None:
+    """As many as `--processors` said; None where all were used, or a container's limit decided."""
+    found = result.fingerprint
+    used, there = found.get("cpusUsed", ""), found.get("cpus", "")
+    return int(used) if used.isdigit() and "cpuLimit" not in found and used != there else None
 
 
 def of_run(run: BenchmarkRun) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def main(
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
     parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
+    parser.add_argument("--processors", type=int, help="use only so many, idle ones first; default: all")
     given = parser.parse_args(arguments)
     interruption = Interruption()
     interruption.listen()
@@ -73,7 +74,8 @@ def main(
     try:
         with _work_directory() as directory:
             launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
-            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command)
+            threads = len(affinity.settle(given.processors))
+            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, threads)
             if given.check:
                 supervisor = _checking(supervisor)
             elif supervisor.compares:
@@ -108,11 +110,11 @@ def _supervisor(
     interruption: Interruption,
     launcher: Callable[..., Launcher],
     judge_command: Sequence[str],
+    threads: int,
 ) -> Supervisor:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
     adopt_orphans()
-    threads = len(affinity.settle())
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
     environment = {**os.environ, **affinity.thread_environment(threads), ABOUT_THE_MACHINE: machine}
     judge_directory = directory / "judge"

@@ -76,6 +76,14 @@ def test_a_script_gets_what_was_found_as_json(tmp_path: Path) -> None:
     assert found.stderr == ""
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "100000", "two"])
+def test_a_number_of_processors_that_there_is_not_is_a_usage_error(tmp_path: Path, number: str) -> None:
+    done = accelbench("run", "-", "--processors", number, cwd=tmp_path, manifest=MANIFEST)
+    assert done.returncode == Exit.USAGE
+    assert "--processors" in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_file_that_is_not_text_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "picture.yaml").write_bytes(b"\xff\xfe\x00")
     refused = validate(str(tmp_path / "picture.yaml"))

@@ -18,7 +18,7 @@ from cluster.wait import wait_until
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     directory = tmp_path_factory.mktemp("real")
     # Three rounds, be the machine at rest or not, and fast or slow.
-    options = ("--accept-noise", "--set", "measurement.timeLimitSeconds=240")
+    options = ("--accept-noise", "--processors", "1", "--set", "measurement.timeLimitSeconds=240")
     return directory, accelbench("run", "-", "--out", "out", *options, cwd=directory, manifest=MANIFEST, seconds=280)
 
 
@@ -46,6 +46,7 @@ def test_two_frameworks_are_measured_compared_and_judged(
     assert {check.outcome for check in parity} == {"passed"}
     assert {"version.jax", "version.torch", "workloadSource"} <= result.fingerprint.keys()
     assert {"parameter.length", "precision", "seed"} <= result.fingerprint.keys()
+    assert result.fingerprint["cpusUsed"] == "1"
 
 
 @pytest.mark.slow

@@ -32,3 +32,23 @@ def test_the_command_of_a_single_result_measures_its_case() -> None:
     [again] = plan_cases(run, "cpu")
     for field in ("workload", "parameters", "variants", "baseline", "measurement", "accelerator"):
         assert getattr(again, field) == getattr(case, field)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "processors"),
+    [
+        ({"cpus": "8", "cpusUsed": "2"}, 2),
+        ({"cpus": "8", "cpusUsed": "8"}, None),
+        ({"cpus": "8", "cpusUsed": "2", "cpuLimit": "2"}, None),
+        ({}, None),
+    ],
+)
+def test_processors_that_were_asked_for_are_asked_for_again(
+    fingerprint: dict[str, str], processors: int | None
+) -> None:
+    result = sample.result().model_copy(update={"fingerprint": fingerprint})
+    assert reproduce.processors_asked_for(result) == processors
+    command = reproduce.command(reproduce.of_case(result.case), reproduce.processors_asked_for(result))
+    assert command.partition("\n")[0].startswith(
+        "accelbench run - --processors 2 <<" if processors else "accelbench run - <<"
+    )

@@ -36,12 +36,16 @@ def test_launches_run_on_the_processors_that_the_supervisor_chose_with_as_many_t
 
 
 @pytest.mark.parametrize(
-    ("available", "quota", "threads"), [(8, None, 8), (8, 2.0, 2), (8, 3.9, 3), (8, 0.5, 1), (2, 16.0, 2)]
+    ("available", "quota", "wanted", "threads"),
+    [
+        *((8, None, None, 8), (8, 2.0, None, 2), (8, 3.9, None, 3), (8, 0.5, None, 1), (2, 16.0, None, 2)),
+        *((8, None, 1, 1), (8, 4.0, 2, 2), (8, 2.0, 4, 2), (2, None, 4, 2)),
+    ],
 )
-def test_there_are_as_many_threads_as_whole_processors_in_the_quota(
-    available: int, quota: float | None, threads: int
+def test_there_are_as_many_threads_as_the_quota_has_whole_processors_and_no_more_than_were_asked_for(
+    available: int, quota: float | None, wanted: int | None, threads: int
 ) -> None:
-    assert allowed_threads(available, quota) == threads
+    assert allowed_threads(available, quota, wanted) == threads
 
 
 def test_idle_processors_are_chosen_before_busy_ones_and_new_cores_before_used_ones() -> None:

@@ -21,15 +21,18 @@ BUSY_SHARE = 0.2
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
-def allowed_threads(available: int, quota: float | None) -> int:
-    """Whole processors within the quota, at least one; `available` is the size of the affinity mask."""
-    return max(1, min(available, int(quota))) if quota is not None else available
+def allowed_threads(available: int, quota: float | None, wanted: int | None = None) -> int:
+    """Whole processors within the quota and not more than are `wanted`, at least one.
+
+    `available` is the size of the affinity mask.
+    """
+    return max(1, min([available, *(int(limit) for limit in (quota, wanted) if limit is not None)]))
 
 
-def settle() -> tuple[int, ...]:
+def settle(wanted: int | None = None) -> tuple[int, ...]:
     """Bind this process, and with it every child it starts, to the case's processors; returns them."""
     available = os.sched_getaffinity(0)
-    threads = allowed_threads(len(available), cgroup.processor_quota(cgroup.find("cpu")))
+    threads = allowed_threads(len(available), cgroup.processor_quota(cgroup.find("cpu")), wanted)
     if threads < len(available):
         before = _busy_ticks()
         time.sleep(OBSERVATION_SECONDS)
