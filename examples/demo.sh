@@ -16,7 +16,7 @@ CHECK
 seconds() { date +%s; }
 
 start=$(seconds)
-make --silent .venv/bin/uv PYTHON="$python"
+MAKEFLAGS='' make --silent .venv/bin/uv PYTHON="$python"
 echo "Set-up: installing accelbench with both frameworks into .venv (several GB the first time) ..."
 # Bytecode now: else the first launches compile it in their import phase (all, with PYTHONDONTWRITEBYTECODE).
 .venv/bin/uv pip install --quiet --python .venv/bin/python --compile-bytecode --constraint constraints.txt --editable '.[jax,torch,report]'

@@ -250,8 +250,8 @@ def standing(comparison: ComparisonNow) -> str:
     if not (comparison.speedup and comparison.lower and comparison.upper):
         return "too early to say"
     bounds = figures.interval(float(comparison.lower), float(comparison.upper))
-    said = "not decided yet" if comparison.verdict == "inconclusive" else comparison.verdict
-    said = said or ("noisy" if comparison.noisy else "")
+    said: str = comparison.verdict or ("noisy" if comparison.noisy else "")
+    said = "not decided yet" if said == "inconclusive" else said
     return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {said}".rstrip()
 
 
