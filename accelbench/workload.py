@@ -6,11 +6,11 @@ device, synchronises or sets a precision: the runner's adapters do that, once, f
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from accelbench.problem import unknown
+from accelbench import frameworks
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "ndarray[Any, Any]"
 NamedArrays: TypeAlias = Mapping[str, Array]
-Framework = Literal["jax", "pytorch"]
 SCRIPT_SUFFIX = ".py"
 ProtocolName = Literal["steady", "latency", "episode", "observe"]
 
@@ -145,8 +144,10 @@ class VariantKind:
 def variant(use: str) -> Callable[[Builder], Builder]:
     """Marks a `Workload` method as a variant of its own, e.g. `@variant("jax/jit-pieces")`; raises ValueError."""
     framework, _, mode = use.partition("/")
-    if framework not in get_args(Framework):
-        raise ValueError(f'@variant("{use}"): {unknown("framework", framework, get_args(Framework))}')
+    try:
+        frameworks.find(framework)
+    except frameworks.UnknownFrameworkError as error:
+        raise ValueError(f'@variant("{use}"): {error}') from None
     if not mode:
         raise ValueError(f'@variant("{use}") names no mode; such as @variant("{framework}/by-hand")')
 
@@ -169,7 +170,7 @@ class Workload:
         "jax": ("jit", "op-by-op", "scan"),
         "pytorch": ("eager", "compile"),
     }
-    """The modes in which the plain `jax` and `pytorch` programs make sense."""
+    """The modes in which plain programs make sense, by framework. Each is written in the method of that name."""
     observes: ClassVar[Mapping[str, str]] = {}
     """What `Program.observe` returns, each with its meaning; beside what every launch observes."""
     moves_once: ClassVar[bool] = False
@@ -224,8 +225,8 @@ class Workload:
     def variants(cls) -> dict[str, VariantKind]:
         """Every variant that the workload offers, by its `use` name, plain modes first."""
         kinds: dict[str, VariantKind] = {}
-        for framework in get_args(Framework):
-            for mode in cls.modes.get(framework, ()):
+        for framework, modes in cls.modes.items():
+            for mode in modes:
                 use = f"{framework}/{mode}"
                 kinds[use] = VariantKind(use=use, framework=framework, mode=mode, method=framework)
         for attribute, member in vars(cls).items():

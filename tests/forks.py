@@ -16,10 +16,10 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-from accelbench_runner.launch.machine import ADAPTERS
+from accelbench import frameworks
 
 TESTS = Path(__file__).parent
-FRAMEWORKS = tuple(module for module, _ in ADAPTERS.values())
+FRAMEWORKS = tuple(each.adapter.partition(":")[0] for each in frameworks.every())
 PRELOADED = ("accelbench_runner.launch.stages", "torch._dynamo", *FRAMEWORKS, "forks_frozen")
 
 Child = Callable[[Any, Connection], None]

@@ -17,12 +17,11 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from accelbench import workloads
+from accelbench import frameworks, workloads
 from accelbench.api.case import ParameterValue
 from accelbench.catalogue import script, workload_checks
-from accelbench.catalogue.modes import options_model
 from accelbench.problem import unknown
-from accelbench.workload import VariantKind, Workload, WorkloadParameters, name_of_file
+from accelbench.workload import VariantKind, Workload, name_of_file
 
 GROUP = "accelbench.workloads"
 
@@ -116,6 +115,12 @@ def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -
     return workload.Parameters.model_validate(dict(values))
 
 
-def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> WorkloadParameters:
+def options_model(kind: VariantKind) -> type[frameworks.Options]:
+    """The options that a variant takes: its mode's, or none where the workload's author has placed everything."""
+    modes = frameworks.find(kind.framework).modes if kind.method == kind.framework else {}
+    return modes[kind.mode].options if kind.mode in modes else frameworks.Options
+
+
+def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> frameworks.Options:
     """The options of the variant's mode, defaults filled in; raises pydantic.ValidationError."""
     return options_model(kind).model_validate(dict(values))

@@ -19,14 +19,18 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from accelbench import frameworks
 from accelbench.catalogue import workload_checks
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Workload, name_of_file
 
 VARIABLE = "ACCELBENCH_SCRIPT"
 ORIGIN = "ACCELBENCH_SCRIPT_ORIGIN"
-FRAMEWORKS = frozenset({"jax", "jaxlib", "flax", "optax", "orbax", "torch"})
-"""What no script may import before one of its programs is built: a launch imports one framework alone."""
+
+
+def framework_packages() -> frozenset[str]:
+    """What no script may import before one of its programs is built: a launch imports one framework alone."""
+    return frozenset[str]().union(*(framework.own for framework in frameworks.every()))
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -108,7 +112,7 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
             case _:
                 continue
         for module in modules:
-            if (package := module.partition(".")[0]) in FRAMEWORKS:
+            if (package := module.partition(".")[0]) in framework_packages():
                 yield statement.lineno, package
 
 
@@ -120,12 +124,12 @@ def _executed(file: Path, text: str) -> ModuleType:
     sys.modules[module.__name__] = module
     # Without a time of change it is never read again: an editor may be saving the next version while this one runs.
     linecache.cache[str(where)] = (len(text), None, text.splitlines(keepends=True), str(where))
-    before = FRAMEWORKS & sys.modules.keys()
+    before = framework_packages() & sys.modules.keys()
     try:
         exec(compile(text, str(where), "exec", dont_inherit=True), vars(module))  # noqa: S102 - what we are asked to do
     except workload_checks.RAISED as error:
         raise workload_checks.invalid(error, where) from error
-    if imported := sorted((FRAMEWORKS & sys.modules.keys()) - before):
+    if imported := sorted((framework_packages() & sys.modules.keys()) - before):
         raise InvalidWorkloadError(
             f"{file.name}: what it imports at the top imports {', '.join(imported)}, and so would launches of the "
             f"other framework; import it inside the methods that use it"

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from accelbench.catalogue.modes import MODES
+from accelbench import frameworks
 from accelbench.problem import unknown
 from accelbench.workload import Cost, Measure, Program, Workload
 
@@ -195,8 +195,8 @@ def _without(kind: type[Workload], missing: Sequence[str]) -> str:
         elif name in SKELETONS:
             advice.append(f"write {SKELETONS[name]}")
         else:
-            other = "pytorch" if name == "jax" else "jax"
-            advice.append(f'write it, or leave {name} out: modes = {{"{other}": {kind.modes.get(other, ())}}}')
+            kept = {other: kind.modes[other] for other in kind.modes if other != name}
+            advice.append(f"write it, or leave {name} out: modes = {kept}".replace("'", '"'))
     return f"has no {', no '.join(f'{name}()' for name in missing)}: {'; '.join(advice)}"
 
 
@@ -216,10 +216,13 @@ def _wrong_modes(modes: object) -> Iterator[str]:
         yield f"modes is a {type(modes).__name__}; it has to give each framework its modes, {example}"
         return
     for framework, named in modes.items():
-        if framework not in MODES:
-            yield f"modes: {unknown('framework', str(framework), MODES)}"
-        elif not isinstance(named, tuple | list):
+        try:
+            known = frameworks.find(str(framework)).modes
+        except frameworks.UnknownFrameworkError as error:
+            yield f"modes: {error}"
+            continue
+        if not isinstance(named, tuple | list):
             yield f"modes: {framework} has a {type(named).__name__}; it has to be a tuple of modes, {example}"
         else:
-            unknown_modes = [str(mode) for mode in named if str(mode) not in MODES[framework]]
-            yield from (f"modes: {framework}: {unknown('mode', mode, MODES[framework])}" for mode in unknown_modes)
+            unknown_modes = [str(mode) for mode in named if str(mode) not in known]
+            yield from (f"modes: {framework}: {unknown('mode', mode, known)}" for mode in unknown_modes)

@@ -5,10 +5,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from accelbench import frameworks
 from accelbench.api.case import Platform
 from accelbench.api.profiles import InvalidProfilesError, UnknownProfileError, load_profiles
 from accelbench.api.run import BenchmarkRun
-from accelbench.catalogue.modes import PACKAGES, not_installed
 from accelbench.cli.manifests import InvalidSpecError
 from accelbench.problem import Problem
 
@@ -44,10 +44,9 @@ def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> Platform:
 
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
     """Variants whose framework is not installed, each with what to do about it; nothing is imported."""
-    absent = {package for package in PACKAGES.values() if importlib.util.find_spec(package) is None}
+    needed = {variant.label: frameworks.find(variant.use.partition("/")[0]) for variant in run.spec.variants}
     return {
-        variant.label: not_installed(package, package)
-        for variant in run.spec.variants
-        for framework, package in PACKAGES.items()
-        if variant.use.startswith(f"{framework}/") and package in absent
+        label: framework.not_installed
+        for label, framework in needed.items()
+        if importlib.util.find_spec(framework.package) is None
     }

@@ -20,7 +20,6 @@ from accelbench.workload import Workload, name_of_file
 STANDARD_INPUT = "-"
 USUAL = ("pytorch/eager", "jax/jit")
 """What a script is checked as that does not say what it offers; the first is the baseline."""
-PLAIN = ("jax", "pytorch")
 VARIANT_SECONDS = 120
 """What each variant of a script without a manifest may take: on a busy machine torch.compile alone takes a minute."""
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
@@ -81,7 +80,8 @@ def _manifest(workload: Workload, key: str) -> dict[str, Any]:
     """All that the script offers, where it says what; of the modes that it merely inherits, one for each framework."""
     offered = list(workload.variants())
     inherited = "modes" not in vars(type(workload))
-    chosen = [use for use in offered if use in USUAL or not inherited or workload.variants()[use].method not in PLAIN]
+    plain = {use for use, kind in workload.variants().items() if kind.method == kind.framework}
+    chosen = [use for use in offered if use in USUAL or not inherited or use not in plain]
     first = [use for use in USUAL if use in chosen]
     uses = list(dict.fromkeys([*first, *chosen]))
     return {

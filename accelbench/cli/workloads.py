@@ -10,10 +10,11 @@ from accelbench.cli.options import Output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic import BaseModel
     from rich.console import RenderableType
     from rich.table import Table
 
-    from accelbench.workload import Workload, WorkloadParameters
+    from accelbench.workload import Workload
 
 
 def workloads(
@@ -75,7 +76,7 @@ def _find(name: str) -> "Workload":
 
 def describe(workload: "Workload") -> dict[str, Any]:
     """Name, summary, parameters and variants, as JSON has them."""
-    from accelbench.catalogue.modes import options_model
+    from accelbench.catalogue import options_model
 
     return {
         "name": workload.name,
@@ -98,7 +99,7 @@ def _observed(workload: "Workload") -> dict[str, str]:
     return {} if timed else {**STANDARD, **workload.observes}
 
 
-def _properties(model: "type[WorkloadParameters]") -> dict[str, dict[str, Any]]:
+def _properties(model: "type[BaseModel]") -> dict[str, dict[str, Any]]:
     properties = model.model_json_schema().get("properties", {})
     return {
         name: {key: value for key, value in schema.items() if key != "title"} for name, schema in properties.items()

@@ -4,17 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from accelbench import catalogue
+from accelbench import catalogue, frameworks
 from accelbench.api.case import ParameterValue
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks
-from accelbench.catalogue.modes import MODES, options_model
 from accelbench.plan.cases import count_cases, plan_cases
 from accelbench.problem import Problem, unknown
-from accelbench.workload import ProtocolName, Workload, WorkloadParameters
+from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
@@ -72,16 +71,20 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
     if kind is None:
         yield Problem(f"{path}.use", _refusal(workload, variant.use))
     else:
-        yield from Fields("option", variant.use, options_model(kind)).check(f"{path}.options", variant.options)
+        yield from Fields("option", variant.use, catalogue.options_model(kind)).check(
+            f"{path}.options", variant.options
+        )
 
 
 def _refusal(workload: Workload, use: str) -> str:
     framework, _, mode = use.partition("/")
     offered = workload.variants().values()
     modes = {kind.mode for kind in offered if kind.framework == framework}
-    if framework not in MODES:
-        return f"{use}: {unknown('framework', framework, MODES)}"
-    if mode in MODES[framework] or not modes:
+    try:
+        known = frameworks.find(framework).modes
+    except frameworks.UnknownFrameworkError as error:
+        return f"{use}: {error}"
+    if mode in known or not modes:
         return f"{workload.name} makes no sense as {use}; it offers {', '.join(kind.use for kind in offered)}"
     return f"{use}: {unknown('mode', mode, modes)}"
 
@@ -131,7 +134,7 @@ class Fields:
     what: str
     """`parameter` or `option`."""
     owner: str
-    model: type[WorkloadParameters]
+    model: type[BaseModel]
 
     def check(self, path: str, values: Mapping[str, ParameterValue]) -> Iterator[Problem]:
         """Every field that is wrong, at `path.FIELD`; a rule about several fields at `path` itself."""

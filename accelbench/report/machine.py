@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from accelbench import frameworks
+
 GIGABYTE = 2**30
 
 
@@ -14,9 +16,8 @@ def line(fingerprint: Mapping[str, str]) -> str:
         parts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")  # whose build it is stands in the fingerprint
     if python := fingerprint.get("python"):
         parts.append(python.replace("CPython", "Python"))
-    for name, label in (("version.jax", "JAX"), ("version.torch", "PyTorch"), ("version.numpy", "NumPy")):
-        if version := fingerprint.get(name):
-            parts.append(f"{label} {version}")
+    versions = ((each.title, fingerprint.get(f"version.{each.package}")) for each in frameworks.every())
+    parts += [f"{title} {version}" for title, version in versions if version]
     return ", ".join(part for part in parts if part)
 
 

@@ -19,7 +19,7 @@ class ElementwiseFusion(Workload):
 
     name = "elementwise-fusion"
     moves_once = True
-    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile"), "numpy": ("eager",)}
 
     class Parameters(WorkloadParameters):
         """Length of the vector and what is computed."""
@@ -62,6 +62,12 @@ class ElementwiseFusion(Workload):
         import torch
 
         return _program(parameters.form, torch, arrays, tools)
+
+    def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """In NumPy."""
+        import numpy as np
+
+        return _program(parameters.form, np, arrays, tools)
 
 
 def _evaluate(form: str, library: Any, x: Any) -> Any:

@@ -30,6 +30,7 @@ class MatmulChain(Workload):
     """
 
     name = "matmul-chain"
+    modes = {**Workload.modes, "numpy": ("eager",)}
     moves_once = True
 
     class Parameters(WorkloadParameters):
@@ -83,11 +84,15 @@ class MatmulChain(Workload):
         return Operations(products=1) if parameters.size >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`@` is the same in both frameworks."""
+        """`@` is the same in all frameworks."""
         return _program(parameters, arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`@` is the same in both frameworks."""
+        """`@` is the same in all frameworks."""
+        return _program(parameters, arrays, tools)
+
+    def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """`@` is the same in all frameworks."""
         return _program(parameters, arrays, tools)
 
 

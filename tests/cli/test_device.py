@@ -1,8 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from accelbench import frameworks
 from accelbench.api.run import BenchmarkRun
 from accelbench.cli import device
 from accelbench.cli.manifests import InvalidSpecError
@@ -45,7 +47,9 @@ def test_an_unknown_profile_is_refused_with_the_nearest_one(tmp_path: Path) -> N
 def test_a_framework_that_is_not_installed_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(device.PACKAGES, "jax", "a_module_that_is_not_there")
+    missing = replace(frameworks.find("jax"), package="a_module_that_is_not_there")
+    found = {"jax": missing, "pytorch": frameworks.find("pytorch")}
+    monkeypatch.setattr(frameworks, "find", found.get)
     assert device.missing_frameworks(run_on("cpu")) == {
-        "jax/jit": ("a_module_that_is_not_there is not installed: pip install 'accelbench[a_module_that_is_not_there]'")
+        "jax/jit": "a_module_that_is_not_there is not installed: pip install 'accelbench[jax]'"
     }

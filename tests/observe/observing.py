@@ -14,7 +14,6 @@ from typing import Any
 from accelbench import catalogue
 from accelbench.catalogue import inputs
 from accelbench.catalogue.observations import Scalar
-from accelbench.workload import Framework
 from workloads.computing import find
 
 
@@ -28,7 +27,7 @@ class Asked:
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def framework(self) -> Framework:
+    def framework(self) -> str:
         return "jax" if self.use.startswith("jax") else "pytorch"
 
     def __str__(self) -> str:

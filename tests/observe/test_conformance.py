@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +15,6 @@ from accelbench import catalogue
 from accelbench.catalogue.observations import Scalar, names
 from accelbench_runner.launch.observe import check_names
 from observe.observing import Asked, to_json
-
-if TYPE_CHECKING:
-    from accelbench.workload import Framework
 
 pytestmark = pytest.mark.slow
 
@@ -147,7 +144,7 @@ Observe = Callable[[Asked], dict[str, Any]]
 @pytest.fixture(scope="session")
 def observe() -> Observe:
     """What one framework does: observed when first asked for, in one process that imports no other."""
-    found: dict[Framework, dict[Asked, dict[str, Any]]] = {}
+    found: dict[str, dict[Asked, dict[str, Any]]] = {}
 
     def observe(asked: Asked) -> dict[str, Any]:
         if asked.framework not in found:

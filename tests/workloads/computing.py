@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from accelbench import catalogue
+from accelbench import catalogue, frameworks
 from accelbench.api.case import Precision
 from accelbench.catalogue import inputs
 from accelbench.launch.facts import Facts, Gradients
@@ -65,7 +65,6 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     measure = workload.measure(parameters)
     kind = workload.variants()[asked.use]
-    module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
     settings = Settings(
         mode=kind.mode,
         options=catalogue.parse_options(kind, {}),
@@ -74,7 +73,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
         threads=1,
         differentiates=measure.differentiates,
     )
-    adapter: Adapter = getattr(import_module(f"accelbench_runner.launch.frameworks.{module}"), name)(settings)
+    adapter: Adapter = frameworks.find(kind.framework).load_adapter()(settings)
     adapter.import_compiler()
     adapter.initialise()
     program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)

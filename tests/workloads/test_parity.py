@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +22,6 @@ from accelbench.launch.facts import Dependence, Facts
 from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
 from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
 from accelbench.validity.evidence import Evidence
-from accelbench.workload import Framework
 from accelbench_runner.judge.parity import compare, read_outputs, within
 from accelbench_runner.judge.reference import Reference, stands_still
 from accelbench_runner.judge.reference import compute as compute_reference
@@ -69,6 +68,7 @@ ALL = [
     for use in catalogue.find(workload).variants()
     for precision in PRECISIONS
     if parameters is SMALL[workload][0] or use not in SLOW or (workload, use) in TWO_PROGRAMS
+    if (use, precision) != ("numpy/eager", "bfloat16")  # NumPy has no such type
 ]
 WRONG = {
     "WrongAxis": ("jax/jit", SMALL["matmul-chain"][0]),
@@ -116,14 +116,14 @@ MUTANTS = [
 def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Asked], Path]]:
     """Has what is asked computed, in a process for each framework that imports no other, and says where it lies."""
     directory = tmp_path_factory.mktemp("computed")
-    processes: dict[Framework, subprocess.Popen[str]] = {}
+    processes: dict[str, subprocess.Popen[str]] = {}
 
     with contextlib.ExitStack() as until_the_end:
 
         def compute(asked: Asked) -> Path:
             if (directory / asked.file).exists():
                 return directory / asked.file  # two tests ask for it
-            framework = next(each for each in get_args(Framework) if asked.use.startswith(each))
+            framework = asked.use.partition("/")[0]
             if framework not in processes:
                 processes[framework] = until_the_end.enter_context(
                     subprocess.Popen(

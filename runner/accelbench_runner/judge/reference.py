@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from accelbench import catalogue
+from accelbench import catalogue, frameworks
 from accelbench.api.case import Case, Precision
-from accelbench.catalogue import modes
 from accelbench.catalogue.inputs import generate, unseen
 from accelbench.workload import Array, Arrays, NamedArrays
 from accelbench_runner.outputs import as_real
@@ -67,7 +66,6 @@ Of 260,000 squares the moves are 0.01 ulp of the mean, and one kernel of Inducto
 Narrow types are summed in float32 and rounded once.
 """
 
-PACKAGES = {package: framework for framework, package in modes.PACKAGES.items()}
 PERTURBATIONS = 4
 REPEATS = 1e-9
 """The reference's own two answers may be so far apart, as a share of their size: sums in another order."""
@@ -130,16 +128,17 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         about = json.loads(told.read_text())
         values, spreads = _load(kept)
     else:
-        before = sys.modules.keys() & PACKAGES.keys()
+        packages = {package: framework.name for framework in frameworks.every() for package in framework.own}
+        before = sys.modules.keys() & packages.keys()
         arrays = generate(workload, parameters, case.measurement.seed)
         if unseen_seed is not None:
             arrays = unseen(workload, parameters, arrays, unseen_seed)
         run = partial(workload.reference, parameters)
         values, spreads = compute(run, arrays, units, precision)
-        imported = sorted((sys.modules.keys() & PACKAGES.keys()) - before)
+        imported = (sys.modules.keys() & packages.keys()) - before
         computed = Reference(values, spreads, precision, non_finite)
         about = {
-            "frameworks": [PACKAGES[package] for package in imported],
+            "frameworks": sorted({packages[package] for package in imported}),
             "stands_still": stands_still(arrays.state, computed),
             "counts_units": counts_units(run, arrays, units, computed),
         }

@@ -2,22 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
 
+from accelbench import frameworks
 from accelbench_runner.clock import Clock, MonotonicClock
 from accelbench_runner.devices import cpu
 from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
 
-ADAPTERS = {
-    "jax": ("accelbench_runner.launch.frameworks.jax", "Jax"),
-    "pytorch": ("accelbench_runner.launch.frameworks.pytorch", "PyTorch"),
-}
-
 
 def imported(framework: str) -> Callable[[Settings], Adapter]:
     """The framework's adapter, and with it the framework."""
-    module, name = ADAPTERS[framework]
-    adapter: Callable[[Settings], Adapter] = getattr(import_module(module), name)
+    adapter: Callable[[Settings], Adapter] = frameworks.find(framework).load_adapter()
     return adapter
 
 

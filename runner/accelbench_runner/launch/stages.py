@@ -16,9 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from accelbench import catalogue
+from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, workload_checks
-from accelbench.catalogue.modes import COMPILED_BEFORE, PACKAGES, not_installed
 from accelbench.launch.fact import UNTOLD
 from accelbench.launch.facts import (
     Clock,
@@ -216,15 +215,15 @@ class Launch:
             threads=self._request.threads,
             differentiates=self._measure.differentiates,
         )
-        framework = self._kind.framework
+        framework = frameworks.find(self._kind.framework)
         with self._reporter.phase("import"):
             try:
-                adapter = self._machine.adapter(framework)(settings)
+                adapter = self._machine.adapter(framework.name)(settings)
                 for library in self._libraries:
                     import_module(library)
             except ModuleNotFoundError as error:
-                if error.name in {PACKAGES[framework], *map(package_of, self._libraries)}:
-                    raise UnsupportedError(not_installed(error.name, PACKAGES[framework])) from None
+                if error.name in {framework.package, *map(package_of, self._libraries)}:
+                    raise UnsupportedError(frameworks.not_installed(error.name, framework.extra)) from None
                 raise
         began = self._clock.seconds()
         if adapter.import_compiler():
@@ -322,7 +321,8 @@ class Launch:
         self._reporter.say(PhaseStarted(phase="compile"))
         began = self._clock.seconds()
         adapter.compile_ahead(work)
-        compiled = self._kind.mode in COMPILED_BEFORE
+        mode = frameworks.find(self._kind.framework).modes.get(self._kind.mode)
+        compiled = mode is not None and not mode.compiles_in_first_call
         if compiled:
             self._reporter.say(PhaseStarted(phase="first-step"))
         called = self._clock.seconds()

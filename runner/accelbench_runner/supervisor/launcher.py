@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from accelbench import frameworks
 from accelbench.api.case import Case
 from accelbench.api.result import Phase
 from accelbench.launch.facts import PROBES, Facts, Probe
@@ -140,22 +141,20 @@ class Launcher:
 def launch_environment(directory: Path) -> dict[str, str]:
     """Where a launch keeps what it writes: all of it in its own directory, so that every launch starts cold.
 
-    Inductor's precompiled headers follow TMPDIR alone. JAX by default caches nothing that compiled in under a second.
+    Inductor's precompiled headers follow TMPDIR alone.
     """
+    known = frameworks.every()
     places = {
         "HOME": "home",
         "XDG_CACHE_HOME": "cache",
         "TMPDIR": "tmp",
-        "TORCHINDUCTOR_CACHE_DIR": "inductor",
-        "TRITON_CACHE_DIR": "triton",
         "CUDA_CACHE_PATH": "cuda",
-        "JAX_COMPILATION_CACHE_DIR": "jax",
+        **{name: place for framework in known for name, place in framework.caches.items()},
     }
     for place in places.values():
         (directory / place).mkdir(exist_ok=True)
     return {
         **{name: str(directory / place) for name, place in places.items()},
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        **{name: value for framework in known for name, value in framework.environment.items()},
         "PYTHONFAULTHANDLER": "1",  # a launch that hangs or crashes says where
     }

@@ -1,17 +1,19 @@
 """What an adapter does for a launch: it knows one framework, and the launch knows none."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from accelbench.api.case import Platform
 from accelbench.api.case import Precision as Policy
+from accelbench.frameworks import Options
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
-from accelbench.workload import Array, Operations, Program, WorkloadParameters
+from accelbench.workload import Array, Operations, Program
 from accelbench_runner.launch.blocks import Work
 
 
@@ -28,7 +30,7 @@ class Settings:
     """What a launch asks of its framework."""
 
     mode: str
-    options: WorkloadParameters
+    options: Options
     platform: Platform
     precision: Policy
     threads: int
@@ -91,139 +93,152 @@ def installed(*names: str) -> str:
     return ""
 
 
-class Adapter(Protocol):
-    """One framework, set up for one variant. The constructor has imported it; `initialise` comes next, once."""
+class Adapter(ABC):
+    """One framework, set up for one variant. The constructor has imported it; `initialise` comes next, once.
+
+    What is not abstract is right for a framework that compiles nothing, and for a device that tells nothing.
+    """
 
     float_bytes: int
     """Of a floating-point number in the policy's type."""
 
+    @abstractmethod
     def versions(self) -> dict[str, str]:
         """Of the framework and what it brought along."""
         ...
 
     def import_compiler(self) -> bool:
         """Imports what only a compiling variant needs, so that it counts as compiling; False: there is no such."""
-        ...
+        return False
 
+    @abstractmethod
     def initialise(self) -> None:
         """Applies the settings and wakes the device; raises UnsupportedError where either is not to be had."""
         ...
 
+    @abstractmethod
     def put(self, arrays: Any) -> Any:
         """A pytree of NumPy arrays on the measured device, floats in the policy's type."""
         ...
 
+    @abstractmethod
     def prepare(self, program: Program) -> Work:
         """The program in the variant's mode, compiled later; raises UnsupportedError where it cannot be."""
         ...
 
-    def compile_ahead(self, work: Work) -> None:
+    def compile_ahead(self, work: Work) -> None:  # noqa: B027 - there may be nothing to compile
         """Compiles what can be compiled before the first call; that call finds it."""
-        ...
 
     def compilations(self) -> Compilations:
         """Everything compiled until now, by the framework's own account."""
-        ...
+        return Compilations()
 
     def compile_cache(self) -> CompileCache | None:
         """What it counted of the compile cache on disk; None where nothing is compiled."""
-        ...
+        return None
 
     def forbid_compiling(self) -> AbstractContextManager[None]:
         """Raises RecompiledError inside, where the framework can tell beforehand; else counting has to do."""
-        ...
+        return nullcontext()
 
-    def operations(self, work: Work) -> "Counted | None":
+    def operations(self, work: Work) -> "Counted | None":  # noqa: ARG002 - who can count looks at it
         """What one call does, after all optimisation; may make a call. None where it cannot be told."""
-        ...
+        return None
 
-    def arithmetic(self, work: Work) -> Arithmetic:
+    def arithmetic(self, work: Work) -> Arithmetic:  # noqa: ARG002 - who can count looks at it
         """Floating-point operations of one call, as it was written and as it runs."""
-        ...
+        return Arithmetic()
 
+    @abstractmethod
     def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """How often the framework runs each of its operations inside `call`, by its profiler."""
         ...
 
     def constants(self) -> list[str]:
         """Type and shape of each array that was compiled into the program; empty where there is no saying."""
-        ...
+        return []
 
+    @abstractmethod
     def gradients(self) -> GradMode:
         """Whether operations are recorded for autograd, read back: `on`, `off`, or `functional`: only where asked."""
         ...
 
     def executable_size(self) -> ExecutableSize | None:
         """Of what was compiled ahead; None where the framework tells nothing of it."""
-        ...
+        return None
 
+    @abstractmethod
     def last(self, out: Any) -> Any:
         """The out of the last step, from what a call returned."""
         ...
 
+    @abstractmethod
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Exported arrays in NumPy: floats as float64, integers as they are."""
         ...
 
+    @abstractmethod
     def device(self, value: Any) -> Device:
         """Where `value`'s arrays live: platform, name and count of devices, asked of the arrays themselves."""
         ...
 
+    @abstractmethod
     def precision(self) -> Precision:
         """The policy, the type, and the settings read back."""
         ...
 
     def threads(self) -> int | None:
         """How many threads the framework says it uses; None where it does not say."""
-        ...
+        return None
 
     def peak_memory_bytes(self) -> int | None:
         """The most that arrays took on the device at once; None on a CPU."""
-        ...
+        return None
 
     def reserved_memory_bytes(self) -> int | None:
         """The most that the allocator held of the device, for arrays or in reserve; None where it does not say."""
-        ...
+        return None
 
     def gpu(self) -> str | None:
         """The UUID or index of the GPU as NVML knows it; None: the first visible one."""
-        ...
+        return None
 
     def emulated(self) -> str:
         """Why the devices are not what they seem, for people; empty: they are."""
-        ...
+        return ""
 
     def host_over_device(self) -> list[float]:
         """Of every timed run so far, the host's seconds over those of the device's events; empty without such."""
-        ...
+        return []
 
-    def drain(self) -> None:
+    def drain(self) -> None:  # noqa: B027 - a processor's calls return when they are done
         """Returns when everything that this process gave the device is done, returned to anyone or not."""
-        ...
 
-    def ready(self, value: Any) -> bool | None:
+    def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - who can say looks at it
         """Whether all arrays in `value` have been computed; None where the framework cannot say without waiting."""
-        ...
+        return None
 
     def evictor(self) -> Callable[[], None] | None:
         """A call that empties the device's caches; None where that cannot be done."""
-        ...
+        return None
 
     def cache_bytes(self) -> int | None:
         """Of the device's last cache before memory; None where it does not say."""
-        ...
+        return None
 
+    @abstractmethod
     def product(self, size: int) -> Callable[[], None]:
         """A (size, size) product in the policy's type; the call returns when it is done."""
         ...
 
+    @abstractmethod
     def triad(self, elements: int) -> Callable[[], None]:
         """`a <- b + 0.5 a` in the policy's type; the call returns when it is done."""
         ...
 
     def out_of_memory(self, error: BaseException) -> bool:
         """Whether the error means that memory ran out."""
-        ...
+        return isinstance(error, MemoryError)
 
 
 def step_loop(program: Program) -> tuple[Any, Any]:

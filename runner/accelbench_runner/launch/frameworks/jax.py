@@ -20,6 +20,7 @@ from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks import arithmetic
 from accelbench_runner.launch.frameworks.adapter import (
+    Adapter,
     Compilations,
     Counted,
     Settings,
@@ -57,7 +58,7 @@ CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_c
 Told = TypeVar("Told")
 
 
-class Jax:
+class Jax(Adapter):
     """The adapter; one in a process."""
 
     def __init__(self, settings: Settings) -> None:

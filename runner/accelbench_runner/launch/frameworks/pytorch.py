@@ -14,13 +14,14 @@ import torch
 from torch import distributed
 from torch.utils import _pytree as pytree
 
-from accelbench.catalogue.modes import CompileOptions
 from accelbench.catalogue.workload_checks import check_step
+from accelbench.frameworks.pytorch import CompileOptions
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import (
+    Adapter,
     Compilations,
     Counted,
     RecompiledError,
@@ -104,7 +105,7 @@ class Events:
             self.ratios.append(host_seconds / (milliseconds / 1000))
 
 
-class PyTorch:
+class PyTorch(Adapter):
     """The adapter; one in a process."""
 
     def __init__(self, settings: Settings) -> None:
@@ -196,9 +197,6 @@ class PyTorch:
         if self._settings.platform == "cuda":
             torch.cuda.synchronize()
 
-    def compile_ahead(self, work: Work) -> None:
-        """torch.compile compiles in the first call."""
-
     def _compiling(self, arguments: Any) -> None:
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
 
@@ -275,10 +273,6 @@ class PyTorch:
         operations = (name.removeprefix("aten::") for name in names if name.startswith(DISPATCHED))
         return Counter(name for name in operations if name not in MOVING)
 
-    def constants(self) -> list[str]:
-        """Dynamo makes inputs of what a function closes over."""
-        return []
-
     def gradients(self) -> GradMode:
         """The mode of this thread, which a step may have changed."""
         return "on" if torch.is_grad_enabled() else "off"
@@ -306,9 +300,6 @@ class PyTorch:
             types=sorted(counted.types),
             recorded=counted.recorded,
         )
-
-    def executable_size(self) -> None:
-        """Inductor counts the kernels that it has written, and not how often a call runs each."""
 
     def last(self, out: Any) -> Any:
         """A loop lists the outs, a single step has one."""

@@ -1,0 +1,23 @@
+"""JAX: compiled by XLA, or dispatched one operation after the other."""
+
+from accelbench.frameworks.descriptor import Framework, Mode
+
+FRAMEWORK = Framework(
+    name="jax",
+    title="JAX",
+    package="jax",
+    extra="jax",
+    modes={
+        "jit": Mode(),  # one compiled program; the steps of a call unrolled
+        "op-by-op": Mode(),  # every operation dispatched on its own
+        "scan": Mode(),  # one compiled program; the steps of a call in a loop of the program's own
+    },
+    adapter="accelbench_runner.launch.frameworks.jax:Jax",
+    own=frozenset({"jax", "jaxlib", "flax", "optax", "orbax"}),
+    caches={"JAX_COMPILATION_CACHE_DIR": "jax"},
+    # By default it caches nothing that compiled in under a second.
+    environment={
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    },
+)

@@ -1,0 +1,11 @@
+"""NumPy: a baseline that every reader knows, on the processor alone."""
+
+from accelbench.frameworks.descriptor import Framework, Mode
+
+FRAMEWORK = Framework(
+    name="numpy",
+    title="NumPy",
+    package="numpy",
+    modes={"eager": Mode()},
+    adapter="accelbench_runner.launch.frameworks.numpy:NumPy",
+)

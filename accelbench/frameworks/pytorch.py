@@ -1,0 +1,31 @@
+"""PyTorch: eager, or compiled by Dynamo and Inductor."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from accelbench.frameworks.descriptor import Framework, Mode, Options
+
+
+class CompileOptions(Options):
+    """Options of torch.compile, by its own names."""
+
+    mode: Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"] = Field(
+        default="default", description="What Inductor optimises for, and how long it may search."
+    )
+    dynamic: bool | None = Field(
+        default=None, description="Shapes as symbols: always, never, or once a shape has changed (default)."
+    )
+    fullgraph: bool = Field(default=False, description="Fail where the step cannot be captured as one graph.")
+
+
+FRAMEWORK = Framework(
+    name="pytorch",
+    title="PyTorch",
+    package="torch",
+    extra="torch",
+    modes={"eager": Mode(), "compile": Mode(options=CompileOptions, compiles_in_first_call=True)},
+    adapter="accelbench_runner.launch.frameworks.pytorch:PyTorch",
+    own=frozenset({"torch"}),
+    caches={"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"},
+)

@@ -1,0 +1,83 @@
+# ruff: noqa: ARG002 - arguments are the interface's
+"""All that a framework has to do for a launch that compiles nothing."""
+
+import copy
+import platform
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from accelbench.launch.facts import Device, GradMode, Precision
+from accelbench.workload import Array, Program
+from accelbench_runner.devices import cpu
+from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.frameworks.adapter import Adapter, Settings, UnsupportedError, step_loop
+
+
+class Lists(Adapter):
+    """Arrays are lists of floats."""
+
+    float_bytes = 8
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._listed = False
+
+    def versions(self) -> dict[str, str]:
+        return {"array": platform.python_version()}
+
+    def initialise(self) -> None:
+        if self._settings.precision != "float64":
+            raise UnsupportedError("Python has float64 alone")
+
+    def put(self, arrays: Any) -> Any:
+        if isinstance(arrays, Mapping):
+            return {name: self.put(each) for name, each in arrays.items()}
+        return [self.put(each) for each in arrays] if isinstance(arrays, list | tuple) else arrays.tolist()
+
+    def prepare(self, program: Program) -> Work:
+        call, batches = step_loop(program)
+        self._listed = program.inner > 1
+        return Work(
+            fresh=lambda: copy.deepcopy(program.state),
+            call=call,
+            batches=batches,
+            synchronise=lambda _: None,
+            units=program.inner * program.units,
+        )
+
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        call()
+        return {}
+
+    def gradients(self) -> GradMode:
+        return "functional"
+
+    def last(self, out: Any) -> Any:
+        return out[-1] if self._listed else out
+
+    def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        return {name: np.array(each) for name, each in arrays.items()}
+
+    def device(self, value: Any) -> Device:
+        return Device(platform="cpu", name=cpu.model())
+
+    def precision(self) -> Precision:
+        return Precision(policy=self._settings.precision, dtype="float64", flush_denormal=False)
+
+    def product(self, size: int) -> Callable[[], None]:
+        x, into = np.full((size, size), 0.75), np.empty((size, size))
+
+        def run() -> None:
+            np.matmul(x, x, out=into)
+
+        return run
+
+    def triad(self, elements: int) -> Callable[[], None]:
+        a, b = np.full(elements, 0.75), np.full(elements, 0.75)
+
+        def run() -> None:
+            np.add(b, 0.5 * a, out=a)
+
+        return run
