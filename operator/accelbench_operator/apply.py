@@ -17,7 +17,7 @@ from accelbench_operator.accept import Plan
 from accelbench_operator.attempts import Observed
 from accelbench_operator.cluster import Cluster
 from accelbench_operator.collect import outcome
-from accelbench_operator.decide import Action, Collect, CreateJob, DeleteJob, DeleteRun
+from accelbench_operator.decide import Action, Collect, Confirm, CreateJob, DeleteJob, DeleteRun
 from accelbench_operator.failure import AttemptFailure, job_deleted, job_refused, pod_gone, result_refused
 from accelbench_operator.job import build_job, identity_labels, owner_reference
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, ForbiddenError, InvalidError, Manifest
@@ -53,6 +53,8 @@ class Applier:
             await self._create(action, plan)
         elif isinstance(action, Collect):
             await self._collect(action, plan, observed)
+        elif isinstance(action, Confirm):
+            await self._confirm(action, plan, observed)
         elif isinstance(action, DeleteRun):
             metadata = plan.run.metadata
             await self._cluster.delete_run(metadata.namespace, metadata.name, metadata.uid)
@@ -113,6 +115,25 @@ class Applier:
                 self._lose(plan, attempt.job, found)
             else:
                 await self._store_result(found, plan, attempt.job, pod)
+
+    async def _confirm(self, action: Confirm, plan: Plan, observed: Observed) -> None:
+        """The failure counts where the cluster shows the same Job and pod as the store; else the store learns."""
+        attempt, metadata = action.attempt, plan.run.metadata
+        known_job, known_pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
+        body = await self._cluster.get_job(metadata.namespace, attempt.job)
+        pods = [observe_pod(pod) for pod in await self._cluster.list_pods(metadata.namespace, attempt.job)]
+        newest = max(pods, key=lambda pod: pod.created, default=None)
+        if (observe_job(body) if body else None, newest) == (known_job, known_pod):
+            self._lose(plan, attempt.job, action.failure)
+            return
+        if body:
+            self._hold_job(body, metadata.uid)
+        else:
+            self._store.remove("Job", (metadata.namespace, attempt.job))
+        if known_pod and known_pod.key.name not in {pod.key.name for pod in pods}:
+            self._store.remove("Pod", (metadata.namespace, known_pod.key.name))
+        for pod in pods:
+            self._store.put("Pod", pod, own=True)
 
     async def _read_log(self, pod: ObservedPod) -> str | None:
         if pod.running is None:

@@ -50,6 +50,8 @@ class Standing:
     place: Place
     until: datetime | None = None
     loss: AttemptFailure | None = None
+    suspected: AttemptFailure | None = None
+    """Its time is up by what the watches have told; they may be behind, so the cluster is asked before it counts."""
     pending: str = ""
     """Why it waits, while it does."""
 
@@ -74,7 +76,7 @@ def _running(pod: ObservedPod, plan: Plan, now: datetime) -> Standing:
     until = (pod.accepted or pod.running or pod.created) + timedelta(seconds=seconds) + END_GRACE
     if pod.deleted:
         until = min(until, pod.deleted + END_GRACE)
-    return Standing(Place.RUNNING, until, node_lost(pod) if now >= until else None)
+    return Standing(Place.RUNNING, until, suspected=node_lost(pod) if now >= until else None)
 
 
 def _waiting(attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, now: datetime) -> Standing:
@@ -85,5 +87,5 @@ def _waiting(attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None,
     seconds = plan.run.spec.run_policy.start_deadline_seconds
     patience = timedelta(seconds=seconds) if seconds else DEFAULT_START_DEADLINE
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.started)
-    loss = start_deadline_exceeded(pending, patience) if now >= since + patience else None
-    return Standing(place, since + patience, loss, pending)
+    suspected = start_deadline_exceeded(pending, patience) if now >= since + patience else None
+    return Standing(place, since + patience, suspected=suspected, pending=pending)

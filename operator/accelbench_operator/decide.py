@@ -44,6 +44,14 @@ class Collect:
 
 
 @dataclass(frozen=True)
+class Confirm:
+    """Ask the cluster whether this attempt has failed as it seems: a watch that is behind has not heard of its end."""
+
+    attempt: Attempt
+    failure: AttemptFailure
+
+
+@dataclass(frozen=True)
 class DeleteJob:
     """Delete exactly this Job; with `result`, only once that BenchmarkResult is confirmed to be stored."""
 
@@ -57,7 +65,7 @@ class DeleteRun:
     """Its time to live is over."""
 
 
-Action = CreateJob | Collect | DeleteJob | DeleteRun
+Action = CreateJob | Collect | Confirm | DeleteJob | DeleteRun
 
 
 @dataclass(frozen=True)
@@ -188,6 +196,8 @@ def _actions(
         place = places.get(attempt.case)
         if place and place.place is Place.OVER and place.loss is None:
             actions.append(Collect(attempt, last=stop is not None or attempt.retries >= retries))
+        elif place and place.suspected:
+            actions.append(Confirm(attempt, place.suspected))
         elif attempt.job not in observed.jobs and attempt.job_uid is None:
             actions.append(CreateJob(attempt.case, attempt.number))
     return tuple(actions)

@@ -182,7 +182,7 @@ def test_a_run_that_can_be_run_has_no_problems() -> None:
         (
             {"workload": {"name": "elementwise-fusion"}, "variants": [{"use": "jax/scan"}]},
             "spec.variants[0].use",
-            "elementwise-fusion makes no sense as jax/scan; it offers " + ", ".join(FOUR),
+            f"elementwise-fusion makes no sense as jax/scan; it offers {', '.join([*FOUR, 'numpy/eager'])}",
         ),
         (
             {"workload": {"name": "xor"}, "variants": [{"use": "pytorch/eager"}]},

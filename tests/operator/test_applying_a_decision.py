@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from accelbench.api import labels
+from accelbench.api.reasons import AttemptReason
 from accelbench_operator.apply import LOG_PATIENCE, QUOTA_PATIENCE, Applier, ForeignObjectError
 from accelbench_operator.attempts import Observed
-from accelbench_operator.decide import Collect, CreateJob, DeleteJob
+from accelbench_operator.decide import Collect, Confirm, CreateJob, DeleteJob
+from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.kubernetes_api import ApiError, ForbiddenError, InvalidError, UnreachableError
 from accelbench_operator.store import Store
 from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_job, make_plan, observe, run_manifest
@@ -19,6 +21,7 @@ PLAN = make_plan()
 CASE = PLAN.cases[0].name
 ATTEMPT = make_attempt(PLAN)
 CREATE = CreateJob(CASE, 1)
+CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
 
 
 class World:
@@ -162,6 +165,46 @@ def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_g
 
     world.do(Collect(ATTEMPT, last=False))
     assert CASE in world.store.observed(UID, {}).results
+
+
+def test_a_pod_that_still_runs_after_its_time_is_lost(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.list_into(world.store)
+    world.do(CONFIRM)
+
+    assert world.losses() == ["NodeLost"]
+
+
+def test_a_case_whose_job_was_never_created_is_lost_after_its_time(world: World) -> None:
+    world.do(CONFIRM)
+
+    assert world.losses() == ["NodeLost"]
+
+
+@pytest.mark.parametrize("stale", ["pod unknown", "pod runs"])
+def test_a_pod_that_ended_while_the_watch_was_behind_is_not_given_up_for_lost(world: World, stale: str) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    if stale == "pod runs":
+        world.cluster.list_into(world.store)
+    world.cluster.end(ATTEMPT.job, "whole")
+    world.do(CONFIRM)
+    assert world.losses() == []
+
+    world.do(Collect(ATTEMPT, last=False))
+    assert CASE in world.store.observed(UID, {}).results
+
+
+def test_what_was_deleted_while_the_watch_was_behind_is_no_longer_held(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.list_into(world.store)
+    world.cluster.delete(ATTEMPT.job)
+    world.do(CONFIRM)
+
+    held = world.store.observed(UID, {})
+    assert (world.losses(), held.jobs, held.pods) == ([], {}, {})
 
 
 def test_a_log_that_cannot_be_had_for_the_moment_is_asked_for_again_and_counts_as_lost_in_the_end(world: World) -> None:

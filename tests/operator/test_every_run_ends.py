@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accelbench.api.profiles import Profiles
@@ -111,6 +111,14 @@ def faults(drawn: list[str]) -> Iterator[str]:
 
 
 @settings(max_examples=200)
+@example(
+    # The watch did not tell of the end, and the pod's time has passed since.
+    steps=[("reconcile",), ("start",), ("list",), ("end", 0, "whole"), ("pass", 2000), ("reconcile",)],
+    drawn=[],
+    parallelism=1,
+    retries=0,
+    pods_end=False,
+)
 @given(
     steps=st.lists(STEPS, max_size=40),
     drawn=st.lists(FAULTS, max_size=60),

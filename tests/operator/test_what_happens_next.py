@@ -9,7 +9,7 @@ from accelbench.api.run import BenchmarkRunStatus
 from accelbench.problem import Problem
 from accelbench_operator.accept import Plan, Refused
 from accelbench_operator.attempts import END_GRACE, Observed
-from accelbench_operator.decide import Collect, CreateJob, Decision, DeleteJob, DeleteRun, decide
+from accelbench_operator.decide import Collect, Confirm, CreateJob, Decision, DeleteJob, DeleteRun, decide
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
 from operator_world.builders import (
@@ -205,9 +205,15 @@ def test_a_pod_that_outlives_its_deadline_is_given_up_with_its_job() -> None:
     after = next_for(plan, observe([job], [pod]), at=until, attempts=(attempt,))
 
     assert before.requeue_at == until
-    assert after.status.attempts[0].reason == "NodeLost"
-    assert after.actions == (DeleteJob(job.key.name, job.key.uid),)
-    assert finished(after) == ("True", "CaseFailed")
+    # The watch may be behind: nothing is given up before the cluster has been asked.
+    (confirm,) = after.actions
+    assert isinstance(confirm, Confirm)
+    assert (confirm.attempt.job, confirm.failure.reason) == (attempt.job, "NodeLost")
+    lost = observe([job], [pod], losses={attempt.job: confirm.failure})
+    confirmed = next_for(plan, lost, at=until, attempts=(attempt,))
+    assert confirmed.status.attempts[0].reason == "NodeLost"
+    assert confirmed.actions == (DeleteJob(job.key.name, job.key.uid),)
+    assert finished(confirmed) == ("True", "CaseFailed")
 
 
 def test_a_pod_that_stays_terminating_on_a_lost_node_is_given_up() -> None:
@@ -216,7 +222,8 @@ def test_a_pod_that_stays_terminating_on_a_lost_node_is_given_up() -> None:
     pod = running(attempt, deleted=NOW)
     decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=NOW + END_GRACE, attempts=(attempt,))
 
-    assert decision.status.attempts[0].number == 2
+    assert [type(action) for action in decision.actions] == [Confirm]
+    assert decision.status.attempts[0].number == 1
 
 
 # -- deadlines ----------------------------------------------------------------------------------------------------
@@ -228,6 +235,9 @@ def test_a_case_that_finds_no_node_in_time_ends_the_run_with_the_reason() -> Non
     pod = make_pod(attempt, waiting="Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.")
     observed = observe([make_job(plan, attempt)], [pod])
     before = next_for(plan, observed, attempts=(attempt,))
+    (confirm,) = next_for(plan, observed, at=LATER, attempts=(attempt,)).actions
+    assert isinstance(confirm, Confirm)
+    observed = replace(observed, losses={attempt.job: confirm.failure})
     after = next_for(plan, observed, at=LATER, attempts=(attempt,))
 
     assert before.requeue_at == LATER
