@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "ndarray[Any, Any]"
 NamedArrays: TypeAlias = Mapping[str, Array]
-SCRIPT_SUFFIX = ".py"
 ProtocolName = Literal["steady", "latency", "episode", "observe"]
-
-
-def name_of_file(file: str) -> str:
-    """The name of the workload that a file defines: of `my_filter.py` it is `my-filter`."""
-    return file.removesuffix(SCRIPT_SUFFIX).replace("_", "-")
 
 
 class WorkloadParameters(BaseModel):

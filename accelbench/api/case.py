@@ -60,6 +60,14 @@ class CaseOrigin(Document):
     attempt: int = Field(default=1, description="1 for the first attempt at this case.")
 
 
+SCRIPT_SUFFIX = ".py"
+
+
+def name_of_file(file: str) -> str:
+    """The name of the workload that a file defines: of `my_filter.py` it is `my-filter`."""
+    return file.removesuffix(SCRIPT_SUFFIX).replace("_", "-")
+
+
 class ConfigMapKey(Document):
     """A key of a ConfigMap in the run's namespace, that holds a workload's file."""
 

@@ -12,12 +12,11 @@ from pydantic import ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from accelbench.api import rules
-from accelbench.api.case import ConfigMapKey, ParameterValue, Precision, Timestamp
+from accelbench.api.case import ConfigMapKey, ParameterValue, Precision, Timestamp, name_of_file
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.numbers import EXPECTED, NUMBERS, ExpectedNumber
 from accelbench.api.pod_template import PodTemplateFragment
 from accelbench.document import Document
-from accelbench.workload import name_of_file
 
 MAXIMUM_CASES = 256
 MAXIMUM_VARIANTS = 16

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from accelbench import frameworks, workloads
-from accelbench.api.case import ParameterValue
+from accelbench.api.case import ParameterValue, name_of_file
 from accelbench.catalogue import script, workload_checks
 from accelbench.problem import unknown
-from accelbench.workload import VariantKind, Workload, name_of_file
+from accelbench.workload import VariantKind, Workload
 
 GROUP = "accelbench.workloads"
 

@@ -20,9 +20,10 @@ from pathlib import Path
 from types import ModuleType
 
 from accelbench import frameworks
+from accelbench.api.case import name_of_file
 from accelbench.catalogue import workload_checks
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
-from accelbench.workload import Workload, name_of_file
+from accelbench.workload import Workload
 
 VARIABLE = "ACCELBENCH_SCRIPT"
 ORIGIN = "ACCELBENCH_SCRIPT_ORIGIN"

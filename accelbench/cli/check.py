@@ -34,12 +34,12 @@ def check(
     """
     import json
 
+    from accelbench.api.case import SCRIPT_SUFFIX
     from accelbench.cli import checked
     from accelbench.cli.console import console
     from accelbench.cli.device import missing_frameworks, platform_of
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.manifests import InvalidSpecError, read, read_script, script_of
-    from accelbench.workload import SCRIPT_SUFFIX
 
     try:
         runs = (read_script if file.endswith(SCRIPT_SUFFIX) else read)(file, assignments or [])

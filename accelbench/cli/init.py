@@ -45,7 +45,7 @@ def init(
 
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
     from accelbench import catalogue
-    from accelbench.workload import name_of_file
+    from accelbench.api.case import name_of_file
 
     if not FILE_NAME.fullmatch(name) or keyword.iskeyword(name):
         what = "a name has lower-case letters, digits and underscores, as in my_filter"

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from accelbench.api.case import name_of_file
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import BenchmarkRun
@@ -15,7 +16,7 @@ from accelbench.catalogue import UnknownWorkloadError, find, script
 from accelbench.cli.overrides import InvalidOverrideError, override
 from accelbench.plan.problems import check_run
 from accelbench.problem import Problem
-from accelbench.workload import Workload, name_of_file
+from accelbench.workload import Workload
 
 STANDARD_INPUT = "-"
 USUAL = ("pytorch/eager", "jax/jit")

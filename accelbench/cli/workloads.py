@@ -64,8 +64,8 @@ def _find(name: str) -> "Workload":
     from pathlib import Path
 
     from accelbench import catalogue
+    from accelbench.api.case import SCRIPT_SUFFIX, name_of_file
     from accelbench.catalogue import script
-    from accelbench.workload import SCRIPT_SUFFIX, name_of_file
 
     if not name.endswith(SCRIPT_SUFFIX):
         return catalogue.find(name)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from accelbench import figures
 from accelbench.api.numbers import NUMBERS, Number
 from accelbench.api.result import Comparison, PaysBack, Result, VariantResult
 from accelbench.api.run import Expectation
@@ -115,14 +116,17 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
         return too_few
     if expectation.metric == "paysBackSteps":
         return _evaluate_payback(expectation, comparison.pays_back)
-    reading = f"{comparison.speedup} ({comparison.lower} to {comparison.upper})"
-    return _held(expectation, *interval, f"{reading}, {_time_saved(float(comparison.speedup or 1))}")
+    speedup, lower, upper = (figures.prose(float(each or 1)) for each in (comparison.speedup, *interval))
+    reading = f"{speedup} ({lower} to {upper}), {_time_saved(float(comparison.speedup or 1))}"
+    return _held(expectation, *interval, reading)
 
 
 def _time_saved(speedup: float) -> str:
     """What a ratio of times is as a share of time: 1.44 times as fast is 30.6 % less time, and not 44 %."""
     share = 1 / speedup - 1
-    return f"{abs(share):.1%} {'less' if share < 0 else 'more'} time".replace("%", " %")
+    if share >= 1:
+        return f"{figures.prose(1 / speedup)} times as long"
+    return f"{figures.prose(100 * abs(share))} % {'less' if share < 0 else 'more'} time"
 
 
 def _evaluate_payback(expectation: Expectation, found: PaysBack | None) -> ExpectationOutcome:

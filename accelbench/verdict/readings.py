@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
 
+from accelbench import figures
 from accelbench.api.numbers import MEASURED, NUMBERS
 from accelbench.api.result import PaysBack, PhaseTime, Result, VariantResult
 from accelbench.verdict.shown import step_seconds
@@ -34,7 +35,9 @@ def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
     field = next(field for field, number in MEASURED.items() if number.name == name)
     value = variant.numbers.value(field)
     unit = NUMBERS[name].unit
-    return None if value is None else _exactly(value, f"{value:,} {unit}".rstrip())
+    if value is None:
+        return None
+    return _exactly(value, f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{figures.prose(value)} {unit}")
 
 
 def _exactly(value: float, words: str) -> Reading:
@@ -44,8 +47,8 @@ def _exactly(value: float, words: str) -> Reading:
 def _seconds(found: Launches | None) -> Reading | None:
     if found is None:
         return None
-    between = _between(found)
-    return Reading(found.least, found.most, f"{found.typical:g} s" + (f" ({between})" if between else ""))
+    between = "" if found.least == found.most else f" ({figures.seconds(found.least)} to {figures.seconds(found.most)})"
+    return Reading(found.least, found.most, f"{figures.seconds(found.typical)}{between}")
 
 
 def _steady(variant: VariantResult) -> Launches | None:
@@ -76,7 +79,7 @@ def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
     own, baseline = _compiling(variant), _compiling(_baseline(result))
     if own is None or baseline is None or not baseline.least:
         return None
-    return _ratio(own, baseline, f"{own.typical:,.4g} over {baseline.typical:,.4g} s")
+    return _ratio(own, baseline, f"{figures.seconds(own.typical)} over {figures.seconds(baseline.typical)}")
 
 
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
@@ -86,18 +89,18 @@ def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
         return None
     later = Launches(*(units * seconds for seconds in astuple(steady)))
     call = Launches(*(map(sum, zip(astuple(compiling), astuple(first), strict=True))))
-    return _ratio(call, later, f"{call.typical:.4g} s, then {later.typical:.4g} s")
+    return _ratio(call, later, f"{figures.seconds(call.typical)}, then {figures.seconds(later.typical)}")
 
 
 def _ratio(value: Launches, over: Launches, words: str) -> Reading:
     """Between the least over the most and the most over the least: no launch is paired with another here."""
     ratio = Launches(value.typical / over.typical, value.least / over.most, value.most / over.least)
     between = "; ".join(filter(None, (_between(ratio), words)))
-    return Reading(ratio.least, ratio.most, f"{ratio.typical:.4g} ({between})")
+    return Reading(ratio.least, ratio.most, f"{figures.prose(ratio.typical)} ({between})")
 
 
 def _between(found: Launches) -> str:
-    return "" if found.least == found.most else f"{found.least:.4g} to {found.most:.4g}"
+    return "" if found.least == found.most else f"{figures.prose(found.least)} to {figures.prose(found.most)}"
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
@@ -105,7 +108,10 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
     value, over = variant.numbers.peak_memory_bytes, baseline.numbers.peak_memory_bytes if baseline else None
     if value is None or not over:
         return None
-    return _exactly(value / over, f"{value / over:.4g} ({value:,.4g} over {over:,.4g} bytes)")
+    return _exactly(
+        value / over,
+        f"{figures.prose(value / over)} ({figures.quantity(value, 'B')} over {figures.quantity(over, 'B')})",
+    )
 
 
 def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
@@ -113,7 +119,7 @@ def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
     if found is None:
         return None
     spread = (float(found.p95_seconds) - float(found.p5_seconds)) / float(found.median_seconds)
-    return _exactly(spread, f"{spread:.3g} over {result.rounds} launches")
+    return _exactly(spread, f"{figures.prose(spread)} over {result.rounds} launches")
 
 
 READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {

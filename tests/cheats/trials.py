@@ -24,12 +24,11 @@ from typing import Any
 from pydantic import BaseModel
 
 import forks
-from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue
+from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, name_of_file
 from accelbench.api.result import Check, Comparison
 from accelbench.catalogue import script
 from accelbench.launch.facts import Neighbours, Throttling
 from accelbench.launch.record import LaunchRecord
-from accelbench.workload import name_of_file
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.launch import blocks, stages, synchronisation

@@ -106,7 +106,7 @@ def test_other_hardware_settles_nothing_whatever_was_measured() -> None:
 def test_what_was_found_is_said_with_its_numbers_and_its_machine() -> None:
     found = settled(a_result("2.1", "2.3"))
     [sentence] = found.found
-    assert "2.1 to 2.3" in sentence
+    assert "2.10 to 2.30" in sentence
     assert "speedup of jax/jit at least 2" in sentence
     assert found.hardware
     assert "checks passed" in found.certificate

@@ -125,7 +125,7 @@ def test_the_intervals_own_ends_decide_about_a_speedup(bounds: dict[str, str], o
 
 @pytest.mark.parametrize(
     ("speedup", "said"),
-    [("1.44", "1.44 (1 to 9), 30.6 % less time."), ("0.5", "0.5 (1 to 9), 100.0 % more time.")],
+    [("1.44", "1.44 (1.00 to 9.00), 30.6 % less time."), ("0.5", "0.500 (1.00 to 9.00), 2.00 times as long.")],
 )
 def test_a_ratio_is_said_as_a_share_of_time_too(speedup: str, said: str) -> None:
     _, sentence = outcome_of(a_result(a_comparison(speedup=speedup, lower="1", upper="9")), at_least="1")
@@ -195,7 +195,7 @@ def test_what_all_launches_took_decides_about_times(metric: str, bounds: dict[st
 
 def test_the_first_call_is_held_against_a_later_call_and_not_a_step() -> None:
     outcome, sentence = outcome_of(a_result(), "firstCallRatio", at_least="46", at_most="54")
-    assert sentence.endswith("met, 50 (46.12 to 53.57; 2 s, then 0.04 s)."), sentence
+    assert sentence.endswith("met, 50.0 (46.1 to 53.6; 2.00 s, then 40.0 ms)."), sentence
     assert outcome == "met"
     assert outcome_of(a_result(), "firstCallRatio", at_least="50")[0] == "undecided"
 
@@ -203,7 +203,7 @@ def test_the_first_call_is_held_against_a_later_call_and_not_a_step() -> None:
 def test_launches_lie_apart_by_their_outer_percentiles() -> None:
     """Of all rounds, though a large result keeps three single launches."""
     outcome, sentence = outcome_of(a_result(), "launchSpread", at_most="0.051")
-    assert (outcome, sentence.endswith("0.05 over 8 launches.")) == ("met", True), sentence
+    assert (outcome, sentence.endswith("0.0500 over 8 launches.")) == ("met", True), sentence
     assert outcome_of(a_result(), "launchSpread", at_most="0.049")[0] == "not-met"
 
 
@@ -269,7 +269,7 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
 @pytest.mark.parametrize(
     ("metric", "bound", "said"),
     [
-        ("peakMemoryRatio", "0.75", "0.75 (300 over 400 bytes)"),
+        ("peakMemoryRatio", "0.75", "0.750 (300 B over 400 B)"),
         ("productsPerCall", "100", "100"),
         ("kernelsPerCall", "7", "7"),
         ("programSize", "1234", "1,234"),
