@@ -241,6 +241,21 @@ class Numbers(Document):
         ),
     ] = None
 
+    accessed_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes that the instructions of the optimised HLO read and write in one call, by XLA's estimate: what is "
+            "fused is counted once.",
+            unit="B",
+            fact="executable.accessed_bytes",
+            table="program",
+            heading="read and written in a call",
+            metric="accelbench_executable_accessed_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+
     def value(self, name: str) -> int | float | None:
         """The number of that field, as a number."""
         found: int | str | None = getattr(self, name)

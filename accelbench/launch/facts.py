@@ -150,6 +150,7 @@ class ExecutableSize(Reading):
     kernels_per_call: NonNegativeInt | None = None
     program_size: NonNegativeInt | None = None
     aliased_bytes: NonNegativeInt | None = None
+    accessed_bytes: NonNegativeInt | None = None
     temporary_bytes: NonNegativeInt | None = None
 
 

@@ -55,7 +55,12 @@ def dashboard() -> build.Dashboard:
         made = made.with_variable(variable)
     made = made.with_row(build.Row("Verdicts")).with_panel(verdicts())
     made = made.with_row(build.Row("Over time")).with_panel(speedup()).with_panel(step_time())
-    made = made.with_row(build.Row("What starting up costs")).with_panel(phases()).with_panel(memory())
+    made = (
+        made.with_row(build.Row("What starting up costs"))
+        .with_panel(phases())
+        .with_panel(memory())
+        .with_panel(accessed())
+    )
     made = made.with_row(build.Row("Runs and results")).with_panel(runs()).with_panel(validity())
     made = made.with_row(build.Row("Operator"))
     for panel in operator_now():
@@ -160,6 +165,16 @@ def memory() -> Lines:
         "Most memory that a launch held.",
         "bytes",
         over_time(f"{COMPARED} (accelbench_memory_peak_bytes{{{RESULTS}}})", VARIANT),
+    ).height(10)
+
+
+def accessed() -> Lines:
+    """What compiled programs read and write."""
+    return lines(
+        "Bytes read and written in a call",
+        "By XLA's estimate of the optimised program: what is fused is counted once.",
+        "bytes",
+        over_time(f"{COMPARED} (accelbench_executable_accessed_bytes{{{RESULTS}}})", VARIANT),
     ).height(10)
 
 

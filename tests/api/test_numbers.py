@@ -10,7 +10,13 @@ TOLD = {
     "peakMemoryBytes": 5,
     "compilePeakMemoryBytes": 6,
     "reservedMemoryBytes": 7,
-    "executable": {"kernelsPerCall": 8, "programSize": 9, "temporaryBytes": 10, "aliasedBytes": 11},
+    "executable": {
+        "kernelsPerCall": 8,
+        "programSize": 9,
+        "temporaryBytes": 10,
+        "aliasedBytes": 11,
+        "accessedBytes": 12,
+    },
     "operations": {"declared": {"products": 12, "convolutions": 0}, "found": {"products": 12, "convolutions": 0}},
 }
 

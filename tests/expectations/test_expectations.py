@@ -30,6 +30,7 @@ NUMBERS = Numbers(
     program_size=1234,
     aliased_bytes=0,
     temporary_bytes=4096,
+    accessed_bytes=8192,
     parity="0.25",
 )
 OUT_OF_MEMORY = Failure(reason="OutOfMemory", message="too large", round=3, phase="steady")
@@ -259,7 +260,7 @@ def test_steps_that_are_not_known_are_undecided() -> None:
     [
         *("seconds", "compileSeconds", "warmCompileSeconds", "compileRatio", "firstCallRatio", "parity"),
         *("launchSpread", "peakMemoryRatio", "productsPerCall"),
-        *("kernelsPerCall", "programSize", "aliasedBytes", "temporaryBytes"),
+        *("kernelsPerCall", "programSize", "aliasedBytes", "temporaryBytes", "accessedBytes"),
     ],
 )
 def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
@@ -275,6 +276,7 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
         ("programSize", "1234", "1,234"),
         ("aliasedBytes", "0", "0 B"),
         ("temporaryBytes", "4096", "4,096 B"),
+        ("accessedBytes", "8192", "8,192 B"),
     ],
 )
 def test_what_else_a_variant_costs(metric: str, bound: str, said: str) -> None:

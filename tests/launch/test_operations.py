@@ -175,6 +175,7 @@ FACTS = ("kernels_per_call", "program_size", "aliased_bytes", "temporary_bytes")
 def test_fusion_makes_one_kernel_of_three_operations() -> None:
     found = inside("jax", COMPILED % [("elementwise-fusion", use, LARGE) for use in ("jax/jit", "jax/op-by-op")])
     assert found["jax/jit"]["kernels_per_call"] == 1
+    assert found["jax/jit"]["accessed_bytes"] == 2 * 4 * LARGE["size"]  # x is read once and written once
     assert found["jax/op-by-op"] is None
     none = inside("pytorch", COMPILED % [("elementwise-fusion", "pytorch/eager", SMALL)])
     assert none == {"pytorch/eager": None}

@@ -64,6 +64,7 @@ def test_every_variant_has_its_times_and_its_memory() -> None:
     assert value(shown, "accelbench_step_seconds", **eager) == 0.0204
     assert value(shown, "accelbench_phase_seconds", **ON_JAX, phase="compile") == 0.06
     assert value(shown, "accelbench_memory_peak_bytes", **ON_JAX) == 2**28
+    assert value(shown, "accelbench_executable_accessed_bytes", **ON_JAX) == 81920
     assert value(shown, "accelbench_variant_failed", **ON_JAX, reason="") == 0
 
 

@@ -5,7 +5,7 @@ from api.bad.table import above, axis, bad, below, body, expectation, observatio
 METRICS = (
     *("speedup", "paysBackSteps", "seconds", "compileSeconds", "warmCompileSeconds", "compileRatio"),
     *("firstCallRatio", "launchSpread", "peakMemoryRatio", "parity"),
-    *("kernelsPerCall", "productsPerCall", "programSize", "temporaryBytes", "aliasedBytes"),
+    *("kernelsPerCall", "productsPerCall", "programSize", "temporaryBytes", "aliasedBytes", "accessedBytes"),
 )
 
 

@@ -251,6 +251,7 @@ class Jax(Adapter):
             program_size=_told(lambda: count_stablehlo(self._lowered.compiler_ir().operation)),
             aliased_bytes=_told(lambda: self.executable.memory_analysis().alias_size_in_bytes),
             temporary_bytes=_told(lambda: self.executable.memory_analysis().temp_size_in_bytes),
+            accessed_bytes=_told(lambda: int(self.executable.cost_analysis()["bytes accessed"])),
         )
 
     def last(self, out: Any) -> Any:
