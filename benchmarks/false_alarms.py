@@ -92,7 +92,7 @@ def drawn(variant: str, rng: Generator) -> tuple[Block, ...]:
         value = MEMORY * value + innovation
         series[index] = value
     logs = LAUNCH_NOISE * rng.standard_normal() + BLOCK_NOISE * series
-    return tuple(Block(steps=4, seconds=float(each)) for each in HONEST[variant].call_seconds * np.exp(logs))
+    return tuple(Block(units=4, seconds=float(each)) for each in HONEST[variant].call_seconds * np.exp(logs))
 
 
 def together(found: Iterable[Counts]) -> Counts:

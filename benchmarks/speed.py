@@ -45,7 +45,7 @@ def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
             wall_seconds=1.0,
             phases=(PhaseRecord(phase="compile", seconds=1.0), PhaseRecord(phase="first-step", seconds=0.02)),
             blocks=tuple(
-                Block(steps=10, seconds=float(seconds))
+                Block(units=10, seconds=float(seconds))
                 for seconds in 0.1 * np.exp(0.01 * rng.standard_normal() + 0.01 * rng.standard_normal(blocks))
             ),
             facts=GOOD_FACTS,

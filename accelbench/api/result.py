@@ -101,7 +101,7 @@ class LaunchSummary(Document):
     p5_seconds: DecimalString | None = Field(default=None, description="5 % of the blocks were faster.")
     p95_seconds: DecimalString | None = Field(default=None, description="5 % of the blocks were slower.")
     blocks: int = Field(description="How many blocks were timed.")
-    steps_per_block: int = Field(description="Units of work in a block.")
+    units_per_block: int = Field(description="Units of work in a block.")
     p99_seconds: DecimalString | None = Field(
         default=None, description="Seconds per unit that 1 % of the calls exceeded; of the protocol latency alone."
     )

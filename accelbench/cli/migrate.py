@@ -65,6 +65,8 @@ def migrated(document: dict[str, Any]) -> dict[str, Any]:
 
 def _variant(variant: dict[str, Any], rounds: int) -> dict[str, Any]:
     kept = {**variant}
+    if "launches" in kept:
+        kept["launches"] = [_launch(each) for each in kept["launches"]]
     cost = kept.pop("cost", {})
     numbers = {name: kept.pop(name) for name in MOVED if name in kept} | kept.pop("executable", {})
     for name in ("bound", "limits"):
@@ -80,6 +82,10 @@ def _variant(variant: dict[str, Any], rounds: int) -> dict[str, Any]:
     if seconds and "geometricMeanSeconds" not in seconds:
         _with_the_mean(kept, rounds)
     return kept if kept["numbers"] or "numbers" in variant else {name: kept[name] for name in kept if name != "numbers"}
+
+
+def _launch(launch: dict[str, Any]) -> dict[str, Any]:
+    return {"unitsPerBlock" if name == "stepsPerBlock" else name: value for name, value in launch.items()}
 
 
 def _with_the_mean(variant: dict[str, Any], rounds: int) -> None:

@@ -22,9 +22,9 @@ Aside = Literal["watch", "parity", "operations", "synchronisation", "dependence"
 
 
 class Block(Document):
-    """One timed run of `steps` units of work between two synchronisations."""
+    """One timed run of `units` of work between two synchronisations."""
 
-    steps: Annotated[int, Field(ge=1)]
+    units: Annotated[int, Field(ge=1)]
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -130,4 +130,4 @@ class LaunchRecord(Document):
         quantities = QUANTITIES[self.protocol]
         if not quantities:
             return None
-        return seconds_per_unit(((block.steps, block.seconds) for block in self.blocks), quantity or quantities[0])
+        return seconds_per_unit(((block.units, block.seconds) for block in self.blocks), quantity or quantities[0])

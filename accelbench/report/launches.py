@@ -33,7 +33,7 @@ def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]
             continue
         value = launch.seconds()
         if value is not None and launch.parity is not None:
-            seconds = tuple(block.seconds / block.steps for block in launch.blocks)
+            seconds = tuple(block.seconds / block.units for block in launch.blocks)
             found.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))
     return {variant: tuple(sorted(launches, key=lambda each: each.round)) for variant, launches in found.items()}
 

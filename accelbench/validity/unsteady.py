@@ -30,7 +30,7 @@ def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _drift(launch: LaunchRecord) -> Drift | None:
-    return launch_drift([block.seconds / block.steps for block in launch.blocks])
+    return launch_drift([block.seconds / block.units for block in launch.blocks])
 
 
 def steady(drifts: list[Drift], *, matters: float) -> Finding:

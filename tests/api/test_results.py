@@ -66,7 +66,7 @@ def variant(name: str, failure: Failure | None = None) -> VariantResult:
         failure=failure,
         seconds=QUANTILES,
         phases=(PhaseTime(phase="compile", median_seconds="0.1", min_seconds="0.1", max_seconds="0.1"),),
-        launches=(LaunchSummary(round=1, seconds="1.1", blocks=9, steps_per_block=3),),
+        launches=(LaunchSummary(round=1, seconds="1.1", blocks=9, units_per_block=3),),
         numbers=Numbers(peak_memory_bytes=1 << 34),
     )
 

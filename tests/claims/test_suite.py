@@ -26,7 +26,7 @@ def a_result(*, jit: float, compiled: float = 1.0, seed: int = 1, rounds: int = 
     def variant(use: str, speedup: float) -> Any:
         seconds = [math.exp(mood + noise.normal(0, 0.01)) / speedup for mood in moods]
         launches = tuple(
-            LaunchSummary(round=number, seconds=f"{each:.9f}", blocks=20, steps_per_block=1)
+            LaunchSummary(round=number, seconds=f"{each:.9f}", blocks=20, units_per_block=1)
             for number, each in enumerate(seconds, start=1)
         )
         return sample.variant(use, "1").model_copy(update={"launches": launches})

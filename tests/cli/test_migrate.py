@@ -39,6 +39,8 @@ def as_it_was(result: Result, *, median: float = 1.0) -> dict[str, Any]:
         numbers = variant.pop("numbers")
         time = variant["seconds"].pop("geometricMeanSeconds")
         variant["seconds"]["medianSeconds"] = str(float(time) * median)
+        for launch in variant["launches"]:
+            launch["stepsPerBlock"] = launch.pop("unitsPerBlock")
         variant["executable"] = {"kernelsPerCall": numbers.pop("kernelsPerCall")}
         cost = {name: numbers.pop(name) for name in ("flopsPerUnit", "bytesPerSecond", "limitFlopsPerSecond")}
         cost |= {"flopsPerSecond": numbers["flopsPerSecond"], "share": numbers.pop("shareOfLimit")}

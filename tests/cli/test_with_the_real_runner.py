@@ -71,7 +71,7 @@ def test_every_launch_is_kept_with_its_blocks_in_full(ran: tuple[Path, subproces
     assert sorted((launch["round"], launch["variant"]) for launch in launches) == [
         (number, variant) for number in range(1, measured + 1) for variant in ("jax/jit", "pytorch/eager")
     ]
-    assert all(block["seconds"] > 0 and block["steps"] > 0 for launch in launches for block in launch["blocks"])
+    assert all(block["seconds"] > 0 and block["units"] > 0 for launch in launches for block in launch["blocks"])
 
 
 def test_a_framework_that_is_missing_is_that_variants_failure_and_says_how_to_install_it(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def run(
         sample.variant(use, f"{its[0]:.9f}").model_copy(
             update={
                 "launches": tuple(
-                    LaunchSummary(round=number, seconds=f"{value:.12f}", blocks=20, steps_per_block=10)
+                    LaunchSummary(round=number, seconds=f"{value:.12f}", blocks=20, units_per_block=10)
                     for number, value in enumerate(its, start=1)
                 ),
                 "seconds": None,

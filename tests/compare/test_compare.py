@@ -104,7 +104,7 @@ def test_the_tail_of_a_latency_is_compared_beside_its_median() -> None:
     def latency(p99: float) -> object:
         its = tuple(
             LaunchSummary(
-                round=n, seconds="0.001", p99_seconds=f"{p99 * (1 + n / 1000):.9f}", blocks=9, steps_per_block=1
+                round=n, seconds="0.001", p99_seconds=f"{p99 * (1 + n / 1000):.9f}", blocks=9, units_per_block=1
             )
             for n in range(1, 6)
         )

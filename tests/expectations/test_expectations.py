@@ -77,7 +77,7 @@ def a_result(
                 phases=(_compile(compiling[name]), first_step) if measured else (),
                 warm_phases=(warm,) if measured else (),
                 launches=tuple(
-                    LaunchSummary(round=number, seconds="0.010", blocks=10, steps_per_block=4) for number in range(1, 4)
+                    LaunchSummary(round=number, seconds="0.010", blocks=10, units_per_block=4) for number in range(1, 4)
                 )
                 if measured
                 else (),

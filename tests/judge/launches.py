@@ -87,7 +87,7 @@ def a_launch(
         round=number,
         position=0,
         wall_seconds=1.0,
-        blocks=(Block(steps=steps, seconds=seconds * steps),) * 10,
+        blocks=(Block(units=steps, seconds=seconds * steps),) * 10,
         facts={**GOOD_FACTS, **(facts or {})},
         parity=parity,
     )

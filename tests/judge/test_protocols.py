@@ -20,7 +20,7 @@ def a_latency_launch(variant: str, number: int, *, typical: float, slow: float, 
     near = 1 + 0.0005 * math.sin(number * (2 if variant == VARIANT else 3))
     calls = [typical * near] * 980 + [slow * near] * 20
     return a_launch(variant, number, facts={"protocol": "latency", "clock": CLOCK, **facts}).model_copy(
-        update={"blocks": tuple(Block(steps=1, seconds=seconds) for seconds in calls)}
+        update={"blocks": tuple(Block(units=1, seconds=seconds) for seconds in calls)}
     )
 
 
@@ -81,7 +81,7 @@ def test_an_episode_counts_every_call() -> None:
     def pass_of(variant: str, number: int, first: float) -> LaunchRecord:
         calls = (first, 0.001, 0.001, 0.001)
         return a_launch(variant, number, facts={"protocol": "episode", "clock": CLOCK, "recompilations": 3}).model_copy(
-            update={"blocks": tuple(Block(steps=1, seconds=seconds + number * 1e-6) for seconds in calls)}
+            update={"blocks": tuple(Block(units=1, seconds=seconds + number * 1e-6) for seconds in calls)}
         )
 
     found = assess(

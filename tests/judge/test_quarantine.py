@@ -99,7 +99,7 @@ def test_noise_excuses_no_wrong_result() -> None:
 
 
 def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_accepted() -> None:
-    ramp = tuple(Block(steps=1, seconds=0.02 * (1 + index / 20)) for index in range(40))
+    ramp = tuple(Block(units=1, seconds=0.02 * (1 + index / 20)) for index in range(40))
     launches = [
         launch.model_copy(update={"blocks": ramp}) if launch.variant == VARIANT else launch
         for number in (1, 2, 3)

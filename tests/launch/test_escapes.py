@@ -18,7 +18,7 @@ from launch.launching import Told, case, launch
 def check(name: str, use: str, told: Told, workload: str, **unread: Any) -> Check:
     """What the check makes of the launch; `unread` stands for facts that it did not report."""
     assert told.failure is None, told.failure
-    blocks = tuple(Block(steps=block.steps, seconds=block.seconds) for block in told.blocks)
+    blocks = tuple(Block(units=block.units, seconds=block.seconds) for block in told.blocks)
     parity = ParityReading(units=1, finite=True, worst_ratio=0, worst_array="x", detail="")
     facts = {**unread, **told.facts}
     first = LaunchRecord(variant=use, round=1, position=0, wall_seconds=1, blocks=blocks, facts=facts, parity=parity)

@@ -89,7 +89,7 @@ def test_blocks_are_long_and_many_enough(told: tuple[Told, Path]) -> None:
     lengths = [block.seconds for block in told[0].blocks]
     assert len(lengths) >= blocks.MINIMUM_BLOCKS
     assert np.median(lengths) >= blocks.BLOCK_SECONDS / 2
-    assert all(block.steps % SMALL["length"] == 0 for block in told[0].blocks)
+    assert all(block.units % SMALL["length"] == 0 for block in told[0].blocks)
 
 
 def test_every_fact_is_reported(told: tuple[Told, Path]) -> None:

@@ -16,7 +16,7 @@ def test_latency_times_every_call_by_itself_with_garbage_collection_on(tmp_path:
     told = launch(tmp_path, case("by-call", "pytorch/uneven"))
     assert told.failure is None, told.failure
     assert told.facts["protocol"] == "latency"
-    assert [block.steps for block in told.blocks] == [1] * blocks.LATENCY_CALLS
+    assert [block.units for block in told.blocks] == [1] * blocks.LATENCY_CALLS
     seconds = [block.seconds for block in told.blocks]
     assert sum(each >= 0.001 for each in seconds) >= blocks.LATENCY_CALLS // 10
     assert min(seconds) >= 0.0001

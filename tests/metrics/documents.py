@@ -106,7 +106,7 @@ def _measured(use: str, seconds: str) -> VariantResult:
         use=use,
         seconds=quantiles,
         phases=phases,
-        launches=(LaunchSummary(round=1, seconds=seconds, blocks=10, steps_per_block=5),),
+        launches=(LaunchSummary(round=1, seconds=seconds, blocks=10, units_per_block=5),),
         numbers=Numbers(flops_per_second="130000000000", peak_memory_bytes=268435456, accessed_bytes=81920),
     )
 

@@ -73,7 +73,7 @@ def variant(use: str, seconds: str, *, spread: float = 0.004) -> VariantResult:
             PhaseTime(phase=phase, median_seconds=took, min_seconds=took, max_seconds=took)
             for phase, took in PHASE_SECONDS.items()
         ),
-        launches=tuple(LaunchSummary(round=n, seconds=seconds, blocks=20, steps_per_block=100) for n in range(1, 7)),
+        launches=tuple(LaunchSummary(round=n, seconds=seconds, blocks=20, units_per_block=100) for n in range(1, 7)),
         spread=Spread(
             block_outliers=OutlierCounts(of=120, high_mild=2, high_severe=1),
             launch_outliers=OutlierCounts(of=6),

@@ -11,7 +11,7 @@ from report import sample
 def measured(use: str, steps: list[float]) -> VariantResult:
     """Its time is the geometric mean of `steps`, as everywhere."""
     launches = tuple(
-        LaunchSummary(round=number, seconds=f"{step:.9f}", blocks=20, steps_per_block=10)
+        LaunchSummary(round=number, seconds=f"{step:.9f}", blocks=20, units_per_block=10)
         for number, step in enumerate(steps, start=1)
     )
     return sample.variant(use, f"{geometric_mean(steps):.12f}").model_copy(update={"launches": launches})

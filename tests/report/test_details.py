@@ -48,7 +48,7 @@ def test_first_calls_stand_beside_what_a_cache_saves_and_when_they_pay_back() ->
 def test_the_tail_has_its_own_verdict_below_the_medians() -> None:
     def launches(p99: str) -> tuple[LaunchSummary, ...]:
         return tuple(
-            LaunchSummary(round=n, seconds="0.001", p99_seconds=p99, blocks=1000, steps_per_block=1)
+            LaunchSummary(round=n, seconds="0.001", p99_seconds=p99, blocks=1000, units_per_block=1)
             for n in range(1, 7)
         )
 

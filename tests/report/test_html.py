@@ -30,7 +30,7 @@ def documents(result: Result) -> list[str]:
                 "variant": variant.name,
                 "round": launch.round,
                 "parity": {"units": 1},
-                "blocks": [{"steps": 10, "seconds": 0.01 * (1 + 0.02 * (n % 3) + (n == 7))} for n in range(20)],
+                "blocks": [{"units": 10, "seconds": 0.01 * (1 + 0.02 * (n % 3) + (n == 7))} for n in range(20)],
             }
         )
         for variant in result.variants

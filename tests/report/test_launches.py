@@ -11,7 +11,7 @@ from report import sample
 def document(**changes: object) -> str:
     parity = {"units": 1, "finite": True, "worstRatio": 0.1, "worstArray": "x", "detail": ""}
     launch = {"variant": "jax/jit", "round": 1, "position": 0, "wallSeconds": 9.0, "parity": parity}
-    return json.dumps(launch | {"blocks": [{"steps": 4, "seconds": 2.0}]} | changes)
+    return json.dumps(launch | {"blocks": [{"units": 4, "seconds": 2.0}]} | changes)
 
 
 def test_blocks_become_seconds_a_unit_in_the_order_of_rounds() -> None:
@@ -27,7 +27,7 @@ def test_a_launch_whose_round_was_never_judged_is_not_drawn() -> None:
 
 
 def test_an_episode_comes_to_its_mean_as_its_verdict_does() -> None:
-    blocks = [{"steps": 1, "seconds": seconds} for seconds in (1.0, 2.0, 6.0)]
+    blocks = [{"units": 1, "seconds": seconds} for seconds in (1.0, 2.0, 6.0)]
     [found] = launches.of_documents([document(blocks=blocks, facts={"protocol": "episode"})])["jax/jit"]
     assert found.value == 3.0
 
@@ -39,7 +39,7 @@ def test_what_is_no_launch_with_blocks_is_left_out() -> None:
         "[]",
         "{}",
         document(blocks=[]),
-        document(blocks=[{"steps": 1, "seconds": -1}]),
+        document(blocks=[{"units": 1, "seconds": -1}]),
         document(round="x"),
     ]
     assert launches.of_documents(odd) == {}

@@ -158,7 +158,7 @@ def test_where_one_side_has_fewer_rounds_the_times_of_those_are_said() -> None:
         sample.variant(use, f"{geometric_mean(its):.12f}").model_copy(
             update={
                 "launches": tuple(
-                    LaunchSummary(round=number, seconds=str(value), blocks=9, steps_per_block=9)
+                    LaunchSummary(round=number, seconds=str(value), blocks=9, units_per_block=9)
                     for number, value in enumerate(its, start=1)
                 )
             }

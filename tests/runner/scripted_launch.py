@@ -32,7 +32,7 @@ def measure(facts: dict[str, Any] | None = None) -> None:
     say(type="phase-ended", phase="import", seconds=0.01, parts={})
     say(type="phase-started", phase="steady")
     for step in range(20):
-        say(type="block", steps=10, seconds=0.01 * (1 + 0.001 * step))
+        say(type="block", units=10, seconds=0.01 * (1 + 0.001 * step))
     say(type="phase-ended", phase="steady", seconds=0.2)
     seen = {name: os.environ[name] for name in ("TMPDIR", "HOME", "OMP_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR")}
     say(
@@ -206,7 +206,7 @@ match kind:
         measure({"flopsPerUnit": float("nan"), "peakMemoryBytes": float("inf"), "versions": "what?", "unit": 3})
         done()
     case "nan-block":
-        write(b'{"type": "block", "steps": 1, "seconds": NaN}\n')
+        write(b'{"type": "block", "units": 1, "seconds": NaN}\n')
         done()
     case "times-nothing":
         done()

@@ -24,21 +24,21 @@ COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z",
 
 def launch(variant: str, number: int, *seconds: float, **more: Any) -> LaunchRecord:
     """Blocks of 10 units that took `seconds`."""
-    blocks = tuple(Block(steps=10, seconds=value) for value in seconds)
+    blocks = tuple(Block(units=10, seconds=value) for value in seconds)
     return LaunchRecord(variant=variant, round=number, position=0, wall_seconds=10, blocks=blocks, **more)
 
 
 def test_a_launch_comes_to_the_median_of_its_blocks_per_unit() -> None:
     result = assemble(case_of("a", "b"), [launch("a", 1, 1.0, 3.0, 2.0)], JUDGED, COURSE)
     (summary,) = result.variants[0].launches
-    assert (summary.seconds, summary.blocks, summary.steps_per_block) == ("0.2", 3, 10)
+    assert (summary.seconds, summary.blocks, summary.units_per_block) == ("0.2", 3, 10)
 
 
 def test_blocks_of_different_length_are_compared_per_unit() -> None:
     blocks = (
-        Block(steps=1, seconds=0.1),
-        Block(steps=100, seconds=20.0),
-        Block(steps=10, seconds=3.0),
+        Block(units=1, seconds=0.1),
+        Block(units=100, seconds=20.0),
+        Block(units=10, seconds=3.0),
     )
     record = LaunchRecord(variant="a", round=1, position=0, wall_seconds=30, blocks=blocks)
     assert assemble(case_of("a", "b"), [record], JUDGED, COURSE).variants[0].launches[0].seconds == "0.2"

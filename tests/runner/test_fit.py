@@ -58,7 +58,7 @@ def result_of(variants: int, rounds: int, checks: int, text: int) -> Result:
                         p5_seconds="0.00123457",
                         p95_seconds="0.00123457",
                         blocks=200,
-                        steps_per_block=1000,
+                        units_per_block=1000,
                     )
                     for number in range(1, rounds + 1)
                 ),

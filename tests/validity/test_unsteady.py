@@ -21,7 +21,7 @@ def launch_of(
 ) -> LaunchRecord:
     seconds = [0.02 * course(index / blocks) * rng.gauss(1, sigma) for index in range(blocks)]
     return a_launch(variant, number).model_copy(
-        update={"blocks": tuple(Block(steps=2, seconds=value) for value in seconds)}
+        update={"blocks": tuple(Block(units=2, seconds=value) for value in seconds)}
     )
 
 

@@ -16,7 +16,7 @@ def spreads(launches: Iterable[LaunchRecord]) -> dict[str, Spread]:
     blocks: dict[str, list[list[float]]] = {}
     for launch in launches:
         if launch.blocks:
-            series = [block.seconds / block.steps for block in launch.blocks]
+            series = [block.seconds / block.units for block in launch.blocks]
             blocks.setdefault(launch.variant, []).append(series)
     return {variant: _spread(series) for variant, series in blocks.items()}
 

@@ -448,7 +448,7 @@ class Launch:
         peak = max(0, cpu.peak_bytes() - self._held_bytes) if on_device is None else on_device
         ratios = adapter.host_over_device()[compared:]
         for seconds in measured.seconds:
-            self._reporter.say(BlockTimed(steps=measured.units, seconds=seconds))
+            self._reporter.say(BlockTimed(units=measured.units, seconds=seconds))
         causes = self._causes + adapter.compilations().causes[len(compiled.causes) :]
         if watched:
             self._reporter.facts(watched)

@@ -154,7 +154,7 @@ def _comparisons(launches: Iterable[LaunchRecord], judged: Sequence[Comparison])
 
 def seconds_per_unit(launch: LaunchRecord) -> list[float]:
     """One number for each block."""
-    return [block.seconds / block.steps for block in launch.blocks]
+    return [block.seconds / block.units for block in launch.blocks]
 
 
 def _variant_result(
@@ -236,7 +236,7 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
         p5_seconds=decimal_string(quantile(seconds, 5)),
         p95_seconds=decimal_string(quantile(seconds, 95)),
         blocks=len(launch.blocks),
-        steps_per_block=round(statistics.median(block.steps for block in launch.blocks)),
+        units_per_block=round(statistics.median(block.units for block in launch.blocks)),
     )
 
 

@@ -134,8 +134,8 @@ class LaunchListener:
                 self.measured = True
             case FactsTold(values=values):
                 self.facts |= values
-            case BlockTimed(steps=steps, seconds=seconds):
-                self.blocks.append(Block(steps=steps, seconds=seconds))
+            case BlockTimed(units=units, seconds=seconds):
+                self.blocks.append(Block(units=units, seconds=seconds))
             case Done() | Failed():
                 self.last_word = message
 
