@@ -26,7 +26,7 @@ def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
     first = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     assert first.returncode == Exit.SUCCESS, first.stderr
     assert "row 33: confirmed" in first.stdout
-    assert "2.041" in first.stdout
+    assert "met, 2.04" in first.stdout
     assert (tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json").exists()
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
     assert again.returncode == Exit.SUCCESS, again.stderr
