@@ -20,6 +20,16 @@ DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16}
 PRODUCTS = frozenset({"matmul", "vecdot", "matvec", "vecmat", "dot", "vdot", "inner", "tensordot", "einsum"})
 CONVOLUTIONS = frozenset({"convolve", "correlate"})
 SOURCE = "the operations that NumPy ran"
+UNCOUNTED = "uncounted"
+"""Among the types of arithmetic: something was called whose operations nobody counts."""
+MOVING = frozenset(
+    {
+        *("array_equal", "atleast_1d", "atleast_2d", "broadcast_to", "concatenate", "copy", "copyto", "empty_like"),
+        *("expand_dims", "full_like", "moveaxis", "ones_like", "ravel", "repeat", "reshape", "roll", "shape", "split"),
+        *("squeeze", "stack", "swapaxes", "take", "take_along_axis", "tile", "transpose", "where", "zeros_like"),
+    }
+)
+"""Functions that compute nothing."""
 
 
 class Watched(np.ndarray[Any, Any]):
@@ -44,12 +54,12 @@ class Watched(np.ndarray[Any, Any]):
         return out[0] if out else self._watch(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func.__name__ in PRODUCTS | CONVOLUTIONS:
-            result = func(*_plain(args), **_plain(kwargs))
+        """A function is counted by its name; how many operations it makes is known of none but those that only move."""
+        result = func(*_plain(args), **_plain(kwargs))
+        if func.__name__ not in MOVING:
             self.counts[func.__name__] += 1
-            self._compute(np.asarray(result).dtype, 2 * self.shape[-1] * np.size(result) if self.ndim else 1)
-            return self._watch(result)
-        return super().__array_function__(func, types, args, kwargs)
+            self.arithmetic[UNCOUNTED] += 1
+        return _mapped(self._watch, result) if isinstance(result, tuple | list) else self._watch(result)
 
     def _compute(self, dtype: Any, operations: float) -> None:
         if np.issubdtype(dtype, np.floating):
@@ -132,17 +142,22 @@ class NumPy(Adapter):
 
     def operations(self, work: Work) -> Counted:
         """Of one more call."""
-        counts = self.dispatched(lambda: work.call(work.fresh(), work.batches))
+        counts = self._watched_call(work).counts
         products = sum(counts.get(name, 0) for name in PRODUCTS)
         convolutions = sum(counts.get(name, 0) for name in CONVOLUTIONS)
         return Counted(Operations(products=products, convolutions=convolutions), SOURCE)
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """Of one more call; nobody optimises it."""
+        found = self._watched_call(work).arithmetic
+        counted = None if UNCOUNTED in found else float(sum(found.values()))
+        return Arithmetic(written=counted, run=counted, source=SOURCE, types=sorted(found.keys() - {UNCOUNTED}))
+
+    def _watched_call(self, work: Work) -> Watched:
+        """What a call computes with its state and its inputs; one that counts too little would accuse a program."""
         with self._watching() as watch:
-            work.call(work.fresh(), work.batches)
-        counted = float(sum(watch.arithmetic.values()))
-        return Arithmetic(written=counted, run=counted, source=SOURCE, types=sorted(watch.arithmetic))
+            work.call(work.fresh(), _mapped(watch._watch, work.batches))  # noqa: SLF001 - our own
+        return watch
 
     def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Of ufuncs and of products, where the state or what was made of it takes part."""
