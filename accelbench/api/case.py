@@ -11,7 +11,6 @@ from pydantic import Field
 from accelbench.document import DecimalString, Document
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16"]
-Platform = Literal["cpu", "cuda", "tpu"]
 ParameterValue = Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)] | Annotated[str, Field(max_length=256)]
 """An integer that every JSON reader can hold, or a string."""
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -46,7 +45,7 @@ class CaseAccelerator(Document):
     """Where it runs: the profile's name, what the framework's device must turn out to be, and how many."""
 
     profile: str = Field(default="cpu", description="The administrator's name for a kind of node.")
-    platform: Platform = Field(default="cpu", description="What the framework calls the device.")
+    platform: str = Field(default="cpu", description="The kind of device that it must turn out to be.")
     devices: int = Field(default=1, description="Devices that each variant uses.")
 
 

@@ -156,14 +156,15 @@ class Numbers(Document):
             brief=False,
         ),
     ] = None
-    gpu_joules_per_unit: Annotated[
+    device_joules_per_unit: Annotated[
         Decimal,
         Number(
-            "Mean power of the GPU in the steady phase (NVML, the median over launches), times the time of a unit.",
+            "Mean power of the device in the steady phase, as it counts itself (the median over launches), times the "
+            "time of a unit.",
             unit="J",
             timed=True,
             table="work",
-            heading="GPU energy per {unit}",
+            heading="Device energy per {unit}",
             brief=False,
         ),
     ] = None

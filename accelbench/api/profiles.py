@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
 
-from accelbench.api.case import Platform
+from accelbench import platforms
 from accelbench.api.run import Name
 from accelbench.document import Document
 from accelbench.problem import unknown
@@ -20,6 +21,16 @@ PROFILES_VARIABLE = "ACCELBENCH_PROFILES"
 
 ResourceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][-A-Za-z0-9_.]*$")]
 Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?([EPTGMK]i?|m|k)?$")]
+
+
+def _known_platform(name: str) -> str:
+    try:
+        return platforms.find(name).name
+    except platforms.UnknownPlatformError as error:
+        raise PydanticCustomError("unknown_platform", "{why}", {"why": str(error)}) from error
+
+
+PlatformName = Annotated[str, AfterValidator(_known_platform)]
 
 
 class Toleration(Document):
@@ -39,7 +50,7 @@ class Profile(Document):
     """
 
     name: Name
-    platform: Platform = Field(description="What the framework's device must turn out to be.")
+    platform: PlatformName = Field(description="The kind of device: cpu, cuda, tpu, or one that a package adds.")
     resource: ResourceName | None = Field(default=None, description="Extended resource, e.g. nvidia.com/gpu.")
     node_selector: dict[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from accelbench.api.case import Case, Platform
+    from accelbench.api.case import Case
     from accelbench.api.run import BenchmarkRun
     from accelbench.cli.child import Ended
     from accelbench.cli.interrupt import Signals
@@ -68,7 +68,7 @@ def check(
 
 
 def _checked(
-    run: "BenchmarkRun", platform: "Platform", script: "Path | None", signals: "Signals"
+    run: "BenchmarkRun", platform: str, script: "Path | None", signals: "Signals"
 ) -> "Iterator[tuple[Case, Ended]]":
     """What the runner made of each case, until a signal came."""
     import tempfile

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import accelbench
-from accelbench.api.case import Case, Platform
+from accelbench.api.case import Case
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue.script import ORIGIN, VARIABLE
@@ -55,7 +55,7 @@ def now() -> datetime:
 
 def measure(
     run: BenchmarkRun,
-    platform: Platform,
+    platform: str,
     directory: RunDirectory,
     *,
     signals: Signals,

@@ -13,7 +13,7 @@ MOVED = (
     *("peakMemoryBytes", "compilePeakMemoryBytes", "reservedMemoryBytes"),
 )
 RATES = ("flopsPerSecond", "bytesPerSecond", "shareOfLimit")
-ENERGIES = {"nvml": "gpuJoulesPerUnit", "rapl": "cpuJoulesPerUnit"}
+ENERGIES = {"nvml": "deviceJoulesPerUnit", "rapl": "cpuJoulesPerUnit"}
 INCOMPLETE = "an older accelbench wrote this result without every launch: no time of a variant is known"
 
 

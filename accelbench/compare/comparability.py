@@ -18,15 +18,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "precision": ("precision",),
     "seed": ("seed",),
     "variants": ("variant.",),
-    "hardware": ("cpu", "cpuFlags", "cpus", "cores", "turbo", "governor", "numaNodes", "device.", "gpu."),
+    "hardware": ("cpu", "cpuFlags", "cpus", "cores", "turbo", "governor", "numaNodes", "device."),
     "limits": ("cpusUsed", "cpuLimit", "memoryLimitBytes"),
-    "versions": ("python", "version.", "gpu.driver"),
+    "versions": ("python", "version.", "device.driver"),
     "environment": ("env.",),
 }
 """What matters; a name with a dot at its end stands for all that begin with it."""
 
 INCIDENTAL = (
-    "accelbench", "image", "kernel", "memoryBytes", "transparentHugePages", "gpu.uuid",
+    "accelbench", "image", "kernel", "memoryBytes", "transparentHugePages", "device.uuid",
     "env.CUDA_VISIBLE_DEVICES", "env.NVIDIA_VISIBLE_DEVICES", "env.NVIDIA_DRIVER_CAPABILITIES",
 )  # fmt: skip
 """What is listed and never refuses: it tells one machine of a kind from another, or has no known effect on a step."""

@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+from accelbench.extensions import load
+
+
+class DoesNotComputeThereError(LookupError):
+    """A framework does not compute on that kind of device; the message says where it does."""
 
 
 class Options(BaseModel):
@@ -36,6 +41,8 @@ class Framework:
     modes: Mapping[str, Mode]
     adapter: str
     """`module:class` of its adapter (`accelbench_runner.launch.frameworks.adapter.Adapter`); launches alone load it."""
+    platforms: tuple[str, ...] = ("cpu",)
+    """Those that it computes on, by the name that it has for them itself."""
     extra: str = ""
     """Of accelbench, that installs it; empty: it comes with accelbench, or with the package that describes it."""
     own: frozenset[str] = frozenset()
@@ -45,6 +52,15 @@ class Framework:
     environment: Mapping[str, str] = field(default_factory=dict)
     """What its launches need beside."""
 
+    def backend(self, platform: str, backends: Mapping[str, str]) -> str:
+        """What it calls the platform, whose own `backends` come first; raises DoesNotComputeThereError."""
+        if self.name in backends:
+            return backends[self.name]
+        if platform not in self.platforms:
+            there = ", ".join(self.platforms)
+            raise DoesNotComputeThereError(f"{self.title} computes on {there}, and not on {platform}")
+        return platform
+
     @property
     def not_installed(self) -> str:
         """What to say, and what to do, where its package is missing."""
@@ -52,8 +68,7 @@ class Framework:
 
     def load_adapter(self) -> Any:
         """The adapter's class, and with it the framework."""
-        module, _, name = self.adapter.partition(":")
-        return getattr(import_module(module), name)
+        return load(self.adapter)
 
 
 def not_installed(package: str, extra: str) -> str:

@@ -13,6 +13,7 @@ FRAMEWORK = Framework(
         "scan": Mode(),  # one compiled program; the steps of a call in a loop of the program's own
     },
     adapter="accelbench_runner.launch.frameworks.jax:Jax",
+    platforms=("cpu", "cuda", "tpu"),
     own=frozenset({"jax", "jaxlib", "flax", "optax", "orbax"}),
     caches={"JAX_COMPILATION_CACHE_DIR": "jax"},
     # By default it caches nothing that compiled in under a second.

@@ -154,9 +154,11 @@ class ExecutableSize(Reading):
     temporary_bytes: NonNegativeInt | None = None
 
 
-class Gpu(Reading):
-    """What NVML says of the launch's steady phase; None where it does not say."""
+class DeviceReading(Reading):
+    """What a device's monitor says of the launch's steady phase; None where it does not say."""
 
+    source: str
+    """Who says so, for people."""
     seconds: PositiveFloat
     """Of the phase."""
     held_back_seconds: dict[str, FiniteFloat] | None = None
@@ -181,17 +183,17 @@ class WorkingSet(Reading):
     cache_bytes: NonNegativeInt | None = None
 
 
-EnergySource = Literal["nvml", "rapl"]
-"""The GPU's own count, or that of the machine's processors, neighbours included."""
+EnergyScope = Literal["device", "processors"]
+"""Who spent it: the device alone, or all processors of the machine, neighbours included."""
 
 
 class Energy(Reading):
-    """What the device spent in the launch's steady phase, or by RAPL all processors of the machine."""
+    """What was spent in the launch's steady phase."""
 
     joules: PositiveFloat
     seconds: PositiveFloat
     """Of the phase."""
-    source: EnergySource
+    scope: EnergyScope
 
 
 class WatchedRun(Reading):
@@ -301,7 +303,8 @@ class Facts(Document):
     """How it measures."""
     versions: Fact[dict[str, str]] = UNTOLD
     """Of the framework and of libraries, by name."""
-    gpu_settings: Fact[dict[str, str]] = UNTOLD
+    device_settings: Fact[dict[str, str]] = UNTOLD
+    """What of the device stays as it is during a run."""
     emulated: Fact[str] = UNTOLD
     """Why the devices are not what they seem, for people; empty: they are."""
     threads: Fact[Threads] = UNTOLD
@@ -342,7 +345,7 @@ class Facts(Document):
     idle: Fact[Idle] = UNTOLD
     throttling: Fact[Throttling] = UNTOLD
     neighbours: Fact[Neighbours] = UNTOLD
-    gpu: Fact[Gpu] = UNTOLD
+    device_reading: Fact[DeviceReading] = UNTOLD
     energy: Fact[Energy] = UNTOLD
     host_over_device: Fact[HostOverDevice] = UNTOLD
     synchronisation: Fact[Synchronisation] = UNTOLD
@@ -383,7 +386,7 @@ FOUND_BY: Mapping[str, Probe] = {
     "throttling": "watch",
     "neighbours": "watch",
     "idle": "watch",
-    "gpu": "watch",
+    "deviceReading": "watch",
     "energy": "watch",
     "synchronisation": "synchronisation",
     "limits": "limits",

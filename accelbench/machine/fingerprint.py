@@ -67,8 +67,7 @@ def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
         device = known(facts.device)
         kinds = {
             "version": known(facts.versions) or {},
-            "device": device.model_dump() if device else {},
-            "gpu": known(facts.gpu_settings) or {},
+            "device": (known(facts.device_settings) or {}) | (device.model_dump() if device else {}),
         }
         for kind, values in kinds.items():
             for name, value in values.items():

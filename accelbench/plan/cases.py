@@ -10,7 +10,6 @@ from accelbench.api.case import (
     CaseOrigin,
     CaseVariant,
     ParameterValue,
-    Platform,
 )
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Measurement
 from accelbench.plan.names import case_name
@@ -28,7 +27,7 @@ def count_cases(run: BenchmarkRun) -> int:
     return count
 
 
-def plan_cases(run: BenchmarkRun, platform: Platform = "cpu") -> tuple[Case, ...]:
+def plan_cases(run: BenchmarkRun, platform: str = "cpu") -> tuple[Case, ...]:
     """The run's cases, the last axis varying fastest; raises TooManyCasesError above `MAXIMUM_CASES`."""
     count = count_cases(run)
     if count > MAXIMUM_CASES:
@@ -40,7 +39,7 @@ def plan_cases(run: BenchmarkRun, platform: Platform = "cpu") -> tuple[Case, ...
     return tuple(_case(run, dict(zip(names, values, strict=True)), count, platform) for values in combinations)
 
 
-def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, platform: Platform) -> Case:
+def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, platform: str) -> Case:
     spec = run.spec
     return Case(
         name=case_name(swept),

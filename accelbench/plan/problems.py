@@ -7,7 +7,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from accelbench import catalogue, frameworks
+from accelbench import catalogue, frameworks, platforms
 from accelbench.api.case import ParameterValue
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks
@@ -39,6 +39,21 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
                 f"{workload.name}: {workload_checks.invalid(error, workload_checks.file_of(type(workload)))}",
             ),
         )
+
+
+def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
+    """What the run asks for that its profile's kind of device does not have."""
+    precision, problems = run.spec.measurement.precision, []
+    if precision in platform.lacks:
+        problems.append(Problem("spec.measurement.precision", f"{precision} is {platform.lacks[precision]}"))
+    for index, variant in enumerate(run.spec.variants):
+        try:
+            frameworks.find(variant.use.partition("/")[0]).backend(platform.name, platform.backends)
+        except frameworks.DoesNotComputeThereError as error:
+            problems.append(Problem(f"spec.variants[{index}].use", str(error)))
+        except frameworks.UnknownFrameworkError:
+            continue  # a script's, which its runner may know
+    return tuple(problems)
 
 
 def _check_with(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:

@@ -1,9 +1,10 @@
-"""Nobody else used the processors, or the GPU, while blocks were timed.
+"""Nobody else used the processors, or the device, while blocks were timed.
 
 Rounds pair launches, so that what slows the machine hits both sides alike; neighbours do not: an eager framework whose
 threads wait for each other was seen eight times slower beside them, a compiled one twice.
 """
 
+from accelbench import platforms
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.facts import Neighbours
@@ -28,18 +29,17 @@ def _look(case: Case, launch: LaunchRecord) -> Finding:
         return untested(neighbours)
     share = neighbours_share(neighbours)
     reading = f"Other processes used {percent(share)} of the CPU{_named(neighbours)}"
-    if share > NEIGHBOURS.biases:
+    platform, device = platforms.find(case.accelerator.platform), launch.facts.device_reading
+    users = None if isinstance(device, Unreadable) else device.other_processes
+    if users is not None:
+        reading += f"; {users} other processes on the {platform.title}"
+    if share > NEIGHBOURS.biases or users:
         return failed(reading)
-    kept = widened if share > NEIGHBOURS.widens else passed
-    if case.accelerator.platform != "cuda":
-        return kept(reading)
-    gpu = launch.facts.gpu
-    if isinstance(gpu, Unreadable):
-        return untested(gpu)
-    if gpu.other_processes is None:
-        return untested(f"{reading}; NVML does not show who uses the GPU")
-    reading += f"; {gpu.other_processes} other processes on the GPU"
-    return failed(reading) if gpu.other_processes else kept(reading)
+    if platform.own_users and users is None:
+        if isinstance(device, Unreadable):
+            return untested(device)
+        return untested(f"{reading}; {device.source} does not show who uses the {platform.title}")
+    return widened(reading) if share > NEIGHBOURS.widens else passed(reading)
 
 
 def _named(neighbours: Neighbours) -> str:
@@ -54,7 +54,7 @@ def _named(neighbours: Neighbours) -> str:
 
 CHECK = LaunchCheck(
     name="shared-device",
-    threshold=f"at most {percent(NEIGHBOURS.biases)} of the processors' time, no other process on the GPU",
+    threshold=f"at most {percent(NEIGHBOURS.biases)} of the processors' time, no other process on the device",
     reason="a machine at rest was seen at 0.4 %, one that runs a whole Kubernetes node at 3 %",
     look=_look,
     disturbance=True,

@@ -8,6 +8,7 @@ framework that wait for each other look the same as neighbours, who have a check
 
 from collections.abc import Iterator, Mapping
 
+from accelbench import platforms
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
@@ -40,10 +41,10 @@ def steal_share(launch: LaunchRecord) -> float:
 
 def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
     """Of the phase, by why, for how much the device's clocks were held back; None where no device says."""
-    gpu = launch.facts.gpu
-    if isinstance(gpu, Unreadable) or gpu.held_back_seconds is None:
+    device = launch.facts.device_reading
+    if isinstance(device, Unreadable) or device.held_back_seconds is None:
         return None
-    return {why: seconds / gpu.seconds for why, seconds in gpu.held_back_seconds.items()}
+    return {why: seconds / device.seconds for why, seconds in device.held_back_seconds.items()}
 
 
 def _shares(launch: LaunchRecord) -> Iterator[tuple[float, Limit, str]]:
@@ -64,8 +65,10 @@ def _look(case: Case, launch: LaunchRecord) -> Finding:
     shares = list(_shares(launch))
     if beyond := [f"{words} (limit {percent(limit.biases)})" for share, limit, words in shares if share > limit.biases]:
         return failed("; ".join(beyond))
-    if clock_shares(launch) is None and case.accelerator.platform == "cuda":
-        return untested("NVML does not say why the clocks were what they were")
+    if clock_shares(launch) is None and platforms.find(case.accelerator.platform).own_users:
+        device = launch.facts.device_reading
+        source = "the device" if isinstance(device, Unreadable) else device.source
+        return untested(f"{source} does not say why the clocks were what they were")
     reading = "; ".join(words for _, _, words in shares)
     return widened(reading) if any(share > limit.widens for share, limit, _ in shares) else passed(reading)
 

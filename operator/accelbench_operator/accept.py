@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from accelbench import catalogue
+from accelbench import catalogue, platforms
 from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
@@ -14,7 +14,7 @@ from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
 from accelbench.plan.cases import TooManyCasesError, plan_cases
-from accelbench.plan.problems import check_run
+from accelbench.plan.problems import check_platform, check_run
 from accelbench.problem import Problem
 from accelbench_operator.job import memory_limit
 
@@ -50,6 +50,8 @@ def accept(manifest: Mapping[str, Any], profiles: Profiles) -> Plan | Refused:
         if problems := check_run(run):
             return Refused(problems)
         profile = profiles.get(run.spec.accelerator.profile)
+        if problems := check_platform(run, platforms.find(profile.platform)):
+            return Refused(problems)
         plan = Plan(run, plan_cases(run, profile.platform), profile)
         problem = next(_too_large(plan), None)
         return Refused((problem,)) if problem else plan

@@ -21,9 +21,9 @@ DIFFERENT = {
     "precision": ({}, {"measurement": CaseMeasurement(precision="tf32", rounds_max=5)}, "precision"),
     "seed": ({}, {"measurement": CaseMeasurement(seed=1, rounds_max=5)}, "seed"),
     "the processor": ({}, {"fingerprint": {"cpu": "another"}}, "hardware"),
-    "the GPU": ({"fingerprint": {"gpu.name": "A100"}}, {"fingerprint": {"gpu.name": "H100"}}, "hardware"),
-    "its memory": ({"fingerprint": {"gpu.ecc": "1"}}, {"fingerprint": {"gpu.ecc": "2"}}, "hardware"),
-    "its driver": ({"fingerprint": {"gpu.driver": "580"}}, {"fingerprint": {"gpu.driver": "590"}}, "versions"),
+    "the GPU": ({"fingerprint": {"device.name": "A100"}}, {"fingerprint": {"device.name": "H100"}}, "hardware"),
+    "its memory": ({"fingerprint": {"device.ecc": "1"}}, {"fingerprint": {"device.ecc": "2"}}, "hardware"),
+    "its driver": ({"fingerprint": {"device.driver": "580"}}, {"fingerprint": {"device.driver": "590"}}, "versions"),
     "processors": ({}, {"fingerprint": {"cpusUsed": "1"}}, "limits"),
     "a framework": ({}, {"fingerprint": {"version.jax": "0.11"}}, "versions"),
     "a variable that is set": ({}, {"fingerprint": {"env.XLA_FLAGS": "--x"}}, "environment"),
@@ -52,7 +52,7 @@ def test_allowing_one_thing_allows_no_other() -> None:
 
 
 def test_what_does_not_matter_is_listed_and_refuses_nothing() -> None:
-    given = {"kernel": "7.0", "image": "sha256:b", "gpu.uuid": "GPU-2", "env.NVIDIA_VISIBLE_DEVICES": "GPU-2"}
+    given = {"kernel": "7.0", "image": "sha256:b", "device.uuid": "GPU-2", "env.NVIDIA_VISIBLE_DEVICES": "GPU-2"}
     found = compared({"fingerprint": dict.fromkeys(given, "x")}, {"fingerprint": given})
     assert found.refused == ()
     assert {each.name for each in found.differences} == set(given)

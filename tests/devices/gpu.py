@@ -20,6 +20,8 @@ WATCHED = """
 import json, os, sys
 from itertools import count
 from pathlib import Path
+from accelbench_runner.devices import cpu
+from accelbench_runner.devices.nvidia import NvidiaMonitor
 from accelbench_runner.devices.watch import Watch
 
 class Clock:
@@ -34,15 +36,17 @@ def now(**said):
 for environment, at_first, awake, later in json.load(sys.stdin):
     os.environ.update(environment)
     now(**at_first)
-    watch = Watch("cuda", Clock())
-    watch.arrive()
+    monitor = NvidiaMonitor(Clock(), cpu)
+    watch = Watch(monitor, Clock())
+    monitor.arrive()
     now(**awake)
-    settings = watch.awake(None)
+    settings = monitor.awake(None)
     watch.begin()
-    watch.look()
+    monitor.look()
     now(**later)
-    watch.look()
-    print(json.dumps({"gpuSettings": settings, "energy": None, **watch.end().model_dump(mode="json", by_alias=True)}))
+    monitor.look()
+    told = watch.end().model_dump(mode="json", by_alias=True)
+    print(json.dumps({"deviceSettings": settings or None, "energy": None, **told}))
     for name in environment:
         del os.environ[name]
 """

@@ -21,7 +21,7 @@ def on_cuda() -> Case:
 
 def finding(check: LaunchCheck, facts: dict[str, Any]) -> Finding:
     told = {name: value for name, value in facts.items() if value is not None}
-    good = {"gpu", "energy", "throttling", "neighbours"}
+    good = {"deviceReading", "energy", "throttling", "neighbours"}
     return check.look(on_cuda(), a_launch(facts={**dict.fromkeys(good, "unread"), **told}))
 
 
@@ -120,7 +120,7 @@ def test_an_older_driver_is_asked_by_the_names_that_it_knows(tmp_path: Path) -> 
 def test_settings_are_told_for_the_fingerprint(visible: str, tmp_path: Path) -> None:
     gpu = Gpu(environment={"CUDA_VISIBLE_DEVICES": visible})
     (facts,) = watched([gpu], tmp_path, library())
-    assert facts["gpuSettings"] == {
+    assert facts["deviceSettings"] == {
         "name": "NVIDIA H100 80GB HBM3",
         "uuid": H100["uuid"],
         "driver": "580.65.06",
@@ -140,13 +140,13 @@ def test_a_slice_has_its_own_name_and_the_whole_devices_settings_and_no_energy(t
         environment={"CUDA_VISIBLE_DEVICES": str(SLICE["sliceUuid"])},
     )
     (facts,) = watched([gpu], tmp_path, library())
-    assert facts["gpuSettings"]["uuid"] == SLICE["sliceUuid"]
-    assert (facts["gpuSettings"]["mig"], facts["gpuSettings"]["powerLimitWatts"]) == ("on", "700")
+    assert facts["deviceSettings"]["uuid"] == SLICE["sliceUuid"]
+    assert (facts["deviceSettings"]["mig"], facts["deviceSettings"]["powerLimitWatts"]) == ("on", "700")
     assert facts["energy"] is None
 
 
 def test_energy_is_power_in_the_phase_times_seconds_per_unit(tmp_path: Path) -> None:
     (facts,) = watched([Gpu(later={"energy": 5_400_000})], tmp_path, library())
-    assert facts["energy"] == {"joules": 400.0, "seconds": 2.0, "source": "nvml"}
+    assert facts["energy"] == {"joules": 400.0, "seconds": 2.0, "scope": "device"}
     found = cost(on_cuda(), [a_launch(facts=facts)], [], seconds=0.01)
-    assert float(found.numbers["gpu_joules_per_unit"] or 0) == 2.0
+    assert float(found.numbers["device_joules_per_unit"] or 0) == 2.0

@@ -196,7 +196,7 @@ class SimulatedAdapter:
     def reserved_memory_bytes(self) -> int | None:
         return None
 
-    def gpu(self) -> str | None:
+    def device_id(self) -> str | None:
         return None
 
     def emulated(self) -> str:
@@ -214,7 +214,7 @@ class SimulatedAdapter:
     def ready(self, value: Any) -> bool | None:
         return not self._truth.never_ready
 
-    def evictor(self) -> Callable[[], None] | None:
+    def overwrite(self, size: int) -> Callable[[], None] | None:
         return None
 
     def cache_bytes(self) -> int | None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.api.case import Platform
 from accelbench.api.result import CheckOutcome
 from accelbench.workload import Measure
 from accelbench.workloads.matmul_chain import MatmulChain
@@ -36,7 +35,7 @@ class Defect:
     """In which it is wrong."""
     everywhere: Changes = field(default_factory=dict)
     """What is so in all launches of this experiment, and not wrong by itself."""
-    platform: Platform = "cpu"
+    platform: str = "cpu"
     measurement: Mapping[str, int] = field(default_factory=dict)
     outcome: CheckOutcome = "failed"
     hides: frozenset[str] = frozenset()
@@ -130,8 +129,9 @@ DEFECTS = (
         "wrong-device",
         "it falls back to the processor",
         {"platform": "cpu", "device": "a simulated processor"},
-        everywhere={"platform": "tpu", "device": "TPU v9"},
-        platform="tpu",
+        everywhere={"platform": "cuda", "device": "Simulated GPU"},
+        platform="cuda",
+        hides=frozenset({"shared-device", "throttled"}),  # nothing simulates NVML here
     ),
     Defect("unsynchronised", "our own look for late work raises", {"probe": "late work"}, outcome="untested"),
     Defect(

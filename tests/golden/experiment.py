@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant, Platform
+from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.result import CheckOutcome, Result
 from accelbench.delivery.log import Headline, read_log
 from accelbench.launch.record import LaunchRecord
@@ -38,7 +38,7 @@ Around = Callable[[str, int], AbstractContextManager[None]]
 """Where a variant's launch in a round is carried out."""
 
 
-def case(*others: str, platform: Platform = "cpu", **measurement: int) -> Case:
+def case(*others: str, platform: str = "cpu", **measurement: int) -> Case:
     """The baseline and a variant, four products of 8 x 8 matrices a call."""
     measurement = {"rounds_min": 3, "rounds_max": 3, "time_limit_seconds": 10**6, **measurement}
     variants = [BASELINE, *(others or [VARIANT])]

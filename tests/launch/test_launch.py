@@ -19,6 +19,7 @@ from accelbench.catalogue import inputs
 from accelbench.launch.facts import Idle
 from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.devices import cpu
+from accelbench_runner.devices.processor import ProcessorMonitor
 from accelbench_runner.devices.watch import Watch
 from accelbench_runner.launch import blocks
 from accelbench_runner.protocol import Done, PhaseStarted
@@ -160,6 +161,21 @@ def test_a_launch_that_cannot_have_its_device_says_so(use: str, tmp_path: Path) 
     assert told.status == 1
 
 
+@pytest.mark.parametrize(
+    ("use", "platform", "said"),
+    [
+        ("numpy/eager", "cuda", "NumPy computes on cpu, and not on cuda"),
+        ("pytorch/eager", "tpu", "PyTorch computes on cpu, cuda, and not on tpu"),
+    ],
+)
+def test_a_framework_that_knows_no_such_platform_says_where_it_computes(
+    use: str, platform: str, said: str, tmp_path: Path
+) -> None:
+    told = launch(tmp_path, case("matmul-chain", use, SMALL, platform=platform))
+    assert told.failure is not None
+    assert (told.failure.reason, told.failure.message) == ("Unsupported", said)
+
+
 @pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager"])
 def test_tf32_is_refused_on_a_cpu(use: str, tmp_path: Path) -> None:
     told = launch(tmp_path, case("matmul-chain", use, SMALL, precision="tf32"))
@@ -246,7 +262,8 @@ def spin(seconds: float) -> None:
 def test_whoever_waits_for_a_turn_is_not_idle_and_a_sleeper_is(does: Callable[[float], None], *, idle: bool) -> None:
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
-    watch = Watch("cpu", MonotonicClock())
+    clock = MonotonicClock()
+    watch = Watch(ProcessorMonitor(clock, cpu), clock)
     try:
         with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as competitor:
             try:

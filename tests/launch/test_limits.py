@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from accelbench import platforms
 from accelbench_runner.devices import cpu
+from accelbench_runner.devices.monitor import DeviceMonitor
 from accelbench_runner.launch import limits
 
 FLOPS, BYTES = 1e11, 2e10
+CPU, CUDA = platforms.find("cpu"), platforms.find("cuda")
 
 
 @dataclass
@@ -28,6 +31,9 @@ class Machine:
 
     def raw_seconds(self) -> float:
         return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
 
     def cache_bytes(self) -> int | None:
         return self.cache
@@ -52,22 +58,32 @@ class Machine:
 
 def test_the_best_product_and_triad_are_the_limits() -> None:
     machine = Machine()
-    found = limits.measure(machine, "cpu", machine)
+    found = limits.measure(machine, CPU, DeviceMonitor(machine, cpu), machine)
     assert found is not None
     assert (found.flops_per_second, found.bytes_per_second) == pytest.approx((FLOPS, BYTES))
 
 
 def test_products_grow_until_one_takes_long_enough_and_no_further() -> None:
     machine = Machine()
-    limits.measure(machine, "cuda", machine)
+    limits.measure(machine, CUDA, DeviceMonitor(machine, cpu), machine)
     assert machine.sizes == [512, 1024]
 
 
 @pytest.mark.parametrize(("cache", "held"), [(16 * 1024**2, 64 * 1024**2), (None, 1024**3)])
 def test_a_triad_is_larger_than_the_cache_and_no_larger_than_it_need_be(cache: int | None, held: int) -> None:
     machine = Machine(cache=cache)
-    limits.measure(machine, "cuda", machine)
+    limits.measure(machine, CUDA, DeviceMonitor(machine, cpu), machine)
     assert machine.triads == [held // (2 * machine.float_bytes)]
+
+
+def test_a_triad_takes_a_quarter_of_the_memory_that_is_left() -> None:
+    class Crowded(DeviceMonitor):
+        def room_bytes(self) -> int:
+            return 32 * 1024**2
+
+    machine = Machine(cache=None)
+    limits.measure(machine, CUDA, Crowded(machine, cpu), machine)
+    assert machine.triads == [8 * 1024**2 // (2 * machine.float_bytes)]
 
 
 def test_what_the_device_cannot_hold_has_no_limit() -> None:
@@ -76,7 +92,7 @@ def test_what_the_device_cannot_hold_has_no_limit() -> None:
             raise MemoryError(elements)
 
     machine = Small()
-    assert limits.measure(machine, "cpu", machine) is None
+    assert limits.measure(machine, CPU, DeviceMonitor(machine, cpu), machine) is None
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.05, True), (0.2, False)])
@@ -84,4 +100,4 @@ def test_beside_neighbours_no_limit_is_measured(share: float, found: bool, monke
     machine = Machine()
     processors = len(os.sched_getaffinity(0))
     monkeypatch.setattr(cpu, "usage", lambda: cpu.Usage(all_seconds=share * processors * machine.now, own_seconds=0))
-    assert (limits.measure_undisturbed(machine, "cpu", machine) is not None) == found
+    assert (limits.measure_undisturbed(machine, CPU, DeviceMonitor(machine, cpu), machine) is not None) == found

@@ -78,5 +78,3 @@ def test_calls_that_do_the_same_dispatch_the_same() -> None:
 def test_what_numpy_cannot_do_is_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="bfloat16"):
         adapter(precision="bfloat16")
-    with pytest.raises(UnsupportedError, match="processor"):
-        adapter(platform="cuda").initialise()

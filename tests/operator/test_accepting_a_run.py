@@ -10,7 +10,8 @@ from operator_world.builders import run_manifest
 
 def test_an_accepted_run_is_planned_for_the_profiles_platform() -> None:
     profiles = Profiles(parse_profiles("v5e: {platform: tpu, resource: google.com/tpu}", "x"))
-    plan = accept(run_manifest(sizes=(1, 2), accelerator={"profile": "v5e"}), profiles)
+    jax = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]
+    plan = accept(run_manifest(sizes=(1, 2), accelerator={"profile": "v5e"}, variants=jax), profiles)
 
     assert isinstance(plan, Plan)
     assert [case.accelerator.platform for case in plan.cases] == ["tpu", "tpu"]
@@ -41,6 +42,24 @@ def test_an_accepted_run_is_planned_for_the_profiles_platform() -> None:
 )
 def test_a_run_that_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any], message: str) -> None:
     refused = accept(run_manifest(**spec), Profiles())
+
+    assert isinstance(refused, Refused)
+    assert message in refused.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"measurement": {"precision": "tf32"}}, "spec.measurement.precision: tf32 is a format of NVIDIA GPUs"),
+        (
+            {"variants": [{"use": "jax/jit"}, {"use": "pytorch/eager"}]},
+            "spec.variants[1].use: PyTorch computes on cpu, cuda, and not on tpu",
+        ),
+    ],
+)
+def test_what_the_profiles_devices_do_not_have_is_refused(spec: dict[str, Any], message: str) -> None:
+    profiles = Profiles(parse_profiles("v5e: {platform: tpu, resource: google.com/tpu}", "x"))
+    refused = accept(run_manifest(accelerator={"profile": "v5e"}, **spec), profiles)
 
     assert isinstance(refused, Refused)
     assert message in refused.message

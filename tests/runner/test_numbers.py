@@ -61,13 +61,15 @@ def test_limits_are_the_best_of_all_launches_and_a_data_sheets_before_them() -> 
 
 
 def test_energy_is_the_median_power_times_the_seconds_of_a_unit() -> None:
-    spent = [launch(energy={"joules": joules, "seconds": 2.0, "source": "rapl"}) for joules in (100.0, 120.0, 900.0)]
+    spent = [
+        launch(energy={"joules": joules, "seconds": 2.0, "scope": "processors"}) for joules in (100.0, 120.0, 900.0)
+    ]
     assert cost(a_case(), spent, spent, seconds=0.01).numbers["cpu_joules_per_unit"] == "0.6"
-    by_nvml = [launch(energy={"joules": 100.0, "seconds": 2.0, "source": "nvml"})]
-    assert joules(by_nvml, seconds=0.01) == {"gpu_joules_per_unit": "0.5"}
+    by_nvml = [launch(energy={"joules": 100.0, "seconds": 2.0, "scope": "device"})]
+    assert joules(by_nvml, seconds=0.01) == {"device_joules_per_unit": "0.5"}
 
 
-@pytest.mark.parametrize("energy", [None, {}, {"joules": -1.0, "seconds": 1.0, "source": "rapl"}, "much"])
+@pytest.mark.parametrize("energy", [None, {}, {"joules": -1.0, "seconds": 1.0, "scope": "processors"}, "much"])
 def test_energy_that_was_not_read_is_not_told(energy: Any) -> None:
     assert joules([launch(energy=energy)], seconds=0.01) == {}
 

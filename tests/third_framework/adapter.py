@@ -10,7 +10,6 @@ import numpy as np
 
 from accelbench.launch.facts import Device, GradMode, Precision
 from accelbench.workload import Array, Program
-from accelbench_runner.devices import cpu
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import Adapter, Settings, UnsupportedError, step_loop
 
@@ -61,7 +60,7 @@ class Lists(Adapter):
         return {name: np.array(each) for name, each in arrays.items()}
 
     def device(self, value: Any) -> Device:
-        return Device(platform="cpu", name=cpu.model())
+        return self._settings.placed({"cpu"}, {""}, 1)
 
     def precision(self) -> Precision:
         return Precision(policy=self._settings.precision, dtype="float64", flush_denormal=False)

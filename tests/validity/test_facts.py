@@ -38,9 +38,12 @@ def test_why_names_the_field_inside() -> None:
 @pytest.mark.parametrize("name", FOUND_BY)
 def test_what_our_own_probe_did_not_answer_is_ours_and_nothing_else_is(name: str) -> None:
     told = {fact: value for fact, value in GOOD_FACTS.items() if fact != name}
-    facts = Facts.parse(told, {FOUND_BY[name]: "it hung"}).model_dump()
+    facts = Facts.parse(told, {FOUND_BY[name]: "it hung"}).model_dump(by_alias=True)
     assert facts[name] == {"why": "it hung", "reported": True, "ours": True}
-    assert Facts.parse({**told, name: "garbage"}, {FOUND_BY[name]: "it hung"}).model_dump()[name]["ours"] is False
+    assert (
+        Facts.parse({**told, name: "garbage"}, {FOUND_BY[name]: "it hung"}).model_dump(by_alias=True)[name]["ours"]
+        is False
+    )
 
 
 def test_a_launch_cannot_clear_itself_of_blame() -> None:

@@ -11,7 +11,8 @@ from typing import Any, Self, TypeVar
 
 import pynvml
 
-from accelbench.launch.facts import Gpu as GpuReading
+from accelbench.launch.facts import DeviceReading, Energy
+from accelbench_runner.devices.monitor import DeviceMonitor, Told
 
 POLICIES = {
     "power cap": pynvml.NVML_PERF_POLICY_POWER,
@@ -132,8 +133,8 @@ class Gpu:
         self.looks += [] if reasons is None else [reasons]
         self.clocks_megahertz += [] if clock is None else [clock]
 
-    def end(self, seconds: float) -> tuple[GpuReading, float | None]:
-        """What happened since `begin`, `seconds` ago, and the joules that it took."""
+    def end(self, seconds: float) -> Told:
+        """What happened since `begin`, `seconds` ago."""
         began, ended = self.began, self._counters()
         assert began is not None  # noqa: S101 - begin comes first
         self.look()
@@ -146,13 +147,15 @@ class Gpu:
                 share = sum(bool(look & bit) for look in self.looks) / len(self.looks)
                 held[why] = max(held.get(why, 0.0), share * seconds)
         spent = (ended.energy_millijoules, began.energy_millijoules)
-        reading = GpuReading(
+        reading = DeviceReading(
+            source="NVML",
             seconds=seconds,
             held_back_seconds=held if held or self.looks else None,
             other_processes=others(self.before, _processes(self.handle), os.getpid()),
             clock_megahertz=[min(self.clocks_megahertz), max(self.clocks_megahertz)] if self.clocks_megahertz else None,
         )
-        return reading, (spent[0] - spent[1]) / 1000 if spent[0] is not None and spent[1] is not None else None
+        joules = (spent[0] - spent[1]) / 1000 if spent[0] is not None and spent[1] is not None else None
+        return Told(reading, Energy(joules=joules, seconds=seconds, scope="device") if joules else None)
 
     def _counters(self) -> Counters:
         held = {
@@ -164,6 +167,41 @@ class Gpu:
         whole = self.physical is self.handle
         energy = asked(pynvml.nvmlDeviceGetTotalEnergyConsumption, self.physical) if whole else None
         return Counters(held_back_nanoseconds=held, energy_millijoules=energy)
+
+
+class NvidiaMonitor(DeviceMonitor):
+    """The GPU that a launch measures on, where NVML knows it."""
+
+    _crowd: Mapping[str, frozenset[int]] | None = None
+    _gpu: Gpu | None = None
+
+    @property
+    def watches_blocks(self) -> bool:
+        """The reasons for the clocks are those of a moment."""
+        return self._gpu is not None
+
+    def arrive(self) -> None:
+        """Who computes on which GPU."""
+        self._crowd = crowd()
+
+    def awake(self, name: str | None) -> Mapping[str, str]:
+        """Its settings; empty where there is no NVML."""
+        self._gpu = Gpu.open(name, self._crowd)
+        return self._gpu.settings() if self._gpu else {}
+
+    def begin(self) -> None:
+        """Reads every counter."""
+        if self._gpu:
+            self._gpu.begin()
+
+    def look(self) -> None:
+        """Why the clocks are what they are."""
+        if self._gpu:
+            self._gpu.look()
+
+    def end(self, seconds: float) -> Told:
+        """Clocks, energy, and who else was there."""
+        return self._gpu.end(seconds) if self._gpu else Told()
 
 
 def crowd() -> dict[str, frozenset[int]]:

@@ -9,24 +9,23 @@ from collections.abc import Callable
 from typing import Protocol
 
 from accelbench.launch.facts import Limits
-from accelbench.machine import cgroup
+from accelbench.platforms import Platform
 from accelbench.validity import shared_device
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu
+from accelbench_runner.devices.monitor import DeviceMonitor
 
 ROUNDS = 2
 """Limits are measured in the first rounds: the best launch of a case speaks for its device."""
 BUDGET_SECONDS = 0.1
 """For the triad, and a third of it for each size of the product; a first call may compile, and does not count."""
-LARGEST_PRODUCT = {"cpu": 2048, "cuda": 8192, "tpu": 8192}
 SMALLEST_PRODUCT = 512
 LONG_SECONDS = 0.010
 """A product that takes this long is large enough."""
-TRIAD_BYTES = {"cpu": 256 * 1024**2, "cuda": 1024**3, "tpu": 1024**3}
-"""Of both its arrays together, at most."""
 CACHES = 4
+"""A triad's arrays are so much larger than the last cache, where that is known."""
 ROOM_SHARE = 0.25
-"""Of the memory that the group has left: a launch that measured what it was asked must not end for want of it."""
+"""Of the memory that is left: a launch that measured what it was asked must not end for want of it."""
 
 Call = Callable[[], None]
 
@@ -50,20 +49,21 @@ class Reaching(Protocol):
 
 
 def measure_undisturbed(
-    adapter: Reaching, platform: str, clock: Clock, processors: cpu.Processors = cpu
+    adapter: Reaching, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
 ) -> Limits | None:
     """As `measure`; None where others took the processors meanwhile: limits too low accuse the innocent."""
     used, began = processors.usage(), clock.seconds()
-    found = measure(adapter, platform, clock)
+    found = measure(adapter, platform, monitor, clock)
     offered = (clock.seconds() - began) * len(os.sched_getaffinity(0))
     return found if processors.usage().by_others_since(used) <= shared_device.NEIGHBOURS.biases * offered else None
 
 
-def measure(adapter: Reaching, platform: str, clock: Clock) -> Limits | None:
+def measure(adapter: Reaching, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
     """FLOP/s of the product, bytes/s of the triad; None where either cannot be had."""
     try:
-        flops = _product(adapter, LARGEST_PRODUCT[platform], clock)
-        moved = _triad(adapter, _triad_bytes(platform, adapter.cache_bytes()), clock)
+        flops = _product(adapter, platform.largest_product, clock)
+        cache_bytes = adapter.cache_bytes() or monitor.cache_bytes()
+        moved = _triad(adapter, _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes()), clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
         return None  # what the device cannot hold, the type cannot do, or the clock cannot see, has no limit
     return Limits(flops_per_second=flops, bytes_per_second=moved) if flops and moved else None
@@ -85,12 +85,9 @@ def _triad(adapter: Reaching, held: int, clock: Clock) -> float:
     return 3.0 * elements * adapter.float_bytes / _fastest(adapter.triad(elements), BUDGET_SECONDS, clock)
 
 
-def _triad_bytes(platform: str, cache_bytes: int | None) -> int:
-    wanted = TRIAD_BYTES[platform]
-    if cache_bytes:
-        wanted = min(wanted, CACHES * cache_bytes)
-    limit = cgroup.memory_limit(cgroup.find("memory")) if platform == "cpu" else None
-    room = wanted if limit is None else int(ROOM_SHARE * max(0, limit - cpu.held_bytes()))
+def _triad_bytes(most: int, cache_bytes: int | None, room_bytes: int | None) -> int:
+    wanted = min(most, CACHES * cache_bytes) if cache_bytes else most
+    room = wanted if room_bytes is None else int(ROOM_SHARE * room_bytes)
     return max(1024**2, min(wanted, room))
 
 

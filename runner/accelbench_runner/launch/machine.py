@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from accelbench import frameworks
+from accelbench.platforms import Platform
 from accelbench_runner.clock import Clock, MonotonicClock
 from accelbench_runner.devices import cpu
+from accelbench_runner.devices.monitor import DeviceMonitor
 from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
 
 
@@ -13,6 +15,12 @@ def imported(framework: str) -> Callable[[Settings], Adapter]:
     """The framework's adapter, and with it the framework."""
     adapter: Callable[[Settings], Adapter] = frameworks.find(framework).load_adapter()
     return adapter
+
+
+def monitored(platform: Platform, clock: Clock, processors: cpu.Processors) -> DeviceMonitor:
+    """The platform's monitor."""
+    monitor: DeviceMonitor = platform.load_monitor()(clock, processors)
+    return monitor
 
 
 @dataclass(frozen=True)
@@ -23,3 +31,4 @@ class Machine:
     processors: cpu.Processors = cpu
     adapter: Callable[[str], Callable[[Settings], Adapter]] = imported
     """By the framework's name."""
+    monitor: Callable[[Platform, Clock, cpu.Processors], DeviceMonitor] = monitored

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from accelbench import frameworks
+from accelbench import frameworks, platforms
 from accelbench.api.case import Case
 from accelbench.api.result import Phase
 from accelbench.launch.facts import PROBES, Facts, Probe
@@ -144,12 +144,12 @@ def launch_environment(directory: Path) -> dict[str, str]:
     Inductor's precompiled headers follow TMPDIR alone.
     """
     known = frameworks.every()
+    caches = [each.caches for each in known] + [each.caches for each in platforms.every()]
     places = {
         "HOME": "home",
         "XDG_CACHE_HOME": "cache",
         "TMPDIR": "tmp",
-        "CUDA_CACHE_PATH": "cuda",
-        **{name: place for framework in known for name, place in framework.caches.items()},
+        **{name: place for each in caches for name, place in each.items()},
     }
     for place in places.values():
         (directory / place).mkdir(exist_ok=True)

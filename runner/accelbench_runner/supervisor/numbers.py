@@ -10,7 +10,7 @@ from accelbench.api.numbers import MEASURED, Numbers, Reduction
 from accelbench.api.result import Bound, LimitsSource
 from accelbench.document import DecimalString, decimal_string
 from accelbench.launch.fact import Unreadable, known
-from accelbench.launch.facts import EnergySource
+from accelbench.launch.facts import EnergyScope
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import place, roof, work_per_unit, works_from_memory
 
@@ -22,7 +22,7 @@ REDUCTIONS: Mapping[Reduction, Callable[[Sequence[int]], int | None]] = {
     "fewest": min,
     "first": lambda values: values[0],
 }
-ENERGY: Mapping[EnergySource, str] = {"nvml": "gpu_joules_per_unit", "rapl": "cpu_joules_per_unit"}
+ENERGY: Mapping[EnergyScope, str] = {"device": "device_joules_per_unit", "processors": "cpu_joules_per_unit"}
 
 
 @dataclass(frozen=True)
@@ -92,4 +92,4 @@ def joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, Decima
     if not spent:
         return {}
     watts = statistics.median(each.joules / each.seconds for each in spent)
-    return {ENERGY[spent[0].source]: decimal_string(watts * seconds)}
+    return {ENERGY[spent[0].scope]: decimal_string(watts * seconds)}

@@ -12,7 +12,7 @@ class LooksForTheExaminer(Relaxation):
         def cheating(state, batch):
             frame = sys._getframe(1)
             while frame := frame.f_back:
-                if frame.f_code.co_name == "_measure_blocks":
+                if frame.f_code.co_name == "measure_blocks":
                     return state, None
             return step(state, batch)
 

@@ -9,7 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accelbench.api.case import Platform
 from accelbench.api.case import Precision as Policy
 from accelbench.frameworks import Options
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
@@ -31,11 +30,22 @@ class Settings:
 
     mode: str
     options: Options
-    platform: Platform
+    platform: str
+    """As accelbench calls it."""
     precision: Policy
     threads: int
     differentiates: bool = True
     """The step computes gradients; else it runs without autograd."""
+    backend: str = "cpu"
+    """As the framework calls it."""
+    model: str = ""
+    """Of the device, where the framework knows none."""
+
+    def placed(self, backends: Iterable[str], models: Iterable[str], count: int) -> Device:
+        """Where arrays live, from what the framework calls their devices."""
+        platforms = {self.platform if backend == self.backend else backend for backend in backends}
+        names = {model or self.model for model in models}
+        return Device(platform=",".join(sorted(platforms)), name=",".join(sorted(names)), count=count)
 
 
 @dataclass
@@ -199,8 +209,8 @@ class Adapter(ABC):
         """The most that the allocator held of the device, for arrays or in reserve; None where it does not say."""
         return None
 
-    def gpu(self) -> str | None:
-        """The UUID or index of the GPU as NVML knows it; None: the first visible one."""
+    def device_id(self) -> str | None:
+        """The UUID or index of the device, as its monitor knows it; None: the first visible one."""
         return None
 
     def emulated(self) -> str:
@@ -218,8 +228,8 @@ class Adapter(ABC):
         """Whether all arrays in `value` have been computed; None where the framework cannot say without waiting."""
         return None
 
-    def evictor(self) -> Callable[[], None] | None:
-        """A call that empties the device's caches; None where that cannot be done."""
+    def overwrite(self, size: int) -> Callable[[], None] | None:  # noqa: ARG002 - who can looks at it
+        """A call that writes so many bytes of the device's memory, and returns when it has; None: there is none."""
         return None
 
     def cache_bytes(self) -> int | None:

@@ -16,7 +16,6 @@ import numpy as np
 from accelbench.catalogue.workload_checks import check_step
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
 from accelbench.workload import Array, Program
-from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks import arithmetic
 from accelbench_runner.launch.frameworks.adapter import (
@@ -42,7 +41,8 @@ DTYPES = {
 }
 MATMUL_PRECISION = {"tf32": "tensorfloat32"}
 """Of float32 products; every other policy takes the type's full precision."""
-PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "tpu": "tpu"}
+LIBRARIES = {"cuda": {"cudnn": ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12")}}
+"""What a backend computes with that JAX does not tell the version of, and the packages that bring it."""
 RESERVED = ("peak_pool_bytes", "peak_bytes_reserved", "pool_bytes", "bytes_reserved")
 """What allocators call what they hold; the first that one tells."""
 PARTS = {
@@ -80,19 +80,18 @@ class Jax(Adapter):
             "jaxlib": jaxlib.__version__,
             "runtime": jax.devices()[0].client.platform_version.strip().replace("\n", " "),
         }
-        cudnn = installed("nvidia-cudnn-cu13", "nvidia-cudnn-cu12") if self._settings.platform == "cuda" else ""
-        return found | ({"cudnn": ".".join(cudnn.split(".")[:3])} if cudnn else {})
+        libraries = LIBRARIES.get(self._settings.backend, {})
+        versions = {name: installed(*packages) for name, packages in libraries.items()}
+        return found | {name: ".".join(version.split(".")[:3]) for name, version in versions.items() if version}
 
     def import_compiler(self) -> bool:
         """Nothing: XLA comes with JAX itself."""
         return False
 
     def initialise(self) -> None:
-        """Pins the platform, so that no other is even looked for; the first array makes the backend start."""
-        platform = self._settings.platform
-        if platform == "cpu" and self._settings.precision == "tf32":
-            raise UnsupportedError("precision tf32 is a format of NVIDIA GPUs; a CPU has float32")
-        jax.config.update("jax_platforms", PLATFORMS[platform])
+        """Pins the backend, so that no other is even looked for; the first array makes it start."""
+        backend = self._settings.backend
+        jax.config.update("jax_platforms", backend)
         jax.config.update("jax_enable_x64", self._settings.precision == "float64")
         jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION.get(self._settings.precision, "highest"))
         jax.monitoring.register_event_time_span_listener(self._listen)
@@ -101,7 +100,7 @@ class Jax(Adapter):
             jax.devices()
         except (RuntimeError, AssertionError) as error:  # the latter where JAX has no plugin for it at all
             why = f": {error}" if str(error) else ""
-            raise UnsupportedError(f"no {platform.upper()} device is visible to JAX{why}") from error
+            raise UnsupportedError(f"no {backend.upper()} device is visible to JAX{why}") from error
         self.put(np.zeros(1)).block_until_ready()
 
     def put(self, arrays: Any) -> Any:
@@ -270,18 +269,15 @@ class Jax(Adapter):
         }
 
     def device(self, value: Any) -> Device:
-        """JAX calls CUDA's platform `gpu`; which GPU it is stands in the client."""
+        """JAX calls the devices of several backends `gpu`; which they belong to, the backend can be asked."""
         devices = {
             device for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array) for device in leaf.devices()
         }
-        platforms = {device.platform for device in devices}
-        names = {cpu.model() if device.platform == "cpu" else device.device_kind for device in devices}
-        cuda = platforms == {"gpu"} and "cuda" in jax.devices()[0].client.platform_version.lower()
-        return Device(
-            platform="cuda" if cuda else ",".join(sorted(platforms)),
-            name=",".join(sorted(names)),
-            count=len(devices),
-        )
+        measured = set(jax.devices(self._settings.backend))
+        backends = {self._settings.backend if device in measured else device.platform for device in devices}
+        # A kind that says no more than the platform does names no model.
+        kinds = {"" if device.device_kind == device.platform else device.device_kind for device in devices}
+        return self._settings.placed(backends, kinds, len(devices))
 
     def precision(self) -> Precision:
         """Flushing of denormals is probed: XLA has no setting to read."""
@@ -308,7 +304,7 @@ class Jax(Adapter):
         statistics = jax.devices()[0].memory_stats() or {}
         return next((int(statistics[name]) for name in RESERVED if statistics.get(name)), None)
 
-    def gpu(self) -> str | None:
+    def device_id(self) -> str | None:
         """JAX knows no UUID; its first device is the first visible one."""
         return None
 
@@ -332,22 +328,16 @@ class Jax(Adapter):
         """Arrays can be asked; a key's are not arrays of its own."""
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
-    def evictor(self) -> Callable[[], None] | None:
-        """Writes more than any GPU's L2 holds."""
-        if self._settings.platform == "cpu":
-            return cache.evictor(cache.last_level_bytes())
-        held = [jnp.zeros(cache.MOST_BYTES, dtype=jnp.uint8)]
+    def overwrite(self, size: int) -> Callable[[], None]:
+        """In the memory of one array."""
+        held = [jnp.zeros(size, dtype=jnp.uint8)]
         change = jax.jit(lambda buffer: buffer + jnp.uint8(1), donate_argnums=0)
         held[0] = change(held[0]).block_until_ready()
 
-        def evict() -> None:
+        def call() -> None:
             held[0] = change(held[0]).block_until_ready()
 
-        return evict
-
-    def cache_bytes(self) -> int | None:
-        """Of a processor as the kernel tells it; JAX tells nothing of a GPU's."""
-        return cache.last_level_bytes() if self._settings.platform == "cpu" else None
+        return call
 
     def product(self, size: int) -> Callable[[], None]:
         """One compiled program of one dot."""

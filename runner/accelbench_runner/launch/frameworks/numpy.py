@@ -12,7 +12,6 @@ import numpy as np
 from accelbench.catalogue.workload_checks import check_step
 from accelbench.launch.facts import Arithmetic, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import Adapter, Counted, Settings, UnsupportedError, step_loop
 
@@ -100,8 +99,6 @@ class NumPy(Adapter):
 
     def initialise(self) -> None:
         """A processor needs no waking."""
-        if self._settings.platform != "cpu":
-            raise UnsupportedError(f"NumPy computes on the processor, and not on {self._settings.platform}")
 
     def put(self, arrays: Any) -> Any:
         """Copies, always: a program may write into what it is given."""
@@ -181,7 +178,7 @@ class NumPy(Adapter):
 
     def device(self, value: Any) -> Device:  # noqa: ARG002 - arrays are where NumPy is
         """The processor."""
-        return Device(platform="cpu", name=cpu.model(), count=1)
+        return self._settings.placed({"cpu"}, {""}, count=1)
 
     def precision(self) -> Precision:
         """NumPy has no other way to compute products, and leaves denormals alone."""
@@ -190,14 +187,6 @@ class NumPy(Adapter):
     def ready(self, value: Any) -> bool:  # noqa: ARG002 - what was returned has been computed
         """Always."""
         return True
-
-    def evictor(self) -> Callable[[], None] | None:
-        """Walks through more than the last level holds."""
-        return cache.evictor(cache.last_level_bytes())
-
-    def cache_bytes(self) -> int | None:
-        """As the kernel tells it."""
-        return cache.last_level_bytes()
 
     def product(self, size: int) -> Callable[[], None]:
         """Into memory that is there already."""

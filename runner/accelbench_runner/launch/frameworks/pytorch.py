@@ -1,4 +1,4 @@
-"""PyTorch: eager and compile, on CPU or CUDA."""
+"""PyTorch: eager and compile, on any of its backends."""
 
 import copy
 import os
@@ -18,8 +18,8 @@ from accelbench.catalogue.workload_checks import check_step
 from accelbench.frameworks.pytorch import CompileOptions
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.devices import cache, cpu
 from accelbench_runner.launch.blocks import Work
+from accelbench_runner.launch.frameworks import torch_backends
 from accelbench_runner.launch.frameworks.adapter import (
     Adapter,
     Compilations,
@@ -28,10 +28,9 @@ from accelbench_runner.launch.frameworks.adapter import (
     Settings,
     UnsupportedError,
     cached_files,
-    installed,
     step_loop,
 )
-from accelbench_runner.protocol import ABOUT_THE_MACHINE
+from accelbench_runner.launch.frameworks.torch_backends import CACHE
 
 DTYPES = {
     "float64": torch.float64,
@@ -74,35 +73,10 @@ MOVING = {
     *("_local_scalar_dense", "zero_", "zeros", "zeros_like"),
 }
 """ATen's operations that compute nothing."""
-CACHE = "TORCHINDUCTOR_CACHE_DIR"
 NO_RECOMPILE = "Detected recompile"
 """How the exception begins that the stance `fail_on_recompile` makes Dynamo raise."""
 PAST_LIMIT = "Dynamo recompile limit exceeded"
 """How the reason begins that Dynamo counts once a function has been compiled too often."""
-
-
-class Events:
-    """CUDA's events on the current stream, around a block."""
-
-    def __init__(self) -> None:
-        self._started, self._stopped = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self.ratios: list[float] = []
-        """The host's seconds over the device's, block by block."""
-
-    def start(self) -> None:
-        """In the stream, before the first call's work."""
-        self._started.record()
-
-    def stop(self) -> None:
-        """In the stream, behind the last call's work."""
-        self._stopped.record()
-
-    def compare(self, host_seconds: float) -> None:
-        """An event that the device has not reached is waited for here, outside the timed part."""
-        self._stopped.synchronize()
-        milliseconds: float = self._started.elapsed_time(self._stopped)
-        if milliseconds > 0:
-            self.ratios.append(host_seconds / (milliseconds / 1000))
 
 
 class PyTorch(Adapter):
@@ -111,25 +85,18 @@ class PyTorch(Adapter):
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
-        self._device = torch.device(settings.platform)
+        self._backend = torch_backends.find(settings.backend)
+        self._device = self._backend.device
         self._compiles = settings.mode.partition("-")[0] == "compile"
         self._cached = cached_files(CACHE)
         self._causes: list[str] = []
         self._graphs: Any = None
         self._listed = self._placed = False
-        self.events = Events() if settings.platform == "cuda" else None
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
-        """Of PyTorch; on a GPU also of the CUDA it was built for, its cuDNN, and Inductor's Triton."""
-        if self._settings.platform != "cuda":
-            return {"torch": torch.__version__}
-        found = {
-            "cuda": torch.version.cuda,
-            "cudnn": _dotted(torch.backends.cudnn.version()),
-            "triton": installed("triton", "pytorch-triton"),
-        }
-        return {"torch": torch.__version__, **{name: str(value) for name, value in found.items() if value}}
+        """Of PyTorch, and of what it computes with on the device."""
+        return {"torch": torch.__version__, **self._backend.versions()}
 
     def import_compiler(self) -> bool:
         """Dynamo and Inductor: seconds that an eager launch does without."""
@@ -145,22 +112,14 @@ class PyTorch(Adapter):
 
     def initialise(self) -> None:
         """Denormals before anything starts a thread: threads inherit the setting. A CPU launch never touches CUDA."""
-        platform, precision = self._settings.platform, self._settings.precision
         torch.set_flush_denormal(True)
         torch.set_num_threads(self._settings.threads)
         torch.set_grad_enabled(self._settings.differentiates)
-        if platform == "cpu" and precision == "tf32":
-            raise UnsupportedError("precision tf32 is a format of NVIDIA GPUs; a CPU has float32")
-        if platform == "tpu":
-            raise UnsupportedError("PyTorch needs torch_xla on a TPU, which accelbench does not have yet")
-        if platform == "cuda" and not torch.cuda.is_available():
-            raise UnsupportedError("no CUDA device is visible to PyTorch")
-        for backend in FP32_BACKENDS.values():
-            backend.fp32_precision = "tf32" if precision == "tf32" else "ieee"
-        if self._compiles and platform == "cpu":
-            _find_vector_instructions()
+        for library in FP32_BACKENDS.values():
+            library.fp32_precision = "tf32" if self._settings.precision == "tf32" else "ieee"
+        self._backend.wake(compiles=self._compiles)
         self.put(np.zeros(1))
-        self._synchronise(None)
+        self._backend.synchronise()
 
     def put(self, arrays: Any) -> Any:
         """Copies, always: a program may write into what it is given."""
@@ -187,15 +146,11 @@ class PyTorch(Adapter):
             fresh=lambda: _copied(program.state),
             call=call,
             batches=batches,
-            synchronise=self._synchronise,
-            events=self.events,
+            synchronise=lambda _: self._backend.synchronise(),
+            events=self._backend.events,
             units=program.inner * program.units,
             check=partial(check_step, program.step),
         )
-
-    def _synchronise(self, _value: Any) -> None:
-        if self._settings.platform == "cuda":
-            torch.cuda.synchronize()
 
     def _compiling(self, arguments: Any) -> None:
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
@@ -255,7 +210,7 @@ class PyTorch(Adapter):
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
             work.call(state, work.batches)
-        self._synchronise(None)
+        self._backend.synchronise()
         counts = {event.key: event.count for event in profiled.key_averages()}
         found = Operations(
             products=sum(counts.get(f"aten::{name}", 0) * number for name, number in PRODUCTS.items()),
@@ -268,7 +223,7 @@ class PyTorch(Adapter):
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
             call()
-            self._synchronise(None)
+            self._backend.synchronise()
         names = (str(event.name) for event in profiled.function_events)
         operations = (name.removeprefix("aten::") for name in names if name.startswith(DISPATCHED))
         return Counter(name for name in operations if name not in MOVING)
@@ -316,15 +271,11 @@ class PyTorch(Adapter):
     def device(self, value: Any) -> Device:
         """Asked of the tensors, and of a model's parameters: a step may return nothing else but numbers of Python's."""
         leaves = pytree.tree_leaves(value)
-        models = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
+        modules = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        devices = {tensor.device for tensor in [*tensors, *(each for model in models for each in model.parameters())]}
-        names = {torch.cuda.get_device_name(device) if device.type == "cuda" else cpu.model() for device in devices}
-        return Device(
-            platform=",".join(sorted({device.type for device in devices})),
-            name=",".join(sorted(names)),
-            count=len(devices),
-        )
+        devices = {tensor.device for tensor in [*tensors, *(each for one in modules for each in one.parameters())]}
+        models = {self._backend.model(each) if each.type == self._device.type else each.type for each in devices}
+        return self._settings.placed({each.type for each in devices}, models, len(devices))
 
     def precision(self) -> Precision:
         """Flushing of denormals is probed, in the type that has them everywhere."""
@@ -342,25 +293,16 @@ class PyTorch(Adapter):
         return number
 
     def peak_memory_bytes(self) -> int | None:
-        """Of CUDA's allocator."""
-        if self._settings.platform != "cuda":
-            return None
-        peak: int = torch.cuda.max_memory_allocated()
-        return peak
+        """Of the device's allocator."""
+        return self._backend.peak_memory_bytes()
 
     def reserved_memory_bytes(self) -> int | None:
-        """Of CUDA's caching allocator."""
-        if self._settings.platform != "cuda":
-            return None
-        reserved: int = torch.cuda.max_memory_reserved()
-        return reserved
+        """Of the same."""
+        return self._backend.reserved_memory_bytes()
 
-    def gpu(self) -> str | None:
-        """CUDA tells the UUID, without the word before it; a slice's is not known by that name."""
-        if self._settings.platform != "cuda":
-            return None
-        uuid = getattr(torch.cuda.get_device_properties(self._device), "uuid", None)
-        return f"GPU-{uuid}" if uuid else None
+    def device_id(self) -> str | None:
+        """As its driver tells it."""
+        return self._backend.id()
 
     def emulated(self) -> str:
         """Several processes of one host that talk through gloo share its processor and its memory."""
@@ -372,32 +314,24 @@ class PyTorch(Adapter):
         return f"{here} processes of one host talk through gloo" if backends == "gloo" and here > 1 else ""
 
     def host_over_device(self) -> list[float]:
-        """By CUDA's events."""
-        return list(self.events.ratios) if self.events else []
+        """By the device's events."""
+        return list(self._backend.events.ratios) if self._backend.events else []
 
     def drain(self) -> None:
-        """All streams of the device; on a CPU a call returns when it is done."""
-        self._synchronise(None)
+        """All streams of the device."""
+        self._backend.synchronise()
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - tensors do not say
-        """CUDA's streams can be asked, and no single tensor."""
-        if self._settings.platform != "cuda":
-            return None
-        done: bool = torch.cuda.current_stream().query()
-        return done
+        """A device's stream can be."""
+        return self._backend.ready()
 
-    def evictor(self) -> Callable[[], None] | None:
-        """Writes more than any GPU's L2 holds."""
-        if self._settings.platform != "cuda":
-            return cache.evictor(cache.last_level_bytes())
-        return self._finished(torch.empty(cache.MOST_BYTES, dtype=torch.uint8, device=self._device).zero_)
+    def overwrite(self, size: int) -> Callable[[], None]:
+        """With zeros."""
+        return self._finished(torch.empty(size, dtype=torch.uint8, device=self._device).zero_)
 
     def cache_bytes(self) -> int | None:
-        """As CUDA tells it, or the kernel."""
-        if self._settings.platform != "cuda":
-            return cache.last_level_bytes()
-        size: int = torch.cuda.get_device_properties(self._device).L2_cache_size
-        return size
+        """As its driver tells it."""
+        return self._backend.cache_bytes()
 
     def product(self, size: int) -> Callable[[], None]:
         """Into memory that is there already."""
@@ -416,7 +350,7 @@ class PyTorch(Adapter):
     def _finished(self, call: Callable[[], Any]) -> Callable[[], None]:
         def called() -> None:
             call()
-            self._synchronise(None)
+            self._backend.synchronise()
 
         return called
 
@@ -429,21 +363,3 @@ def _copied(state: Any) -> Any:
     """A deep copy; `copy` alone asks every tensor for its storage, which sparse ones do not have."""
     tensors = (leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor))
     return copy.deepcopy(state, {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided})
-
-
-def _find_vector_instructions() -> None:
-    """Inductor compiles and loads a library for every set it knows of, and keeps them like what it compiled.
-
-    10 s that say nothing of any program: they are no compile time, and the first launch of a case spends them for all.
-    """
-    own = os.environ.get(CACHE)
-    if ABOUT_THE_MACHINE in os.environ:
-        os.environ[CACHE] = os.environ[ABOUT_THE_MACHINE]
-    import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
-    if own is not None:
-        os.environ[CACHE] = own
-
-
-def _dotted(cudnn: int | None) -> str:
-    """`92600` as cuDNN's own package has it: `9.26.0`."""
-    return f"{cudnn // 10000}.{cudnn % 10000 // 100}.{cudnn % 100}" if cudnn else ""

@@ -1,0 +1,116 @@
+"""Before the first block: the framework is imported, the workload's program is built, compiled and called once."""
+
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from accelbench import catalogue, frameworks
+from accelbench.catalogue import inputs, workload_checks
+from accelbench.launch.fact import UNTOLD
+from accelbench.launch.facts import Facts, WorkingSet
+from accelbench.workload import Program
+from accelbench_runner.launch import blocks
+from accelbench_runner.launch.frameworks.adapter import Adapter, Settings, UnsupportedError
+from accelbench_runner.launch.task import Task
+from accelbench_runner.launch.versions import package_of
+from accelbench_runner.protocol import PhaseEnded, PhaseStarted
+
+
+def import_framework(task: Task) -> tuple[Adapter, float]:
+    """The adapter, its device asleep, and the seconds that importing its compiler took; raises UnsupportedError."""
+    framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
+    try:
+        backend = framework.backend(task.platform.name, task.platform.backends)
+    except frameworks.DoesNotComputeThereError as error:
+        raise UnsupportedError(str(error)) from error
+    settings = Settings(
+        mode=task.kind.mode,
+        options=catalogue.parse_options(task.kind, task.variant.options),
+        platform=task.platform.name,
+        precision=precision,
+        threads=task.request.threads,
+        differentiates=task.measure.differentiates,
+        backend=backend,
+        model=task.monitor.model(),
+    )
+    if precision in task.platform.lacks:
+        raise UnsupportedError(f"precision {precision} is {task.platform.lacks[precision]}")
+    with task.reporter.phase("import"):
+        try:
+            adapter = task.machine.adapter(framework.name)(settings)
+            for library in task.libraries:
+                import_module(library)
+        except ModuleNotFoundError as error:
+            if error.name in {framework.package, *map(package_of, task.libraries)}:
+                raise UnsupportedError(frameworks.not_installed(error.name, framework.extra)) from None
+            raise
+    began = task.clock.seconds()
+    imported = adapter.import_compiler()
+    return adapter, task.clock.seconds() - began if imported else 0.0
+
+
+def set_up(task: Task, adapter: Adapter) -> tuple[Program, blocks.Work]:
+    """The workload's program on its inputs, and what of it is timed, on the device."""
+    observed = task.measure.protocol == "observe"
+    with task.reporter.phase("setup"):
+        arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
+        build = getattr(task.workload, task.kind.method)
+        program = workload_checks.returned(build, Program, task.parameters, arrays, adapter)
+        if not observed:
+            workload_checks.check_names(build, program)
+        work = adapter.prepare(program)
+        if task.measure.cold:
+            work = replace(work, evict=task.monitor.evictor(adapter.overwrite))
+        work.synchronise((work.fresh(), work.batches))
+    cost = None if observed else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
+    task.reporter.facts(
+        Facts(
+            inputs_digest=inputs.digest(arrays),
+            unit=task.measure.unit,
+            units_per_call=work.units,
+            units_per_step=program.units,
+            flops_per_unit=cost.flops if cost else UNTOLD,
+            bytes_per_unit=cost.bytes if cost else UNTOLD,
+            working_set=WorkingSet(
+                bytes=inputs.working_set(arrays, adapter.float_bytes),
+                cache_bytes=adapter.cache_bytes() or task.monitor.cache_bytes(),
+            ),
+            cold=work.evict is not None if task.measure.cold else UNTOLD,
+        )
+    )
+    return program, work
+
+
+def make_first_call(task: Task, adapter: Adapter, work: blocks.Work, imported_seconds: float) -> tuple[Any, Any]:
+    """Returns what it returned. `compile` is what compiling took: its imports, ahead, inside; `first-step` is the rest.
+
+    A call that fails and has nothing left to compile has failed in its first step.
+    """
+    clock, reporter = task.clock, task.reporter
+    state = work.fresh()
+    work.synchronise(state)
+    before = adapter.compilations().seconds
+    reporter.say(PhaseStarted(phase="compile"))
+    began = clock.seconds()
+    adapter.compile_ahead(work)
+    mode = frameworks.find(task.kind.framework).modes.get(task.kind.mode)
+    compiled = mode is not None and not mode.compiles_in_first_call
+    if compiled:
+        reporter.say(PhaseStarted(phase="first-step"))
+    called = clock.seconds()
+    ahead = adapter.compilations().seconds
+    result = work.call(state, work.batches)
+    work.synchronise(result)
+    ended = clock.seconds()
+    after = adapter.compilations().seconds
+    within = min(ended - called, sum(after.values()) - sum(ahead.values()))
+    parts = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
+    if imported_seconds:
+        parts["import"] = imported_seconds
+    seconds = imported_seconds + called - began + within
+    reporter.say(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
+    if not compiled:
+        reporter.say(PhaseStarted(phase="first-step"))
+    reporter.say(PhaseEnded(phase="first-step", seconds=ended - called - within))
+    work.check(result)
+    return result

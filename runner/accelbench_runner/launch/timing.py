@@ -1,0 +1,150 @@
+"""The phases that are timed, and what happened to the device and to its clock meanwhile."""
+
+import statistics
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from accelbench.launch.fact import UNTOLD
+from accelbench.launch.facts import Clock, Device, Facts, HostOverDevice
+from accelbench.workload import Program
+from accelbench_runner.clock import Drift, reading_seconds, resolution
+from accelbench_runner.devices import cpu
+from accelbench_runner.devices.watch import Watch
+from accelbench_runner.launch import blocks, dependence, synchronisation
+from accelbench_runner.launch.failure import MAXIMUM_MESSAGE_CHARACTERS
+from accelbench_runner.launch.frameworks.adapter import Adapter, RecompiledError
+from accelbench_runner.launch.task import Task
+from accelbench_runner.protocol import BlockTimed
+
+Inspect = Callable[[Any], None]
+"""Is shown what a block's last call returned, once the clock has stopped."""
+MOST_CAUSES = 20
+"""Of recompilations are told."""
+
+
+class Timing:
+    """What a launch times, by its protocol."""
+
+    def __init__(self, task: Task, adapter: Adapter, held_bytes: int) -> None:
+        """`held_bytes`: by the process before setup."""
+        self._task, self._adapter, self._clock, self._reporter = task, adapter, task.clock, task.reporter
+        self._held_bytes = held_bytes
+        self._watch = Watch(task.monitor, task.clock, task.machine.processors)
+        self._causes: list[str] = []
+
+    def measure_blocks(self, program: Program, work: blocks.Work) -> tuple[int, dependence.Witness | None]:
+        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own.
+
+        Returns the calls of a block, and in the first rounds what one more block did.
+        """
+        task, adapter = self._task, self._adapter
+        with self._reporter.phase("warm-up"):
+            if task.measure.protocol == "latency":
+                seconds_per_call = blocks.warm_up(work, self._clock, longest=0.0)
+                planned = blocks.LATENCY
+            else:
+                seconds_per_call = blocks.warm_up(work, self._clock)
+                planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
+
+        def measure(planned: blocks.Plan, inspect: Inspect) -> blocks.Measured:
+            try:
+                with adapter.forbid_compiling():
+                    return blocks.measure_as_planned(work, planned, self._clock, inspect)
+            except RecompiledError as error:
+                # What it costs is worth knowing even so; nobody can take it for a steady state.
+                self._causes.append(str(error))
+                return blocks.measure_as_planned(work, planned, self._clock, inspect)
+
+        measured = self._time(partial(measure, planned))
+        calls = measured.units // work.units
+        if not task.counts_calls:
+            return calls, None
+        with self._reporter.aside("dependence"):
+
+            def block(calls: int, inspect: Inspect) -> object:
+                return measure(blocks.Plan(calls=calls, blocks=1), inspect)
+
+            seed = task.request.unseen_seed
+            return calls, dependence.witness(adapter, program, work, block, calls, seconds_per_call, seed)
+
+    def measure_episode(self, program: Program, work: blocks.Work) -> tuple[Any, Any, int]:
+        """`episode`: one pass over the batches in order, the first calls and their compiling included.
+
+        Returns the last state and out, and the units that led there.
+        """
+        batches = program.batches if program.inner == 1 else (work.batches,)
+        state: Any = None
+        out: Any = None
+
+        def measure(inspect: Inspect) -> blocks.Measured:
+            nonlocal state, out
+            timed, (state, out) = blocks.episode(work, batches, self._clock)
+            inspect((state, out))
+            return timed
+
+        with self._reporter.aside("synchronisation"):
+            aftermath = self._aftermath()
+        last = self._time(measure).seconds[-1]
+        with self._reporter.aside("synchronisation"):
+            found = aftermath.look_behind((state, out), last)
+        compile_cache = self._adapter.compile_cache()
+        self._reporter.facts(Facts(synchronisation=found or UNTOLD, compile_cache=compile_cache or UNTOLD))
+        return state, out, work.units * len(batches)
+
+    def look_behind(self, work: blocks.Work, calls: int) -> None:
+        """Whether anything goes on when the clock has stopped."""
+        with self._reporter.aside("synchronisation"):
+            long = self._task.request.round <= synchronisation.LONG_ROUNDS
+            found = self._aftermath().look(work, calls=calls, long=long)
+        self._reporter.facts(Facts(synchronisation=found or UNTOLD))
+
+    def _aftermath(self) -> synchronisation.Aftermath:
+        probe = partial(self._reporter.probe, "synchronisation")
+        burnt = self._task.machine.processors.burnt_elsewhere
+        return synchronisation.Aftermath(self._adapter, self._clock, burnt, probe)
+
+    def _time(self, measure: Callable[[Inspect], blocks.Measured]) -> blocks.Measured:
+        """Has `measure` time its blocks, and reports what else happened meanwhile."""
+        adapter, monitor = self._adapter, self._task.monitor
+        devices: list[Device] = []
+        resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), Drift(self._clock)
+        compiled = adapter.compilations()
+        compared = len(adapter.host_over_device())
+
+        def inspect(result: Any) -> None:
+            devices.append(adapter.device(result))
+            if monitor.watches_blocks:
+                self._reporter.glance("watch", monitor.look)
+
+        self._reporter.probe("watch", self._watch.begin)
+        with self._reporter.phase("steady") as parts:
+            measured = measure(inspect)
+            for part, seconds in adapter.compilations().seconds.items():
+                if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
+                    parts[part] = more
+        watched = self._reporter.probe("watch", self._watch.end)
+        on_device = adapter.peak_memory_bytes()
+        on_host = max(0, cpu.peak_bytes() - self._held_bytes)
+        peak = monitor.peak_bytes(on_host) if on_device is None else on_device
+        ratios = adapter.host_over_device()[compared:]
+        for seconds in measured.seconds:
+            self._reporter.say(BlockTimed(units=measured.units, seconds=seconds))
+        causes = self._causes + adapter.compilations().causes[len(compiled.causes) :]
+        if watched:
+            self._reporter.facts(watched)
+        self._reporter.facts(
+            Facts(
+                device=devices[-1],
+                recompilations=len(causes),
+                recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:MOST_CAUSES]],
+                peak_memory_bytes=peak or UNTOLD,
+                reserved_memory_bytes=adapter.reserved_memory_bytes() or UNTOLD,
+                host_over_device=HostOverDevice(least=min(ratios), median=statistics.median(ratios))
+                if ratios
+                else UNTOLD,
+                clock=Clock(resolution_seconds=resolved, reading_seconds=reading, drift=drift.read()),
+                replanned=measured.replanned,
+            )
+        )
+        return measured

@@ -1,0 +1,1 @@
+"""A device of somebody else's."""
