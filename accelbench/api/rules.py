@@ -46,17 +46,20 @@ class Rule:
             return None
         if not self.arguments_cel:
             return self.message
-        return self.message % tuple(_as_cel_writes(argument) for argument in self.arguments(value))
+        told = self.message % tuple(_as_cel_writes(argument) for argument in self.arguments(value))
+        return self._untold if re.search(r"[\n\r]", told) else told
+
+    @property
+    def _untold(self) -> str:
+        """What the API server says where an argument has a line break."""
+        return self.message.replace("%s", "...")
 
     def to_crd(self) -> dict[str, str]:
         """The rule as an entry of `x-kubernetes-validations`."""
-        written = {"rule": self.cel, "message": self.message}
+        written = {"rule": self.cel, "message": self._untold}
         if self.arguments_cel:
             # Concatenation would be dearer: its cost is estimated from the longest string that a request can hold.
-            written = {
-                "rule": self.cel,
-                "messageExpression": f"'{self.message}'.format([{', '.join(self.arguments_cel)}])",
-            }
+            written["messageExpression"] = f"'{self.message}'.format([{', '.join(self.arguments_cel)}])"
         if self.field_path:
             written["fieldPath"] = self.field_path
         return written | ({"reason": "FieldValueForbidden"} if self.forbidden else {})

@@ -1,9 +1,10 @@
 """What only a rule can say."""
 
-from api.bad.table import axis, bad, below, body, expectation, observation, rounds
+from api.bad.table import axis, bad, below, body, expectation, observation, rounds, unmatched
 
 NAMES = '["pytorch/eager", "jax/jit"]'
 
+VARIANT_NAME = "^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$"
 OF_THE_BASELINE = (
     "spec.expectations: Invalid value: %s compares a variant with the baseline; "
     "expect it of a variant that is not the baseline"
@@ -14,6 +15,12 @@ RULES = (
         "one variant twice",
         {"spec.variants": [{"use": "jax/jit"}, {"use": "pytorch/eager"}, {"use": "jax/jit"}]},
         'spec.variants: Invalid value: two variants are called "jax/jit"; give one of them a name of its own',
+    ),
+    bad(
+        "one name twice, with a line break that no message can hold",
+        {"spec.variants": [{"use": "jax/jit\n"}, {"use": "jax/jit\n"}]},
+        *(unmatched(f"spec.variants[{index}].use", r"jax/jit\n", VARIANT_NAME) for index in range(2)),
+        'spec.variants: Invalid value: two variants are called "..."; give one of them a name of its own',
     ),
     bad(
         "a variant named as another's use",
