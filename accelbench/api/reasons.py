@@ -64,6 +64,33 @@ class FailureReason(Reason):
     )
 
 
+class StopReason(Reason):
+    """Why no further round was measured: `stopped` in a result."""
+
+    TARGET_MET = ("TargetMet", "Every comparison is as sure as targetRelativeError asks for.")
+    MAXIMUM_ROUNDS_REACHED = (
+        "MaximumRoundsReached",
+        "rounds.max rounds were measured.",
+        "Raise rounds.max where the interval is too wide",
+    )
+    TIME_LIMIT_REACHED = (
+        "TimeLimitReached",
+        "The case's time was over.",
+        "Raise timeLimitSeconds where the interval is too wide",
+    )
+    NO_TIME_FOR_ROUND = (
+        "NoTimeForRound",
+        "Another round would have gone beyond the case's time limit.",
+        "Raise timeLimitSeconds where the interval is too wide",
+    )
+    INTERRUPTED = ("Interrupted", "A signal ended the runner; complete rounds count.")
+    NOTHING_TO_COMPARE = (
+        "NothingToCompare",
+        "So many variants failed that no comparison is left.",
+        "See the failures of the variants",
+    )
+
+
 class AttemptReason(Reason):
     """Why an attempt at a case brought no result: `attempts[].reason` of a run."""
 

@@ -14,7 +14,7 @@ from accelbench.api.case import Case, Timestamp
 from accelbench.api.metadata import API_VERSION, ObjectMeta
 from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observations
-from accelbench.api.reasons import FailureReason
+from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.document import DecimalString, Document
 
 MAXIMUM_BYTES = 32 * 1024
@@ -24,15 +24,7 @@ CheckOutcome = Literal["passed", "failed", "untested"]
 PaysBackAnswer = Literal["at-once", "after", "never", "until"]
 Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm-up", "steady"]
 Bound = Literal["compute", "memory"]
-LimitsSource = Literal["data sheet", "measured"]
-StopReason = Literal[
-    "target-met",
-    "rounds-max",
-    "time-limit",  # it was reached
-    "no-time-for-round",  # it was not, but another round would have gone beyond it
-    "interrupted",
-    "nothing-to-compare",
-]
+LimitsSource = Literal["data-sheet", "measured"]
 
 
 class Check(Document):

@@ -281,6 +281,14 @@ MIN_AT_MOST_MAX = Rule(
     arguments=lambda rounds: (rounds["min"], rounds["max"]),
 )
 
+
+AT_MOST_ONE = Rule(
+    cel="self <= 1",
+    message="accelbench measures one; more would be reserved, and lie idle",
+    holds=lambda count: bool(count <= 1),
+)
+
+
 # -- pod template -----------------------------------------------------------------------------------------------------
 
 ENVIRONMENT_NOT_OURS = Rule(

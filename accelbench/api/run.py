@@ -125,8 +125,12 @@ class Accelerator(Document):
     """Which nodes, by the administrator's profile name."""
 
     profile: Name = Field(default="cpu", description="The administrator's name for a kind of node.")
-    devices_per_node: int = Field(default=1, ge=1, le=16, description="Devices that each variant uses on a node.")
-    nodes: int = Field(default=1, ge=1, le=1, description="More than one node is not supported yet.")
+    devices_per_node: Annotated[int, rules.AT_MOST_ONE] = Field(
+        default=1, ge=1, le=16, description="Devices that each variant uses on a node: one, for now."
+    )
+    nodes: Annotated[int, rules.AT_MOST_ONE] = Field(
+        default=1, ge=1, le=16, description="Nodes that each variant uses: one, for now."
+    )
 
 
 class Expectation(Document):
@@ -159,7 +163,7 @@ class RunPolicy(Document):
     cancel: Annotated[bool, rules.CANCELLED_FOR_GOOD] = Field(
         default=False, description="May change to true, once; the run then finishes as cancelled."
     )
-    parallelism: int = Field(default=1, ge=1, le=64, description="Cases in flight at once.")
+    parallelism: int = Field(default=1, ge=1, le=64, description="Cases in flight at once; may change, as a Job's.")
     infrastructure_retries: int = Field(
         default=1, ge=0, le=10, description="New attempts per case after a failure that no variant caused."
     )
@@ -198,9 +202,7 @@ Expectations = tuple[
     ],
     ...,
 ]
-Policy = Annotated[
-    RunPolicy, rules.immutable("parallelism", _IN_FLIGHT), rules.immutable("infrastructureRetries", _IN_FLIGHT)
-]
+Policy = Annotated[RunPolicy, rules.immutable("infrastructureRetries", _IN_FLIGHT)]
 
 
 class BenchmarkRunSpec(Document):
@@ -238,10 +240,18 @@ Spec = Annotated[
 ]
 
 
+_CONDITION_TYPE = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+"""As in metav1.Condition."""
+
+
 class Condition(Document):
     """A `metav1.Condition`."""
 
-    type: Literal["Accepted", "Finished", "Succeeded"] = Field(description="What it is about.")
+    type: Annotated[str, Field(max_length=316, pattern=_CONDITION_TYPE)] = Field(
+        description="What it is about; others than the operator's are kept as they are."
+    )
     status: Literal["True", "False", "Unknown"]
     reason: Annotated[
         str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
@@ -257,7 +267,7 @@ class CaseCounts(Document):
 
     total: int = Field(default=0, ge=0, description="All cases of the run.")
     active: int = Field(default=0, ge=0, description="Have a Job in flight.")
-    succeeded: int = Field(default=0, ge=0, description="Have a result.")
+    measured: int = Field(default=0, ge=0, description="Have a result, whatever it says of their variants.")
     failed: int = Field(default=0, ge=0, description="Ended without a result.")
 
 
@@ -267,7 +277,7 @@ class Attempt(Document):
     case: str = Field(description="The case's name.")
     number: int = Field(ge=1, description="1 for the first attempt.")
     job: str = Field(description="The Job's name.")
-    started: Timestamp = Field(description="When it was recorded.")
+    start_time: Timestamp = Field(description="When it was recorded.")
     job_uid: str | None = Field(default=None, description="Set once the Job is there: from then on, none is lost.")
     retries: int = Field(default=0, ge=0, description="How many attempts before this one the infrastructure lost.")
     reason: str | None = Field(
@@ -299,7 +309,7 @@ class BenchmarkRunStatus(Document):
     observed_generation: int = Field(default=0, ge=0, description="The metadata.generation that was last acted on.")
     conditions: tuple[Condition, ...] = Field(
         default=(),
-        max_length=8,
+        max_length=16,
         description="Accepted: the spec can be run. Finished: nothing more will happen. "
         "Succeeded: every case has a valid result that meets the expectations.",
         json_schema_extra=_keyed_by("type"),
@@ -307,9 +317,11 @@ class BenchmarkRunStatus(Document):
     phase: str = Field(default="", description="One word for `kubectl get`: the reason of the telling condition.")
     cases: CaseCounts = CaseCounts()
     headline: str = Field(default="", description="The finding in a few words, for `kubectl get`.")
-    started: Timestamp | None = Field(default=None, description="When the first case's Job was created.")
-    finished: Timestamp | None = Field(default=None, description="When the run finished.")
-    active_since: Timestamp | None = Field(default=None, description="Since when a case runs; unset while none does.")
+    start_time: Timestamp | None = Field(default=None, description="When the first case's Job was created.")
+    completion_time: Timestamp | None = Field(default=None, description="When the run finished.")
+    active_start_time: Timestamp | None = Field(
+        default=None, description="Since when a case runs; unset while none does."
+    )
     active_seconds: int = Field(default=0, ge=0, description="Time active before; queued and suspended time is none.")
     attempts: tuple[Attempt, ...] = Field(
         default=(),

@@ -12,9 +12,9 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_serializer
 
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
@@ -41,6 +41,11 @@ class RunRecord(Document):
     cases: tuple[str, ...]
     """Names, in the order of the sweep; those that were not reached have no files."""
     run: BenchmarkRun
+
+    @field_serializer("run")
+    def _without_status(self, run: BenchmarkRun) -> dict[str, Any]:
+        """What came of it stands in the results."""
+        return run.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
 
 
 class UnreadableResultError(Exception):

@@ -14,6 +14,14 @@ MOVED = (
 )
 RATES = ("flopsPerSecond", "bytesPerSecond", "shareOfLimit")
 ENERGIES = {"nvml": "deviceJoulesPerUnit", "rapl": "cpuJoulesPerUnit"}
+STOPPED = {
+    "target-met": "TargetMet",
+    "rounds-max": "MaximumRoundsReached",
+    "time-limit": "TimeLimitReached",
+    "no-time-for-round": "NoTimeForRound",
+    "interrupted": "Interrupted",
+    "nothing-to-compare": "NothingToCompare",
+}
 INCOMPLETE = "an older accelbench wrote this result without every launch: no time of a variant is known"
 
 
@@ -24,33 +32,41 @@ def migrate(
     from pydantic import ValidationError
 
     from accelbench.api.result import Result
-    from accelbench.cli.files import as_text, explain, write_atomically
+    from accelbench.cli.files import RUN_FILE, RunRecord, as_text, explain, write_atomically
 
     written = 0
-    for path in (file for each in paths for file in _results(each)):
+    for path in (file for each in paths for file in _files(each)):
+        is_record = path.name == RUN_FILE
         try:
             before = json.loads(path.read_text(encoding="utf-8"))
-            after = migrated(before)
-            result = Result.model_validate(after)
+            after = migrated_record(before) if is_record else migrated(before)
+            document = (RunRecord if is_record else Result).model_validate(after)
         except (OSError, ValidationError) as error:
             _refuse(path, explain(error))
         except (ValueError, AttributeError, TypeError, KeyError):
             _refuse(path, "not a result of accelbench")
         if after != before:
-            write_atomically(path, as_text(result))
+            write_atomically(path, as_text(document))
             written += 1
     typer.echo(f"{written} rewritten")
 
 
-def _results(path: Path) -> list[Path]:
-    from accelbench.cli.files import RESULT_SUFFIX
+def _files(path: Path) -> list[Path]:
+    from accelbench.cli.files import RESULT_SUFFIX, RUN_FILE
 
-    return sorted(path.rglob(f"*{RESULT_SUFFIX}")) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    return sorted([*path.rglob(f"*{RESULT_SUFFIX}"), *path.rglob(RUN_FILE)])
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
     typer.echo(f"{path}: {why}. It is as it was.", err=True)
     raise typer.Exit(Exit.INVALID_SPEC)
+
+
+def migrated_record(document: dict[str, Any]) -> dict[str, Any]:
+    """A `run.json` in today's format: the run has no status there."""
+    return {**document, "run": {key: value for key, value in document["run"].items() if key != "status"}}
 
 
 def migrated(document: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +76,12 @@ def migrated(document: dict[str, Any]) -> dict[str, Any]:
     lost = any(
         "seconds" in old and "seconds" not in new for old, new in zip(document["variants"], variants, strict=True)
     )
-    return {**document, "variants": variants} | ({"notes": [*notes, INCOMPLETE]} if lost else {})
+    stopped = document.get("stopped")
+    return (
+        {**document, "variants": variants}
+        | ({"notes": [*notes, INCOMPLETE]} if lost else {})
+        | ({"stopped": STOPPED.get(stopped, stopped)} if stopped else {})
+    )
 
 
 def _variant(variant: dict[str, Any], rounds: int) -> dict[str, Any]:
@@ -77,6 +98,8 @@ def _variant(variant: dict[str, Any], rounds: int) -> dict[str, Any]:
         numbers[ENERGIES[source]] = energy
     if "share" in cost:
         cost["shareOfLimit"] = cost.pop("share")
+    if kept.get("limits") == "data sheet":
+        kept["limits"] = "data-sheet"
     kept["numbers"] = {**kept.get("numbers", {}), **numbers, **cost}
     seconds = kept.get("seconds")
     if seconds and "geometricMeanSeconds" not in seconds:

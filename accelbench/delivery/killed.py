@@ -5,7 +5,7 @@ still names the variant that was running, and the checkpoint in the log holds ev
 """
 
 from accelbench.api.case import Case
-from accelbench.api.reasons import FailureReason
+from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.result import Comparison, Failure, Result, VariantResult
 from accelbench.delivery.log import Headline
 
@@ -31,7 +31,7 @@ def result_of_killed(
     return before.model_copy(
         update={
             "complete": False,
-            "stopped": "interrupted",
+            "stopped": StopReason.INTERRUPTED,
             "finished": now,
             "variants": tuple(
                 variant.model_copy(update={"failure": variant.failure or failure})

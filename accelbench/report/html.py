@@ -159,7 +159,7 @@ def _work_about(result: Result) -> str:
     sources = {variant.limits for variant in result.variants if variant.numbers.share_of_limit}
     limits = {
         "measured": "the best matrix product and stream triad of any launch of this case",
-        "data sheet": "the device's data sheet",
+        "data-sheet": "the device's data sheet",
     }
     said = " and ".join(limits[source] for source in sorted(filter(None, sources)))
     return f"Work is counted from the workload's formulas; limits are {said}." if said else ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from accelbench.api.reasons import StopReason
 from accelbench.api.result import Disturbed, Result
 from accelbench.validity import shared_device, throttled
 
@@ -29,9 +30,9 @@ def disturbed(result: Result) -> tuple[str, ...]:
         counts = any(check.name in ADVICE for check in result.certificate.checks if check.outcome == "failed")
         why = "" if counts else f" {_first(result.quarantined)}"
         lines.append(f"{_rounds(result.quarantined)} discarded for every variant.{why}")
-        if result.stopped == "time-limit" or not result.valid:
+        if result.stopped == StopReason.TIME_LIMIT_REACHED or not result.valid:
             reasons = [reason for each in result.quarantined for reason in each.reasons]
-            lines.append(what_to_do(reasons, *([MORE_TIME] if result.stopped == "time-limit" else [])))
+            lines.append(what_to_do(reasons, *([MORE_TIME] if result.stopped == StopReason.TIME_LIMIT_REACHED else [])))
     return tuple(lines)
 
 

@@ -10,7 +10,8 @@ from typing import get_args
 
 from accelbench import figures
 from accelbench.api.case import Case
-from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result, StopReason, VariantResult
+from accelbench.api.reasons import StopReason
+from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result, VariantResult
 from accelbench.report import noise
 from accelbench.stats.summary import TIME, geometric_mean
 from accelbench.verdict.shown import compared_seconds, holds_every_launch, rejections, step_seconds
@@ -75,7 +76,11 @@ def state(result: Result) -> str:
     """What to say before anything else of a result that is not whole; empty for one that is."""
     if result.complete:
         return ""
-    why = {"interrupted": "interrupted", "time-limit": "out of time"}.get(result.stopped or "", "not finished")
+    words: dict[StopReason | None, str] = {
+        StopReason.INTERRUPTED: "interrupted",
+        StopReason.TIME_LIMIT_REACHED: "out of time",
+    }
+    why = words.get(result.stopped, "not finished")
     rounds = "1 complete round" if result.rounds == 1 else f"{result.rounds} complete rounds"
     return f"partial: {why}; what is shown rests on {rounds}"
 
@@ -323,12 +328,12 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
     taken = float(result.overhead.get("total", 0))
     about = f" (about {figures.duration(taken / rounds)})" if rounds and taken else ""
     return {
-        "target-met": "" if result.observations else "target met",
-        "rounds-max": "the maximum",
-        "time-limit": f"time limit of {limit} reached",
-        "no-time-for-round": f"another round{about} would not fit the limit of {limit}",
-        "interrupted": "interrupted",
-        "nothing-to-compare": "nothing left to compare",
+        StopReason.TARGET_MET: "" if result.observations else "target met",
+        StopReason.MAXIMUM_ROUNDS_REACHED: "the maximum",
+        StopReason.TIME_LIMIT_REACHED: f"time limit of {limit} reached",
+        StopReason.NO_TIME_FOR_ROUND: f"another round{about} would not fit the limit of {limit}",
+        StopReason.INTERRUPTED: "interrupted",
+        StopReason.NOTHING_TO_COMPARE: "nothing left to compare",
     }[stopped]
 
 

@@ -10,7 +10,7 @@ from accelbench.validity.check import CaseCheck, Finding, failed, passed, untest
 from accelbench.validity.evidence import Evidence
 from accelbench.validity.roofline import CACHES, Roof, roof, work_per_unit, works_from_memory
 
-ALLOWED: dict[LimitsSource, float] = {"data sheet": 1.02, "measured": 1.5}
+ALLOWED: dict[LimitsSource, float] = {"data-sheet": 1.02, "measured": 1.5}
 """Times the limit. Nothing is faster than its data sheet, but for clocks' rounding. A product and a triad, measured,
 reach at least two thirds of what the processor can, or it would be their framework's defect."""
 WINOGRAD = 4
@@ -64,7 +64,7 @@ def _convolves(launch: LaunchRecord) -> bool:
 CHECK = CaseCheck(
     name="impossible-speed",
     threshold=(
-        f"at most {ALLOWED['data sheet']:g} times the data sheet or {ALLOWED['measured']:g} times what was measured, "
+        f"at most {ALLOWED['data-sheet']:g} times the data sheet or {ALLOWED['measured']:g} times what was measured, "
         f"{WINOGRAD} times that for convolutions; bytes where the working set exceeds {CACHES} caches"
     ),
     reason="work that a compiler hoisted or dropped makes a step many times as fast as the device",

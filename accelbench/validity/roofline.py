@@ -69,7 +69,7 @@ def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
         if not isinstance(device, Unreadable) and device.name in SHEETS:
             sheet = SHEETS[device.name]
             flops = sheet.flops_per_second.get(case.measurement.precision)
-            return Roof(flops, sheet.bytes_per_second, "data sheet")
+            return Roof(flops, sheet.bytes_per_second, "data-sheet")
     told = [launch.facts.limits for launch in launches]
     measured = [each for each in told if not isinstance(each, Unreadable)]
     if not measured:

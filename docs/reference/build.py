@@ -15,7 +15,7 @@ import yaml
 from accelbench import catalogue
 from accelbench.api.numbers import MEASURED
 from accelbench.api.numbers import NUMBERS as REGISTERED
-from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason
+from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason, StopReason
 from accelbench.claims import ledger
 from accelbench.cli.workloads import allowed, describe
 from accelbench.report.markdown import markdown_table
@@ -117,6 +117,7 @@ def reasons() -> str:
         (ConditionReason, "Of a run: `status.conditions[].reason`, `status.phase`", False),
         (AttemptReason, "Of an attempt at a case: `status.attempts[].reason`", True),
         (FailureReason, "Of a variant: `result.variants[].failure.reason`", False),
+        (StopReason, "Of the end of a case: `result.stopped`", False),
     ):
         columns = ("reason", "what it means", "what to do", *(["tried again"] if retried else []))
         rows = [

@@ -86,6 +86,6 @@ def _waiting(attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None,
         return Standing(place, pending=pending)
     seconds = plan.run.spec.run_policy.start_deadline_seconds
     patience = timedelta(seconds=seconds) if seconds else DEFAULT_START_DEADLINE
-    since = (job.started or job.created) if job else datetime.fromisoformat(attempt.started)
+    since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
     suspected = start_deadline_exceeded(pending, patience) if now >= since + patience else None
     return Standing(place, since + patience, suspected=suspected, pending=pending)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from accelbench import figures
 from accelbench.api.case import Case
-from accelbench.api.reasons import FailureReason
+from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.result import Comparison, Result, VariantResult
 from accelbench.delivery.killed import NobodyRanError, result_of_killed
 from accelbench.delivery.log import ComparisonNow, Delivered, Headline, read_log
@@ -39,7 +39,7 @@ def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: s
             return _from_headline(case, headline, evidence, now)
     checkpoint = result or _own(case, delivered.latest("checkpoint"))
     if checkpoint is not None and (last or not loss.reason.retried):
-        partial = checkpoint.model_copy(update={"complete": False, "stopped": "interrupted"})
+        partial = checkpoint.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
         return _noted(partial, f"only the rounds before the end of the attempt: {loss}", *delivered.problems)
     return loss
 

@@ -165,7 +165,7 @@ def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
     number = attempt.number + 1
     metadata = plan.run.metadata
     job = attempt_name(metadata.name, metadata.uid, attempt.case, number)
-    return attempt.model_copy(update={"number": number, "job": job, "job_uid": None, "started": timestamp(now)})
+    return attempt.model_copy(update={"number": number, "job": job, "job_uid": None, "start_time": timestamp(now)})
 
 
 def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: datetime) -> dict[str, Attempt]:
@@ -180,7 +180,7 @@ def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: da
         if case.name in observed.results or (known and (known.job or known.finished)):
             continue
         job = attempt_name(metadata.name, metadata.uid, case.name, 1)
-        first = Attempt(case=case.name, number=1, job=job, started=timestamp(now))
+        first = Attempt(case=case.name, number=1, job=job, start_time=timestamp(now))
         started[case.name] = _next(known, plan, now) if known else first
     return started
 
@@ -229,12 +229,12 @@ def _after_the_end(
 
 def _clock(status: BenchmarkRunStatus, running: bool, now: datetime) -> BenchmarkRunStatus:
     """Start or stop the run's active time: it runs while a case does, not while all of them wait."""
-    if running and status.active_since is None:
-        return status.model_copy(update={"active_since": timestamp(now)})
-    if not running and status.active_since is not None:
-        elapsed = now - datetime.fromisoformat(status.active_since)
+    if running and status.active_start_time is None:
+        return status.model_copy(update={"active_start_time": timestamp(now)})
+    if not running and status.active_start_time is not None:
+        elapsed = now - datetime.fromisoformat(status.active_start_time)
         seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
-        return status.model_copy(update={"active_since": None, "active_seconds": seconds})
+        return status.model_copy(update={"active_start_time": None, "active_seconds": seconds})
     return status
 
 
@@ -248,9 +248,13 @@ def _active_limit(plan: Plan) -> timedelta:
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
     """When a run that stays active will have been so for too long; None while it is not active."""
-    if status.active_since is None:
+    if status.active_start_time is None:
         return None
-    return datetime.fromisoformat(status.active_since) + _active_limit(plan) - timedelta(seconds=status.active_seconds)
+    return (
+        datetime.fromisoformat(status.active_start_time)
+        + _active_limit(plan)
+        - timedelta(seconds=status.active_seconds)
+    )
 
 
 def _stop(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:

@@ -59,7 +59,7 @@ def _tells(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
     """Suspended or resumed, or running for the first time; between cases a run is queued again, which tells nothing."""
     if was == reason:
         return False
-    never_ran = before.active_since is None and before.active_seconds == 0
+    never_ran = before.active_start_time is None and before.active_seconds == 0
     return ConditionReason.SUSPENDED in {was, reason} or (reason == ConditionReason.RUNNING and never_ran)
 
 

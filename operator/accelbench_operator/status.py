@@ -67,7 +67,7 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
     """When the run finished, for good; None while it has not."""
     for condition in status.conditions:
         if condition.type == "Finished" and condition.status == "True":
-            return datetime.fromisoformat(status.finished or condition.last_transition_time)
+            return datetime.fromisoformat(status.completion_time or condition.last_transition_time)
     return None
 
 
@@ -86,8 +86,8 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
             "conditions": _conditions(findings, status, now, generation),
             "phase": ConditionReason.INVALID_SPEC,
             "headline": _cut(message, MAXIMUM_HEADLINE),
-            "finished": status.finished or timestamp(now),
-            "active_since": None,
+            "completion_time": status.completion_time or timestamp(now),
+            "active_start_time": None,
         }
     )
 
@@ -112,7 +112,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) 
         "Succeeded": succeeded,
     }
     rows = [row for case in plan.cases if case.name in progress.results for row in _rows(progress.results[case.name])]
-    first = min((attempt.started for attempt in progress.attempts), default=None)
+    first = min((attempt.start_time for attempt in progress.attempts), default=None)
     return status.model_copy(
         update={
             "observed_generation": generation,
@@ -121,12 +121,12 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) 
             "cases": CaseCounts(
                 total=len(plan.cases),
                 active=len(in_flight),
-                succeeded=len(progress.results),
+                measured=len(progress.results),
                 failed=len(settled - set(progress.results)),
             ),
             "headline": _headline(plan, progress),
-            "started": status.started or first,
-            "finished": timestamp(progress.now) if done else None,
+            "start_time": status.start_time or first,
+            "completion_time": timestamp(progress.now) if done else None,
             "attempts": progress.attempts,
             "comparisons": tuple(rows[:MAXIMUM_COMPARISONS]),
             "comparisons_omitted": max(0, len(rows) - MAXIMUM_COMPARISONS),
@@ -250,7 +250,7 @@ def _conditions(
     findings: Mapping[ConditionType, Finding], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
     before = {condition.type: condition for condition in status.conditions}
-    return tuple(
+    ours = (
         Condition(
             type=kind,
             status=finding.status,
@@ -263,6 +263,7 @@ def _conditions(
         )
         for kind, finding in findings.items()
     )
+    return (*ours, *(condition for condition in status.conditions if condition.type not in findings))
 
 
 def _some(sentences: list[str]) -> str:

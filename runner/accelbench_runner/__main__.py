@@ -25,6 +25,7 @@ from pathlib import Path
 
 from accelbench import catalogue
 from accelbench.api.case import Case
+from accelbench.api.reasons import StopReason
 from accelbench.delivery.log import Headline, MachineSeen
 from accelbench.machine import fingerprint
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
@@ -99,7 +100,7 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
         supervisor.give_up(f"internal error: {type(error).__name__}: {error}")
         return EXIT_INTERNAL
     signal = supervisor.interruption.signal
-    return EXIT_SIGNAL + signal if signal and result.stopped == "interrupted" else EXIT_DELIVERED
+    return EXIT_SIGNAL + signal if signal and result.stopped == StopReason.INTERRUPTED else EXIT_DELIVERED
 
 
 def _supervisor(

@@ -5,7 +5,8 @@ supervisor need not. It reads a `JudgeRequest` from standard input and writes an
 """
 
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Comparison, Disturbed, Quarantined, Spread, StopReason
+from accelbench.api.reasons import StopReason
+from accelbench.api.result import Certificate, Comparison, Disturbed, Quarantined, Spread
 from accelbench.document import Document
 from accelbench.launch.record import LaunchRecord, ParityReading
 

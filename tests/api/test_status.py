@@ -24,11 +24,11 @@ STATUS = BenchmarkRunStatus(
         for kind in ("Accepted", "Finished", "Succeeded")
     ),
     phase="Succeeded",
-    cases=CaseCounts(total=2, succeeded=2),
+    cases=CaseCounts(total=2, measured=2),
     headline="jax/jit faster 2.04x (2.01 to 2.07)",
-    started=NOW,
-    finished=NOW,
-    attempts=(Attempt(case="all", number=1, job="matmul-chain-all-0123456789", started=NOW, finished=True),),
+    start_time=NOW,
+    completion_time=NOW,
+    attempts=(Attempt(case="all", number=1, job="matmul-chain-all-0123456789", start_time=NOW, finished=True),),
     comparisons=(Headline(case="all", variant="jax/jit", verdict="faster", speedup="2.04x", rounds=8, result="r"),),
 )
 
@@ -77,7 +77,7 @@ def test_a_condition_stands_once(server: Cluster) -> None:
 
 def test_a_time_is_a_time(server: Cluster) -> None:
     server.apply(GOOD)
-    assert "status.started: Invalid value" in patch_status(server, {"started": "this morning"})
+    assert "status.startTime: Invalid value" in patch_status(server, {"startTime": "this morning"})
 
 
 def test_kubectl_get_shows_where_the_run_stands(server: Cluster) -> None:

@@ -72,7 +72,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         f"spec.podTemplate: {ONE_EXPERIMENT}",
     ),
     "another expectation": ({"spec.expectations[0].atLeast": "2"}, f"spec.expectations: {ONE_EXPERIMENT}"),
-    "more parallelism": ({"spec.runPolicy.parallelism": 2}, f"spec.runPolicy.parallelism: {IN_FLIGHT}"),
     "more retries": ({"spec.runPolicy.infrastructureRetries": 2}, f"spec.runPolicy.infrastructureRetries: {IN_FLIGHT}"),
 }
 

@@ -76,14 +76,14 @@ def test_what_is_invalid_failed_or_partial_settles_nothing() -> None:
         update={"variants": (sample.variant(USES[0], "1"), sample.failed(USES[1]))}
     )
     assert settled(failed).verdict == "inconclusive"
-    assert settled(a_result("2.1", "2.3", complete=False, stopped="interrupted")).verdict == "inconclusive"
-    assert settled(a_result("1.2", "1.4", complete=False, stopped="interrupted")).verdict == "inconclusive"
+    assert settled(a_result("2.1", "2.3", complete=False, stopped="Interrupted")).verdict == "inconclusive"
+    assert settled(a_result("1.2", "1.4", complete=False, stopped="Interrupted")).verdict == "inconclusive"
     assert settled(a_result("2.1", "2.3"), expectations=()).verdict == "inconclusive"
 
 
 @pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4")])
 def test_fewer_rounds_than_a_verdict_may_rest_on_settle_nothing(interval: tuple[str, str]) -> None:
-    found = settled(a_result(*interval, rounds=2, stopped="time-limit"), expectations=(TWICE, QUICK))
+    found = settled(a_result(*interval, rounds=2, stopped="TimeLimitReached"), expectations=(TWICE, QUICK))
     assert found.verdict == "inconclusive"
     assert all("2 of at least 5 rounds were measured" in sentence for sentence in found.found)
 

@@ -76,7 +76,7 @@ def test_neither_side_need_be_the_baseline_and_moods_cancel() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"complete": False, "stopped": "interrupted"}, "a case is missing or was interrupted"),
+        ({"complete": False, "stopped": "Interrupted"}, "a case is missing or was interrupted"),
         ({"variants": a_result(jit=4.0, rounds=2).variants, "rounds": 2}, "it has 2 of at least 5 rounds"),
         (
             {"variants": (sample.variant(EAGER, "1"), sample.failed(JIT))},

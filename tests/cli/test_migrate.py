@@ -9,7 +9,7 @@ import pytest
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Result
 from accelbench.cli.migrate import migrated
-from cli.command import accelbench
+from cli.command import ROOT, accelbench
 from report import sample
 
 NUMBERS = Numbers(
@@ -34,7 +34,7 @@ def today() -> Result:
 
 def as_it_was(result: Result, *, median: float = 1.0) -> dict[str, Any]:
     """The document as an older accelbench wrote it, whose rates are of the median: so many times today's time."""
-    document: dict[str, Any] = json.loads(result.to_json())
+    document: dict[str, Any] = json.loads(result.to_json()) | {"stopped": "target-met"}
     for variant in document["variants"]:
         numbers = variant.pop("numbers")
         time = variant["seconds"].pop("geometricMeanSeconds")
@@ -81,7 +81,11 @@ def test_a_directory_is_rewritten_in_its_place_once(tmp_path: Path) -> None:
     old = tmp_path / "claims" / "all.result.json"
     old.parent.mkdir()
     old.write_text(json.dumps(as_it_was(today())))
-    assert accelbench("migrate", str(tmp_path), cwd=tmp_path).stdout == "1 rewritten\n"
+    record = tmp_path / "run.json"
+    now = json.loads((ROOT / "docs/results/claims/cpu/28-xor-with-nn/run.json").read_text())
+    record.write_text(json.dumps({**now, "run": {**now["run"], "status": {"cases": {"succeeded": 0}}}}))
+    assert accelbench("migrate", str(tmp_path), cwd=tmp_path).stdout == "2 rewritten\n"
+    assert json.loads(record.read_text()) == now
     assert Result.model_validate_json(old.read_text()) == today()
     assert accelbench("migrate", str(old), cwd=tmp_path).stdout == "0 rewritten\n"
 

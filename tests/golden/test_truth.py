@@ -125,7 +125,7 @@ def test_where_noise_is_accepted_disturbed_rounds_count_and_the_result_is_noisy(
         lambda variant, number: replace(HONEST[variant], **disturbed.get((variant, number), {})),
         tmp_path,
     )
-    assert (result.rounds, result.quarantined, result.stopped) == (3, (), "target-met")
+    assert (result.rounds, result.quarantined, result.stopped) == (3, (), "TargetMet")
     assert [each.round for each in result.noisy] == [1, 3]
     assert result.noisy[0].reasons == (f"throttled of {VARIANT}: Hypervisor steal: 11 % (limit 5 %)",)
     assert "neighbour, pid 4711: 50 %" in result.noisy[1].reasons[0]

@@ -44,7 +44,7 @@ def comparison_of(assessment: Assessment, variant: str = VARIANT) -> Comparison:
 def test_a_variant_that_takes_half_the_time_is_faster_and_measuring_stops() -> None:
     found = assess(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)}))
     comparison = comparison_of(found)
-    assert (comparison.verdict, found.stop, found.rounds) == ("faster", "target-met", 5)
+    assert (comparison.verdict, found.stop, found.rounds) == ("faster", "TargetMet", 5)
     assert float(comparison.lower) < 2 < float(comparison.upper)
     assert comparison.sentence.startswith("jax/jit is 2.00")
 
@@ -58,12 +58,12 @@ def test_looking_early_is_paid_for_before_the_target_is_met() -> None:
     # Half-width of six rounds at a plain alpha of 0.05: 0.91 %; at the alpha that every look is taken with: 1.08 %.
     times = {BASELINE: [0.02] * 6, VARIANT: [0.01 * math.exp(sign * 0.0079) for sign in (1, -1) * 3]}
     assert assess(rounds_of(times), a_case(rounds_min=5)).stop is None
-    assert assess(rounds_of(times), a_case(rounds_min=6, rounds_max=6)).stop == "target-met"
+    assert assess(rounds_of(times), a_case(rounds_min=6, rounds_max=6)).stop == "TargetMet"
 
 
 def test_the_last_round_ends_it_whatever_the_width() -> None:
     times = {BASELINE: noisy(0.02, 6, sigma=0.03), VARIANT: noisy(0.01, 6, sigma=0.03)}
-    assert assess(rounds_of(times), a_case(rounds_max=6)).stop == "rounds-max"
+    assert assess(rounds_of(times), a_case(rounds_max=6)).stop == "MaximumRoundsReached"
 
 
 def test_one_round_has_a_speedup_and_no_interval() -> None:
@@ -133,26 +133,26 @@ def test_without_the_baseline_nothing_can_be_compared_and_times_are_still_measur
     assert "pytorch/eager failed in round 1 (Raised)" in found.comparisons[0].sentence
     assert found.stop is None
     times = {VARIANT: noisy(0.01, 6), OTHER: noisy(0.02, 6)}
-    assert assess((a_failure(BASELINE, 1), *rounds_of(times)), case).stop == "target-met"
+    assert assess((a_failure(BASELINE, 1), *rounds_of(times)), case).stop == "TargetMet"
 
 
 @pytest.mark.parametrize(
     "other", [a_failure(VARIANT, 1), a_launch(VARIANT, 1, parity=WRONG), a_launch(VARIANT, facts={"recompilations": 3})]
 )
 def test_with_one_sound_variant_left_there_is_nothing_to_compare(other: LaunchRecord) -> None:
-    assert assess((a_launch(BASELINE, 1), other)).stop == "nothing-to-compare"
+    assert assess((a_launch(BASELINE, 1), other)).stop == "NothingToCompare"
 
 
 def test_a_failure_of_every_variant_ends_the_case() -> None:
     found = assess((a_failure(BASELINE, 1), a_failure(VARIANT, 1)))
-    assert (found.stop, found.rounds) == ("nothing-to-compare", 1)
+    assert (found.stop, found.rounds) == ("NothingToCompare", 1)
 
 
 def test_a_variant_on_its_own_is_measured_until_its_times_are_known() -> None:
     case = a_case(BASELINE)
     assert assess(rounds_of({BASELINE: noisy(0.02, 4)}), case).stop is None
     found = assess(rounds_of({BASELINE: noisy(0.02, 5)}), case)
-    assert (found.stop, found.comparisons) == ("target-met", ())
+    assert (found.stop, found.comparisons) == ("TargetMet", ())
 
 
 def test_every_comparison_must_meet_the_target() -> None:
@@ -190,7 +190,7 @@ def test_it_reads_standard_input_and_writes_standard_output() -> None:
         capture_output=True,
         check=True,
     )
-    assert Assessment.model_validate_json(done.stdout).stop == "target-met"
+    assert Assessment.model_validate_json(done.stdout).stop == "TargetMet"
 
 
 def test_it_loads_no_framework_and_not_all_of_scipy() -> None:

@@ -52,7 +52,7 @@ def test_what_disturbed_one_side_of_a_round_changes_no_verdict() -> None:
 
 def test_a_quarantined_round_does_not_count_towards_the_least_or_the_most() -> None:
     launches = [launch for number in (1, 2, 3) for launch in a_round(number)]
-    assert assess(*launches, rounds_min=3).stop == "target-met"
+    assert assess(*launches, rounds_min=3).stop == "TargetMet"
     launches[-2:] = a_round(3, facts=THROTTLED)
     found = assess(*launches, rounds_min=3, rounds_max=3)
     assert (found.stop, found.comparisons[0].verdict) == (None, "inconclusive")
@@ -70,7 +70,7 @@ def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_ha
     launches = [*a_round(1), *a_round(2, facts=CROWDED), *a_round(3, facts=THROTTLED, slower=1.1)]
     found = assess(*launches, rounds_min=3, rounds_max=3, accept_noise=True)
     (comparison,) = found.comparisons
-    assert (found.rounds, comparison.rounds, found.stop) == (3, 3, "rounds-max")
+    assert (found.rounds, comparison.rounds, found.stop) == (3, 3, "MaximumRoundsReached")
     assert (comparison.verdict, comparison.noisy, comparison.invalid) == (None, True, ())
     assert comparison.speedup is not None
     assert comparison.lower is not None
@@ -95,7 +95,7 @@ def test_noise_excuses_no_wrong_result() -> None:
     found = assess(a_round(1)[0], disturbed, accept_noise=True)
     assert found.comparisons[0].invalid == ("parity",)
     assert found.comparisons[0].noisy is False
-    assert found.stop == "nothing-to-compare"
+    assert found.stop == "NothingToCompare"
 
 
 def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_accepted() -> None:
@@ -107,10 +107,10 @@ def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_ac
     ]
     found = assess(*launches, rounds_min=3, rounds_max=3, accept_noise=True)
     assert "unsteady" in {check.name for check in found.certificate.failed(VARIANT)}
-    assert (found.comparisons[0].noisy, found.stop) == (True, "target-met")
+    assert (found.comparisons[0].noisy, found.stop) == (True, "TargetMet")
     quiet = [with_facts(launch, **GOOD_FACTS) for launch in launches]
     sound = assess(*quiet, rounds_min=3, accept_noise=True)
-    assert (sound.comparisons[0].invalid, sound.stop) == (("unsteady",), "nothing-to-compare")
+    assert (sound.comparisons[0].invalid, sound.stop) == (("unsteady",), "NothingToCompare")
 
 
 def test_what_only_widens_the_interval_is_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,13 +128,13 @@ def test_a_wrong_result_is_found_in_a_disturbed_round_too() -> None:
     disturbed = a_launch(VARIANT, 2, facts=CROWDED, parity=GOOD_PARITY.model_copy(update={"worst_ratio": 9.0}))
     found = assess(*a_round(1), a_round(2)[0], disturbed)
     assert found.comparisons[0].invalid == ("parity",)
-    assert found.stop == "nothing-to-compare"
+    assert found.stop == "NothingToCompare"
 
 
 def test_a_quieter_machine_does_not_mend_a_wrong_result() -> None:
     wrong = GOOD_PARITY.model_copy(update={"worst_ratio": 9.0})
     launches = [a_launch(variant, 1, facts=CROWDED, parity=wrong) for variant in (BASELINE, VARIANT)]
-    assert assess(*launches).stop == "nothing-to-compare"
+    assert assess(*launches).stop == "NothingToCompare"
 
 
 def test_a_failure_in_a_disturbed_round_is_kept() -> None:

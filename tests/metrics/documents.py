@@ -126,7 +126,7 @@ def _result(
     return Result(
         case=case,
         complete=True,
-        stopped="target-met",
+        stopped="TargetMet",
         unit="chain",
         started="2026-01-02T03:00:00Z",
         finished="2026-01-02T03:04:05Z",

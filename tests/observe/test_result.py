@@ -48,7 +48,7 @@ def of(result: Result, name: str, variant: str = VARIANT) -> Observation:
 def test_nothing_is_compared_and_measuring_ends_with_the_least_rounds() -> None:
     assert assess(rounds(2)).stop is None
     found = assess(rounds(3))
-    assert (found.stop, found.comparisons, found.tail_comparisons, found.rounds) == ("target-met", (), (), 3)
+    assert (found.stop, found.comparisons, found.tail_comparisons, found.rounds) == ("TargetMet", (), (), 3)
 
 
 def test_one_that_failed_does_not_end_the_others() -> None:
@@ -81,7 +81,7 @@ def test_a_machine_that_others_use_disturbs_no_observation() -> None:
     crowded = {"neighbours": {"busy_seconds": 1.0, "offered_seconds": 2.0}}
     launches = [with_facts(launch, **crowded) for launch in rounds(3)]
     found = assess(launches)
-    assert (found.quarantined, found.stop) == ((), "target-met")
+    assert (found.quarantined, found.stop) == ((), "TargetMet")
 
 
 def test_what_all_launches_agree_on_is_one_value() -> None:

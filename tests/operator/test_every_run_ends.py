@@ -150,7 +150,7 @@ def test_every_case_ends_with_one_result_or_one_reason_whatever_fails(
     }
     assert all(attempt.retries <= retries for attempt in status.attempts)
     assert all(attempt.number == attempt.retries + 1 for attempt in status.attempts)
-    assert status.cases.succeeded == len(cluster.results)
+    assert status.cases.measured == len(cluster.results)
     assert not cluster.discarded_whole
     assert not [name for name, job in cluster.jobs.items() if not job["status"].get("conditions")]
 
@@ -180,7 +180,7 @@ def test_a_run_that_is_suspended_resumed_and_cancelled_at_will_ends_and_leaves_n
     status = read_status(cluster.run)
     assert max(Counter(cluster.created).values(), default=1) == 1
     assert max(Counter(cluster.stored).values(), default=1) == 1
-    assert status.cases.succeeded == len(cluster.results)
+    assert status.cases.measured == len(cluster.results)
     assert status.cases.active == 0
     assert not [name for name, job in cluster.jobs.items() if not job["status"].get("conditions")]
-    assert status.active_since is None
+    assert status.active_start_time is None

@@ -219,7 +219,7 @@ def test_a_cancelled_run_finishes_and_keeps_the_results_that_it_has(
     patch(cluster, cancel=True)
     wait_for(cluster, operator, "Finished", "Cancelled")
 
-    assert cluster.get("bmr", "chain")["status"]["cases"] == {"total": 2, "active": 0, "succeeded": 1, "failed": 1}
+    assert cluster.get("bmr", "chain")["status"]["cases"] == {"total": 2, "active": 0, "measured": 1, "failed": 1}
     assert_one_result_for_each(cluster, 1)
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Jobs to be deleted")
 

@@ -139,10 +139,10 @@ def test_a_workload_of_the_catalogue_mounts_no_script() -> None:
 
 def test_requests_equal_limits_and_the_processors_are_whole() -> None:
     profiles = Profiles(parse_profiles("big: {platform: cuda, resource: example.com/gpu, cpu: 8, memory: 32Gi}", "x"))
-    accelerator = {"profile": "big", "devicesPerNode": 2}
+    accelerator = {"profile": "big"}
     resources = runner_of(job(profiles=profiles, accelerator=accelerator))["resources"]
 
-    assert resources["requests"] == {"cpu": "8", "memory": "32Gi", "example.com/gpu": "2"}
+    assert resources["requests"] == {"cpu": "8", "memory": "32Gi", "example.com/gpu": "1"}
     assert resources["limits"] == resources["requests"]
 
 

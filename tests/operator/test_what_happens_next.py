@@ -58,7 +58,7 @@ def test_a_new_run_is_accepted_and_its_first_case_recorded_in_the_status_that_is
     assert attempt == make_attempt(plan)
     assert decision.actions == (CreateJob(plan.cases[0].name, 1),)
     assert finished(decision) == ("False", "Queued")
-    assert decision.status.cases.model_dump() == {"total": 2, "active": 1, "succeeded": 0, "failed": 0}
+    assert decision.status.cases.model_dump() == {"total": 2, "active": 1, "measured": 0, "failed": 0}
 
 
 def test_as_many_cases_are_in_flight_as_the_policy_allows() -> None:
@@ -280,7 +280,7 @@ def test_only_active_time_counts_against_the_runs_deadline() -> None:
 
     waiting = observe([job], [make_pod(attempt)])
     paused = decide(plan, began.status, waiting, NOW + timedelta(seconds=60), 1)
-    assert (paused.status.active_since, paused.status.active_seconds) == (None, 60)
+    assert (paused.status.active_start_time, paused.status.active_seconds) == (None, 60)
 
     resumed = observe([job], [running(attempt, since=LATER)])
     again = decide(plan, paused.status, resumed, LATER, 1)
@@ -309,7 +309,7 @@ def test_without_a_deadline_one_is_derived_from_what_the_cases_may_take() -> Non
     late = NOW + 4 * timedelta(seconds=pod_deadline_seconds(60)) + timedelta(minutes=10)
     pods = [running(attempt, since=late) for attempt in attempts]
     observed = observe([make_job(plan, attempt) for attempt in attempts], pods)
-    status = {"attempts": attempts, "active_since": NOW.isoformat()}
+    status = {"attempts": attempts, "active_start_time": NOW.isoformat()}
 
     assert finished(next_for(plan, observed, at=late - timedelta(seconds=1), **status)) == ("False", "Running")
     assert finished(next_for(plan, observed, at=late, **status)) == ("True", "ActiveDeadlineExceeded")
@@ -360,8 +360,8 @@ def test_a_cancelled_run_finishes_at_once_and_discards_what_is_in_flight() -> No
     decision = next_for(plan, observed, attempts=attempts)
 
     assert finished(decision) == ("True", "Cancelled")
-    assert decision.status.active_since is None
-    assert decision.status.cases.model_dump() == {"total": 3, "active": 0, "succeeded": 1, "failed": 1}
+    assert decision.status.active_start_time is None
+    assert decision.status.cases.model_dump() == {"total": 3, "active": 0, "measured": 1, "failed": 1}
     assert decision.actions == (DeleteJob(job.key.name, job.key.uid),)
 
 

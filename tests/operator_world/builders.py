@@ -58,7 +58,7 @@ def make_attempt(plan: Plan, index: int = 0, number: int = 1, **fields: Any) -> 
     """The recorded attempt at the plan's case of that index."""
     case = plan.cases[index].name
     job = attempt_name(NAME, UID, case, number)
-    return Attempt(**{"case": case, "number": number, "job": job, "started": timestamp(NOW)} | fields)
+    return Attempt(**{"case": case, "number": number, "job": job, "start_time": timestamp(NOW)} | fields)
 
 
 def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:

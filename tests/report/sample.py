@@ -153,7 +153,7 @@ def result(**changes: Any) -> Result:
     fields = {
         "case": case(),
         "complete": True,
-        "stopped": "target-met",
+        "stopped": "TargetMet",
         "unit": "product",
         "started": "2026-11-21T09:00:00Z",
         "finished": "2026-11-21T09:01:12Z",

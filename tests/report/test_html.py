@@ -48,7 +48,7 @@ def troubled() -> html.MeasuredCase:
     return html.MeasuredCase(
         sample.result(
             complete=False,
-            stopped="time-limit",
+            stopped="TimeLimitReached",
             variants=(
                 sample.variant("pytorch/eager", "0.00117"),
                 sample.variant("jax/jit", "0.000574"),

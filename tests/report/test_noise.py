@@ -33,7 +33,7 @@ def test_where_no_verdict_is_left_it_is_said_what_to_do_against_what_was_found()
         "What to do: end the other work, or pin it to other processors; "
         "or accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest."
     )
-    lines = view.quarantined(quarantined(STOLEN, stopped="time-limit"))
+    lines = view.quarantined(quarantined(STOLEN, stopped="TimeLimitReached"))
     assert lines[1].startswith("What to do: wait for a quieter time, take a host of your own, or raise the CPU limit; ")
     assert "timeLimitSeconds" in lines[1]
 

@@ -1,6 +1,7 @@
 import pytest
 
-from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, PhaseTime, StopReason
+from accelbench.api.reasons import StopReason
+from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, PhaseTime
 from accelbench.report import view
 from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.shown import shown
@@ -77,7 +78,7 @@ def test_many_comparisons_are_summed_up_in_three_sentences() -> None:
 
 def test_a_partial_result_says_so_and_on_how_many_rounds_it_rests() -> None:
     assert view.state(sample.result()) == ""
-    partial = sample.result(complete=False, stopped="interrupted", rounds=1)
+    partial = sample.result(complete=False, stopped="Interrupted", rounds=1)
     assert view.state(partial) == "partial: interrupted; what is shown rests on 1 complete round"
     checkpoint = sample.result(complete=False, stopped=None, rounds=2)
     assert view.state(checkpoint) == "partial: not finished; what is shown rests on 2 complete rounds"
@@ -105,8 +106,8 @@ def test_the_basis_names_rounds_reason_confidence_and_time() -> None:
 @pytest.mark.parametrize(
     ("stopped", "words"),
     [
-        ("time-limit", "2 rounds (time limit of 60 s reached)"),
-        ("no-time-for-round", "2 rounds: another round (about 17 s) would not fit the limit of 60 s"),
+        ("TimeLimitReached", "2 rounds (time limit of 60 s reached)"),
+        ("NoTimeForRound", "2 rounds: another round (about 17 s) would not fit the limit of 60 s"),
     ],
 )
 def test_a_time_limit_is_said_to_be_reached_only_where_it_was(stopped: StopReason, words: str) -> None:

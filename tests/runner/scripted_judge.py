@@ -64,7 +64,7 @@ sys.stdout.write(
             "comparisons": comparisons,
             "rounds": rounds,
             "quarantined": [{"round": number, "reasons": ["shared-device of fine: 40 %"]} for number in disturbed],
-            **({"stop": "target-met"} if behaviour == "stops" else {}),
+            **({"stop": "TargetMet"} if behaviour == "stops" else {}),
         }
     )
 )

@@ -156,7 +156,7 @@ def test_what_is_done_beside_the_phases_has_a_name_of_its_own() -> None:
 
 def test_what_a_time_limit_kept_from_being_measured_is_noted() -> None:
     measured, cut = launch("a", 1, 1.0), launch("b", 1).model_copy(update={"unfinished": "time-limit"})
-    course = dataclasses.replace(COURSE, stopped="time-limit", discarded=(cut,))
+    course = dataclasses.replace(COURSE, stopped="TimeLimitReached", discarded=(cut,))
     notes = assemble(case_of("a", "b"), [measured], None, course).notes
     assert notes == (
         "round 1 was not completed: 1 launch was discarded",

@@ -76,7 +76,7 @@ def test_a_first_failure_that_leaves_nothing_to_compare_ends_the_case_at_once(
     variants = sorted(order, key=lambda variant: variant != baseline)
     ended = run(case_of(*variants, seed=seed_of(variants, order)))
     assert ended.result.complete
-    assert ended.result.stopped == "nothing-to-compare"
+    assert ended.result.stopped == "NothingToCompare"
     assert [launch["variant"] for launch in ended.launches] == launched
     failed = {variant.name for variant in ended.result.variants if variant.failure}
     assert failed == set(launched) - {"fine"}
@@ -100,7 +100,7 @@ def test_a_variant_that_fails_in_a_later_round_is_not_launched_again(run: Run) -
 
 def test_when_every_variant_failed_measuring_stops(run: Run) -> None:
     ended = run(case_of("raises-in-round-2", "segfaults-in-steady", rounds=9))
-    assert ended.result.stopped == "nothing-to-compare"
+    assert ended.result.stopped == "NothingToCompare"
     assert len(ended.launches) == 3
 
 
@@ -118,7 +118,7 @@ def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
 
 def test_a_launch_cut_short_by_the_time_limit_in_a_later_round_is_no_failure(run: Run) -> None:
     ended = run(case_of("fine", "hangs-in-round-2", limit=6, rounds=3))
-    assert ended.result.stopped == "time-limit"
+    assert ended.result.stopped == "TimeLimitReached"
     assert ended.result.complete
     assert ended.result.rounds == 1
     assert ended.variant("hangs-in-round-2").failure is None

@@ -47,7 +47,7 @@ def test_a_signal_ends_every_descendant_within_two_seconds_and_delivers_what_was
     assert ended.headline.state == "finished"
     assert ended.headline.message == f"interrupted by {number.name}"
     assert not ended.result.complete
-    assert ended.result.stopped == "interrupted"
+    assert ended.result.stopped == "Interrupted"
     assert ended.result.rounds == 1
     assert ended.variant("fine").seconds is not None
     assert ended.variant("waits-in-round-2").failure is None
@@ -123,7 +123,7 @@ def test_a_round_that_was_being_judged_is_judged_even_so(start: Start) -> None:
     ended = supervised.end(timeout=10)
     assert ended.status == 143
     assert ended.result.rounds == 2
-    assert ended.result.stopped == "interrupted"
+    assert ended.result.stopped == "Interrupted"
 
 
 def test_a_launch_does_not_outlive_a_supervisor_that_was_killed(

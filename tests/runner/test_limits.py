@@ -9,7 +9,7 @@ Run = Callable[..., Ended]
 
 def test_the_time_limit_ends_the_case_and_only_complete_rounds_count(run: Run) -> None:
     ended = run(case_of("fine", "fine_2", rounds=1000, limit=3))
-    assert ended.result.stopped in {"time-limit", "no-time-for-round"}
+    assert ended.result.stopped in {"TimeLimitReached", "NoTimeForRound"}
     assert ended.result.complete
     assert 1 <= ended.result.rounds < 1000
     assert {len(variant.launches) for variant in ended.result.variants} == {ended.result.rounds}
@@ -17,5 +17,5 @@ def test_the_time_limit_ends_the_case_and_only_complete_rounds_count(run: Run) -
 
 def test_measuring_stops_when_the_judge_has_seen_enough(run: Run) -> None:
     ended = run(case_of("fine", "fine_2", rounds=9), judge="stops")
-    assert ended.result.stopped == "target-met"
+    assert ended.result.stopped == "TargetMet"
     assert ended.result.rounds == 1

@@ -57,7 +57,7 @@ def test_limits_are_the_best_of_all_launches_and_a_data_sheets_before_them() -> 
     )
     sheet = launch(flopsPerUnit=4e8, device={"platform": "cuda", "name": "NVIDIA A100-SXM4-40GB", "count": 1})
     found = cost(a_case(precision="tf32"), [sheet], [sheet, better], seconds=0.01)
-    assert (found.numbers["limit_flops_per_second"], found.limits) == ("156000000000000", "data sheet")
+    assert (found.numbers["limit_flops_per_second"], found.limits) == ("156000000000000", "data-sheet")
 
 
 def test_energy_is_the_median_power_times_the_seconds_of_a_unit() -> None:

@@ -114,7 +114,7 @@ def test_what_a_probe_takes_is_not_taken_from_its_launch(probe: Probe) -> None:
 def test_a_probe_that_hangs_until_the_cases_time_is_up_fails_no_variant(run: Run, variant: str, measured: int) -> None:
     ended = run(case_of(variant, "fine", limit=3))
     assert [each.failure for each in ended.result.variants] == [None, None]
-    assert ended.result.stopped == "time-limit"
+    assert ended.result.stopped == "TimeLimitReached"
     assert sum("limits" in told for told in unchecked(ended, variant)) == measured
 
 

@@ -12,7 +12,7 @@ Run = Callable[..., Ended]
 def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(run: Run) -> None:
     ended = run(case_of("fine", "fine_2", "fine_3", rounds=3), judge="disturbed-in-round-2")
     result = ended.result
-    assert (result.rounds, result.stopped) == (3, "rounds-max")
+    assert (result.rounds, result.stopped) == (3, "MaximumRoundsReached")
     assert [each.round for each in result.quarantined] == [2]
     for variant in result.variants:
         assert [launch.round for launch in variant.launches] == [1, 3, 4]

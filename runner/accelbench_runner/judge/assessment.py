@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Quarantined, StopReason
+from accelbench.api.reasons import StopReason
+from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Quarantined
 from accelbench.catalogue import script
 from accelbench.document import decimal_string
 from accelbench.launch.fact import Unreadable
@@ -78,7 +79,7 @@ def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, Parity
         certificate=certify(Evidence(case=case, launches=sound), timed=False),
         comparisons=(),
         rounds=rounds,
-        stop="target-met" if rounds >= CHECKED_ROUNDS else None,
+        stop=StopReason.TARGET_MET if rounds >= CHECKED_ROUNDS else None,
     )
 
 
@@ -248,11 +249,11 @@ class Measured:
         may not be. What is observed is observed `rounds_min` times, to see whether launches agree.
         """
         if self.observed:
-            return "target-met" if len(self.rounds) >= self.rule.rounds_min else None
+            return StopReason.TARGET_MET if len(self.rounds) >= self.rule.rounds_min else None
         names = [variant.name for variant in self.case.variants]
         sound = [name for name in names if name not in self.failures and not self._spoilt(name)]
         if len(sound) < min(2, len(names)):
-            return "nothing-to-compare"
+            return StopReason.NOTHING_TO_COMPARE
         if self.sifted.nothing_clean:
             return None
         compared = [name for name in sound if name != self.case.baseline] if self.case.baseline in sound else []
@@ -264,8 +265,8 @@ class Measured:
             interval is not None and self.rule.met(rounds=rounds, relative_half_width=interval.relative_half_width)
             for interval in intervals
         ):
-            return "target-met"
-        return "rounds-max" if rounds >= self.rule.rounds_max else None
+            return StopReason.TARGET_MET
+        return StopReason.MAXIMUM_ROUNDS_REACHED if rounds >= self.rule.rounds_max else None
 
     def _spoilt(self, variant: str) -> bool:
         """Another round cannot mend it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from accelbench.api.case import Case, CaseVariant
+from accelbench.api.reasons import StopReason
 from accelbench.api.result import (
     Certificate,
     Comparison,
@@ -16,7 +17,6 @@ from accelbench.api.result import (
     Quantiles,
     Result,
     Spread,
-    StopReason,
     VariantResult,
 )
 from accelbench.delivery.killed import without_finding
@@ -65,7 +65,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     if assessment and assessment.noisy:
         notes += (f"{len(assessment.noisy)} of {assessment.rounds} rounds were disturbed, and count",)
     notes += tuple(_discarded(course.discarded))
-    if course.stopped == "time-limit":
+    if course.stopped == StopReason.TIME_LIMIT_REACHED:
         limit = case.measurement.time_limit_seconds
         reached = {launch.variant for launch in (*launches, *course.discarded) if not launch.unfinished}
         notes += tuple(

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from accelbench.api.case import Case
-from accelbench.api.result import Disturbed, Failure, Phase, Result, StopReason
+from accelbench.api.reasons import StopReason
+from accelbench.api.result import Disturbed, Failure, Phase, Result
 from accelbench.delivery.log import (
     ComparisonNow,
     DocumentKind,
@@ -92,9 +93,9 @@ class Supervisor:
             number += 1
             if (stopped := self._round(number)) is not None:
                 break
-        result = self._deliver("result", complete=stopped != "interrupted", stopped=stopped)
+        result = self._deliver("result", complete=stopped != StopReason.INTERRUPTED, stopped=stopped)
         signal = self.interruption.signal
-        message = f"interrupted by {signal.name}" if signal and stopped == "interrupted" else ""
+        message = f"interrupted by {signal.name}" if signal and stopped == StopReason.INTERRUPTED else ""
         self.headline("finished", message=message)
         return result
 
@@ -112,21 +113,21 @@ class Supervisor:
 
     def _why_stop(self) -> StopReason | None:
         if self.interruption.signal is not None:
-            return "interrupted"
+            return StopReason.INTERRUPTED
         if self._assessment and self._assessment.stop:
             return self._assessment.stop
         if len(self._failed) == len(self.case.variants):
-            return "nothing-to-compare"
+            return StopReason.NOTHING_TO_COMPARE
         if self._rounds >= self.case.measurement.rounds_max:
-            return "rounds-max"
+            return StopReason.MAXIMUM_ROUNDS_REACHED
         return self._out_of_time()
 
     def _out_of_time(self) -> StopReason | None:
         left = self._deadline - self.clock()
         if left <= 0:
-            return "time-limit"
+            return StopReason.TIME_LIMIT_REACHED
         if self._round_seconds and left < min(self._round_seconds):
-            return "no-time-for-round"  # none yet was that short
+            return StopReason.NO_TIME_FOR_ROUND  # none yet was that short
         return None
 
     def _round(self, number: int) -> StopReason | None:
@@ -149,7 +150,7 @@ class Supervisor:
                 shutil.rmtree(directory, ignore_errors=True)
         assessed = self._assessment
         if cut or not judged or not assessed:
-            return cut or "interrupted"
+            return cut or StopReason.INTERRUPTED
         result = self._deliver("checkpoint", complete=False, stopped=None)
         event = RoundFinished(
             round=number,
@@ -170,7 +171,7 @@ class Supervisor:
         ended = [launch for launch in launches if not launch.unfinished]
         sound = {launch.variant for launch in ended if not launch.failure}
         paired = len(sound) > 1 and self.case.baseline in sound
-        alone = cut == "nothing-to-compare" or self.case.baseline in self._failed
+        alone = cut == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
         return [launch for launch in ended if launch.failure or paired or alone]
 
     def _launch_all(self, number: int, directories: Mapping[str, Path]) -> tuple[list[LaunchRecord], StopReason | None]:
@@ -178,17 +179,20 @@ class Supervisor:
         launches: list[LaunchRecord] = []
         for position, variant in enumerate(directories):
             if self.interruption.signal is not None:
-                return launches, "interrupted"
+                return launches, StopReason.INTERRUPTED
             if self.clock() >= self._deadline:
-                return launches, "time-limit"
+                return launches, StopReason.TIME_LIMIT_REACHED
             record = self._launch(variant, number, position, directories)
             launches.append(record)
             if record.unfinished:
-                return launches, "interrupted" if record.unfinished == "interrupted" else "time-limit"
+                return (
+                    launches,
+                    StopReason.INTERRUPTED if record.unfinished == "interrupted" else StopReason.TIME_LIMIT_REACHED,
+                )
             if record.failure:
                 self._failed[variant] = record.failure
                 if position + 1 < len(directories) and self._settled(record.failure):
-                    return launches, "nothing-to-compare"
+                    return launches, StopReason.NOTHING_TO_COMPARE
         return launches, None
 
     def _settled(self, failure: Failure) -> bool:

@@ -108,7 +108,7 @@ match play:
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # a handler could come in the middle of a line
         say(f"child {child.pid}")
         number = signal.sigwait(awaited)
-        deliver(complete=False, stopped="interrupted", rounds=1)
+        deliver(complete=False, stopped="Interrupted", rounds=1)
         sys.exit(128 + number)
     case "stubborn":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
