@@ -16,7 +16,7 @@ from typing import Any
 from accelbench.api.crd import Kind, Schema, schema_of
 from accelbench.api.metadata import FIELDS as METADATA_FIELDS
 from accelbench.api.metadata import metadata_refusals
-from accelbench.api.rules import EXTENSION, RULES
+from accelbench.api.rules import ANY_FIELDS, EXTENSION, RULES
 from accelbench.problem import Problem, nearest
 
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
@@ -54,6 +54,8 @@ def defaulted(kind: Kind, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
     """Fields that no schema has; the server prunes them and, asked to be strict as kubectl does, refuses the whole."""
+    if schema.get(ANY_FIELDS):
+        return
     if isinstance(value, list):
         for index, each in enumerate(value):
             yield from _unknown_fields(schema.get("items", {}), each, f"{path}[{index}]")

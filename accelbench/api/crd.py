@@ -17,14 +17,18 @@ import yaml
 from pydantic import BaseModel
 
 from accelbench.api.metadata import GROUP, VERSION
-from accelbench.api.result import BenchmarkResult
-from accelbench.api.rules import EXTENSION
+from accelbench.api.result import MAXIMUM_BYTES, BenchmarkResult
+from accelbench.api.rules import ANY_FIELDS, EXTENSION
 from accelbench.api.run import BenchmarkRun
 
 DIRECTORY = Path("crds")
 """From the root of a checkout: the models may be those of an installed wheel."""
 COMMAND = "python -m accelbench.api.crd"
 Schema = dict[str, Any]
+MAXIMUM_INTEGER = 2**53 - 1
+"""JSON numbers above it are not the same everywhere."""
+MAXIMUM_ENTRIES = 4096
+"""Of a list or a map of which no more is known: each takes eight bytes at least."""
 
 COPIED = (
     "description",
@@ -43,6 +47,7 @@ COPIED = (
     "x-kubernetes-list-type",
     "x-kubernetes-list-map-keys",
     EXTENSION,
+    ANY_FIELDS,
 )
 DROPPED = {"title", "default", "const", "propertyNames", "anyOf", "$ref", "properties", "items", "additionalProperties"}
 
@@ -140,8 +145,9 @@ def schema_of(kind: Kind) -> Schema:
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 63}}},
     }
     schema["required"] = [name for name in schema["required"] if name not in {"apiVersion", "kind", "metadata"}]
-    for name in {"status", "summary", "result"} & set(schema["properties"]):
+    for name in {"status", "summary", "expectations", "result"} & set(schema["properties"]):
         _without_defaults(schema["properties"][name])
+        _bound(schema["properties"][name])
     return schema
 
 
@@ -197,7 +203,7 @@ def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: s
         }
     elif isinstance(node.get("additionalProperties"), dict):
         schema["additionalProperties"] = structural(node["additionalProperties"], definitions, f"{where}[]")
-    elif node.get("type") == "object":
+    elif node.get("type") == "object" and ANY_FIELDS not in node:
         raise NotStructuralError(f"{where}: an object needs properties, or one type for its values")
     if "items" in node:
         schema["items"] = structural(node["items"], definitions, f"{where}[]")
@@ -247,6 +253,23 @@ def _without_defaults(schema: Schema) -> None:
     for each in [*schema.get("properties", {}).values(), schema.get("items")]:
         if each is not None:
             _without_defaults(each)
+
+
+def _bound(schema: Schema) -> None:
+    """Nothing in what is reported is longer than a whole result may be, or has more entries than it has room for."""
+    match schema.get("type"):
+        case "string" if "enum" not in schema:
+            schema.setdefault("maxLength", MAXIMUM_BYTES)
+        case "integer":
+            schema.setdefault("minimum", -MAXIMUM_INTEGER)
+            schema.setdefault("maximum", MAXIMUM_INTEGER)
+        case "array":
+            schema.setdefault("maxItems", MAXIMUM_ENTRIES)
+        case "object" if "additionalProperties" in schema:
+            schema.setdefault("maxProperties", MAXIMUM_ENTRIES)
+    for each in [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]:
+        if each is not None:
+            _bound(each)
 
 
 def render(kind: Kind) -> str:

@@ -8,6 +8,8 @@ RUN_UID = "accelbench.dev/run-uid"
 CASE = "accelbench.dev/case"
 ATTEMPT = "accelbench.dev/attempt"
 SERIES = "accelbench.dev/series"
+CLASS = "accelbench.dev/class"
+"""Of the operator that the object belongs to: a release holds nothing of another's."""
 
 CASE_ANNOTATION = "accelbench.dev/case-document"
 """The case document as JSON; a downward API volume puts it before the runner, so no second object can be lost."""

@@ -6,9 +6,9 @@ Wording: k8s.io/apimachinery `pkg/api/validate/content` (1.37).
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from accelbench.document import Document
@@ -17,6 +17,9 @@ from accelbench.problem import Problem
 GROUP = "accelbench.dev"
 VERSION = "v1alpha1"
 API_VERSION: Literal["accelbench.dev/v1alpha1"] = "accelbench.dev/v1alpha1"
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)]
+"""A DNS label."""
 
 FIELDS = (
     "annotations",

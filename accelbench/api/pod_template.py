@@ -1,16 +1,17 @@
 """What a run may say about its pods: `spec.podTemplate`, a fragment of a PodTemplateSpec that is merged over ours.
 
 A closed list. What would let the pod disturb other pods, be disturbed by them on purpose, or escape its isolation
-(host namespaces, privileges, further containers, host paths) has no field here: kubectl refuses it as unknown, other
-clients see it pruned. A cluster-wide need belongs in a profile, which is the administrator's.
+(host namespaces, privileges, further containers, host paths) is refused by name, for every client: a field that the
+schema did not know would be pruned without a word where a client does not ask for strict validation. A cluster-wide
+need belongs in a profile, which is the administrator's.
 """
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, GetJsonSchemaHandler
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from accelbench.api.rules import ENVIRONMENT_NOT_OURS, one_of
+from accelbench.api.rules import ANY_FIELDS, ENVIRONMENT_NOT_OURS, EXTENSION, not_to_be_set, one_of
 from accelbench.document import Document
 
 Text = Annotated[str, Field(max_length=1024)]
@@ -21,6 +22,30 @@ Quantity = (
     | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?$", max_length=32)]
 )
 Quantities = Annotated[dict[str, Quantity], Field(max_length=16)]
+
+
+INTEGER = {"type": "integer", "minimum": -(2**31), "maximum": 2**53 - 1}
+TYPES: dict[str, dict[str, Any]] = {
+    "boolean": {"type": "boolean"},
+    "string": {"type": "string", "maxLength": 1024},
+    "integer": INTEGER,
+    "integers": {"type": "array", "maxItems": 1024, "items": INTEGER},
+    "object": {"type": "object", ANY_FIELDS: True},
+    "strings": {"type": "array", "maxItems": 1024, "items": {"type": "string", "maxLength": 32768}},
+    "objects": {"type": "array", "maxItems": 1024, "items": {"type": "object", ANY_FIELDS: True}},
+}
+
+
+def refusing(**fields: str) -> ConfigDict:
+    """A model whose schema knows these fields of Kubernetes' too, by type, and refuses them."""
+
+    def declare(schema: dict[str, Any]) -> None:
+        for kind, names in fields.items():
+            for name in names.split():
+                schema["properties"][name] = {**TYPES[kind], "description": "Not for a run to set."}
+                schema.setdefault(EXTENSION, []).append(not_to_be_set(name).declared().to_crd())
+
+    return ConfigDict(json_schema_extra=declare)
 
 
 class Metadata(Document):
@@ -79,6 +104,8 @@ class NodeAffinity(Document):
 class Affinity(Document):
     """Where the pod may run. Affinity to other pods is not offered: neighbours disturb the measurement."""
 
+    model_config = refusing(object="podAffinity podAntiAffinity")
+
     node_affinity: NodeAffinity | None = None
 
 
@@ -111,11 +138,19 @@ class EnvironmentVariable(Document):
     value_from: Annotated[ValueSource, one_of("configMapKeyRef", "secretKeyRef")] | None = None
 
 
+class Claim(Document):
+    """One of the pod's `resourceClaims`, for the runner."""
+
+    name: ObjectName
+    request: ObjectName | None = None
+
+
 class Resources(Document):
     """Resources beside the profile's; limits and requests should be equal, or the pod can be throttled unevenly."""
 
     limits: Quantities = {}
     requests: Quantities = {}
+    claims: tuple[Claim, ...] = Field(default=(), max_length=16)
 
 
 class VolumeMount(Document):
@@ -129,6 +164,14 @@ class VolumeMount(Document):
 
 class Runner(Document):
     """The runner's container."""
+
+    model_config = refusing(
+        boolean="stdin stdinOnce tty",
+        string="workingDir restartPolicy terminationMessagePath terminationMessagePolicy",
+        strings="command args",
+        objects="envFrom ports resizePolicy restartPolicyRules volumeDevices",
+        object="lifecycle livenessProbe readinessProbe startupProbe securityContext",
+    )
 
     name: Literal["runner"] = Field(description="Always runner: a container beside it would share the device.")
     image: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
@@ -176,11 +219,61 @@ class Volume(Document):
     persistent_volume_claim: ClaimSource | None = None
 
 
+ONE_CLAIM = one_of("resourceClaimName", "resourceClaimTemplateName")
 ONE_SOURCE = one_of("emptyDir", "configMap", "secret", "persistentVolumeClaim")
+
+
+class ResourceClaim(Document):
+    """A device by dynamic resource allocation: a claim in the run's namespace, or one that a template makes."""
+
+    name: ObjectName
+    resource_claim_name: ObjectName | None = None
+    resource_claim_template_name: ObjectName | None = None
+
+
+class LabelSelector(Document):
+    """Pods by their labels."""
+
+    match_labels: dict[str, Text] = Field(default={}, max_length=16)
+
+
+class SpreadConstraint(Document):
+    """How the pods of several cases spread over nodes, zones or racks."""
+
+    max_skew: int = Field(ge=1, le=1000)
+    topology_key: Key
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    label_selector: LabelSelector | None = None
+
+
+class SecurityContext(Document):
+    """Who owns the files of mounted volumes; all else of it is the runner's own."""
+
+    model_config = refusing(
+        boolean="runAsNonRoot",
+        integer="runAsUser runAsGroup",
+        integers="supplementalGroups",
+        string="supplementalGroupsPolicy seLinuxChangePolicy",
+        objects="sysctls",
+        object="appArmorProfile seLinuxOptions seccompProfile windowsOptions",
+    )
+
+    fs_group: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    fs_group_change_policy: Literal["OnRootMismatch", "Always"] | None = None
 
 
 class PodSpec(Document):
     """The part of a PodSpec that a run may set."""
+
+    model_config = refusing(
+        boolean="automountServiceAccountToken enableServiceLinks hostIPC hostNetwork hostPID hostUsers"
+        " setHostnameAsFQDN shareProcessNamespace",
+        string="dnsPolicy hostname hostnameOverride nodeName preemptionPolicy restartPolicy serviceAccount"
+        " serviceAccountName subdomain",
+        integer="activeDeadlineSeconds priority terminationGracePeriodSeconds",
+        objects="ephemeralContainers hostAliases initContainers readinessGates schedulingGates",
+        object="dnsConfig os overhead resources workloadRef",
+    )
 
     node_selector: dict[str, Text] = Field(default={}, max_length=16, description="Beside the profile's.")
     tolerations: tuple[Toleration, ...] = Field(default=(), max_length=16, description="Beside the profile's.")
@@ -190,6 +283,9 @@ class PodSpec(Document):
     scheduler_name: ObjectName | None = None
     image_pull_secrets: tuple[LocalReference, ...] = Field(default=(), max_length=8)
     volumes: tuple[Annotated[Volume, ONE_SOURCE], ...] = Field(default=(), max_length=16)
+    resource_claims: tuple[Annotated[ResourceClaim, ONE_CLAIM], ...] = Field(default=(), max_length=16)
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = Field(default=(), max_length=8)
+    security_context: SecurityContext | None = None
     containers: tuple[Runner, ...] = Field(default=(), max_length=1)
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
 
 from accelbench import platforms
-from accelbench.api.run import Name
+from accelbench.api.metadata import Name
 from accelbench.document import Document
 from accelbench.problem import unknown
 

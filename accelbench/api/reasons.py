@@ -178,6 +178,11 @@ class ConditionReason(Reason):
         "See its failure in the BenchmarkResult",
     )
     INCOMPLETE = ("Incomplete", "A case was measured in part.", "See the notes of its BenchmarkResult")
+    WORKLOAD_CHANGED = (
+        "WorkloadChanged",
+        "The file that the workload is written in changed between cases: they did not measure the same.",
+        "Apply the run under another name, and leave the file alone until it has finished",
+    )
     INVALID_MEASUREMENT = (
         "InvalidMeasurement",
         "A validity check failed, or a comparison has no verdict.",

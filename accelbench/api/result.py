@@ -4,6 +4,7 @@ At most 32 KiB (`MAXIMUM_BYTES`), so medians and quantiles per launch and no blo
 strings of seconds. A verdict stands only beside a certificate whose checks passed: the models refuse anything else.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,12 +16,14 @@ from accelbench.api.metadata import API_VERSION, ObjectMeta
 from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observations
 from accelbench.api.reasons import FailureReason, StopReason
+from accelbench.api.run import Expectation
 from accelbench.document import DecimalString, Document
 
 MAXIMUM_BYTES = 32 * 1024
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 CheckOutcome = Literal["passed", "failed", "untested"]
+Outcome = Literal["met", "not-met", "undecided"]
 PaysBackAnswer = Literal["at-once", "after", "never", "until"]
 Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm-up", "steady"]
 Bound = Literal["compute", "memory"]
@@ -313,6 +316,13 @@ class Result(Document):
         return "; ".join([*found, *failed]) or "no comparison"
 
 
+class JudgedExpectation(Expectation):
+    """What became of one of the run's expectations in this case."""
+
+    outcome: Outcome = Field(description="undecided: the measurement supports neither.")
+    message: str = Field(max_length=1024, description="What was found, with the numbers.")
+
+
 class ResultSummary(Document):
     """What `kubectl get` shows of a result."""
 
@@ -321,16 +331,20 @@ class ResultSummary(Document):
 
 
 class BenchmarkResult(Document):
-    """What one case of a BenchmarkRun found: stored once, never changed, deleted with its run."""
+    """What one case of a BenchmarkRun found: stored once, and never changed. It can outlive its run."""
 
     api_version: Literal["accelbench.dev/v1alpha1"] = API_VERSION
     kind: Literal["BenchmarkResult"] = "BenchmarkResult"
     metadata: ObjectMeta
-    summary: Annotated[ResultSummary, rules.RESULT_IS_FINAL] | None = None
+    # None can be left out: what is required cannot be taken away, or added, where nothing may change.
+    summary: Annotated[ResultSummary, rules.RESULT_IS_FINAL]
+    expectations: Annotated[tuple[JudgedExpectation, ...], rules.RESULT_IS_FINAL] = Field(
+        max_length=32, description="What the run expected of this case; the operator judges it."
+    )
     result: Annotated[Result, rules.RESULT_IS_FINAL]
 
     @classmethod
-    def of(cls, result: Result, metadata: ObjectMeta) -> Self:
+    def of(cls, result: Result, metadata: ObjectMeta, expectations: Iterable[JudgedExpectation] = ()) -> Self:
         """The object that stores `result`."""
         summary = ResultSummary(valid=result.valid, headline=result.headline)
-        return cls(metadata=metadata, summary=summary, result=result)
+        return cls(metadata=metadata, summary=summary, expectations=tuple(expectations), result=result)

@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema
 from accelbench.api.numbers import NUMBERS
 
 EXTENSION = "x-kubernetes-validations"
+ANY_FIELDS = "x-kubernetes-preserve-unknown-fields"
 Manifest = Mapping[str, Any]
 
 
@@ -64,10 +65,15 @@ class Rule:
             written["fieldPath"] = self.field_path
         return written | ({"reason": "FieldValueForbidden"} if self.forbidden else {})
 
+    def declared(self) -> "Rule":
+        """Itself, known by its expression from now on."""
+        RULES[self.cel] = self
+        return self
+
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Adds the rule to the JSON schema of the annotated field."""
         written = handler(schema)
-        RULES[self.cel] = self
+        self.declared()
         return {**written, EXTENSION: [*written.get(EXTENSION, ()), self.to_crd()]}
 
 
@@ -296,6 +302,17 @@ ENVIRONMENT_NOT_OURS = Rule(
     message="names that start with ACCELBENCH_ are the runner's own",
     holds=lambda name: not name.startswith("ACCELBENCH_"),
 )
+
+
+def not_to_be_set(field: str) -> Rule:
+    """A field of Kubernetes' that is none of the run's."""
+    return Rule(
+        cel=f"!has(self.{field})",
+        message="not for a run to set; remove it",
+        holds=lambda value: field not in value,
+        field_path=f".{field}",
+        forbidden=True,
+    )
 
 
 def one_of(*fields: str) -> Rule:

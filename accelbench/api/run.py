@@ -8,14 +8,14 @@ No floats: durations are integers named `...Seconds`, percentages and ratios are
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, StringConstraints
-from pydantic.alias_generators import to_camel
+from pydantic import Field, JsonValue, StringConstraints
 
 from accelbench.api import rules
 from accelbench.api.case import ConfigMapKey, ParameterValue, Precision, Timestamp, name_of_file
-from accelbench.api.metadata import ObjectMeta
+from accelbench.api.metadata import Name, ObjectMeta
 from accelbench.api.numbers import EXPECTED, NUMBERS, ExpectedNumber
 from accelbench.api.pod_template import PodTemplateFragment
+from accelbench.api.profiles import Profile
 from accelbench.document import Document
 
 MAXIMUM_CASES = 256
@@ -23,7 +23,6 @@ MAXIMUM_VARIANTS = 16
 MAXIMUM_ROUNDS = 50
 MAXIMUM_AXES = 4
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)]
 VariantName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$", min_length=1, max_length=63)
 ]
@@ -133,6 +132,10 @@ class Accelerator(Document):
     )
 
 
+DEFAULT_CLASS = "accelbench"
+ResultRetentionPolicy = Literal["Retain", "Delete"]
+
+
 class Expectation(Document):
     """An assertion on every case's result that decides whether the run succeeded."""
 
@@ -183,7 +186,13 @@ class RunPolicy(Document):
         default=None,
         ge=0,
         le=MAXIMUM_SECONDS,
-        description="The run and its results are deleted after this; may change; default: never.",
+        description="The run is deleted after this, and so are its results where resultRetentionPolicy is Delete; "
+        "may change; default: never.",
+    )
+    result_retention_policy: ResultRetentionPolicy = Field(
+        default="Retain",
+        description="What becomes of its results when the run is deleted. Retain: they stay, as long as the operator "
+        "keeps a history.",
     )
 
 
@@ -202,12 +211,20 @@ Expectations = tuple[
     ],
     ...,
 ]
-Policy = Annotated[RunPolicy, rules.immutable("infrastructureRetries", _IN_FLIGHT)]
+Policy = Annotated[
+    RunPolicy,
+    rules.immutable("infrastructureRetries", _IN_FLIGHT),
+    rules.immutable("resultRetentionPolicy", "results are stored with it; apply the run under another name"),
+]
 
 
 class BenchmarkRunSpec(Document):
     """What is to be compared, on what, and how surely."""
 
+    class_name: Name = Field(
+        default=DEFAULT_CLASS,
+        description="Whose run it is: that of the operator whose className is the same. Others leave it alone.",
+    )
     series: Name | None = Field(default=None, description="Results of the same benchmark over time; default: the name.")
     workload: Annotated[WorkloadReference, rules.one_of("name", "script")]
     variants: Annotated[tuple[Variant, ...], rules.UNIQUE_VARIANTS] = Field(
@@ -271,6 +288,13 @@ class CaseCounts(Document):
     failed: int = Field(default=0, ge=0, description="Ended without a result.")
 
 
+class Runner(Document):
+    """What the run's pods were made from when it was accepted: what the operator is set to later does not count."""
+
+    image: str = Field(description="The operator's image for runners; podTemplate can name another.")
+    profile: Profile = Field(description="The profile as the operator had it.")
+
+
 class Attempt(Document):
     """The latest attempt at a case; recorded before its Job is created, so that nothing is created twice."""
 
@@ -285,6 +309,10 @@ class Attempt(Document):
     )
     message: str = Field(default="", description="Why, and what to do, for people.")
     finished: bool = Field(default=False, description="The case has a result, or none will come.")
+    completion_time: Timestamp | None = Field(default=None, description="When it was known to be finished.")
+    pod: str | None = Field(default=None, description="The pod's name, once it is there.")
+    node: str | None = Field(default=None, description="The node that the pod is on.")
+    image: str | None = Field(default=None, description="What the pod runs, by digest where its node tells one.")
 
 
 class Headline(Document):
@@ -304,8 +332,6 @@ class Headline(Document):
 class BenchmarkRunStatus(Document):
     """What the operator reports; derived from attempts and results, so that a restart shows the same."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
-
     observed_generation: int = Field(default=0, ge=0, description="The metadata.generation that was last acted on.")
     conditions: tuple[Condition, ...] = Field(
         default=(),
@@ -323,6 +349,11 @@ class BenchmarkRunStatus(Document):
         default=None, description="Since when a case runs; unset while none does."
     )
     active_seconds: int = Field(default=0, ge=0, description="Time active before; queued and suspended time is none.")
+    runner: Runner | None = Field(default=None, description="What its pods are made from, for as long as it runs.")
+    workload_source: str = Field(
+        default="",
+        description="The digest of the file that the workload is written in; several where it changed between cases.",
+    )
     attempts: tuple[Attempt, ...] = Field(
         default=(),
         max_length=MAXIMUM_CASES,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from accelbench.verdict.expectations import Outcome
+from accelbench.api.result import Outcome
 
 
 @dataclass(frozen=True)

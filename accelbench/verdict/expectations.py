@@ -6,17 +6,14 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
 from accelbench import figures
 from accelbench.api.numbers import NUMBERS, Number
-from accelbench.api.result import Comparison, PaysBack, Result, VariantResult
+from accelbench.api.result import Comparison, Outcome, PaysBack, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
 from accelbench.validity.quarantine import disturbance_names
 from accelbench.verdict.readings import read, steps
-
-Outcome = Literal["met", "not-met", "undecided"]
 
 
 @dataclass(frozen=True)

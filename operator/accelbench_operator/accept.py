@@ -10,7 +10,7 @@ from accelbench import catalogue, platforms
 from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
-from accelbench.api.run import BenchmarkRun
+from accelbench.api.run import BenchmarkRun, Runner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
 from accelbench.plan.cases import TooManyCasesError, plan_cases
@@ -21,11 +21,16 @@ from accelbench_operator.job import memory_limit
 
 @dataclass(frozen=True)
 class Plan:
-    """An accepted run: its cases in order, and the nodes that they need."""
+    """An accepted run: its cases in order, and what their pods are made from."""
 
     run: BenchmarkRun
     cases: tuple[Case, ...]
-    profile: Profile
+    runner: Runner
+
+    @property
+    def profile(self) -> Profile:
+        """The nodes that they need."""
+        return self.runner.profile
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,11 @@ class Refused:
         return "; ".join(str(problem) for problem in self.problems)
 
 
-def accept(manifest: Mapping[str, Any], profiles: Profiles) -> Plan | Refused:
-    """The plan of a BenchmarkRun as the API server gives it, or what is wrong with it; never raises for its content."""
+def accept(manifest: Mapping[str, Any], profiles: Profiles, image: str, runner: Runner | None = None) -> Plan | Refused:
+    """The plan of a BenchmarkRun as the API server gives it, or what is wrong with it; never raises for its content.
+
+    `runner` is what a run that was accepted before is held to, whatever profiles and image are now.
+    """
     try:
         # The status is the operator's own and read apart: damage to it is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
@@ -49,10 +57,11 @@ def accept(manifest: Mapping[str, Any], profiles: Profiles) -> Plan | Refused:
         PodTemplate.model_validate(run.spec.pod_template)
         if problems := check_run(run):
             return Refused(problems)
-        profile = profiles.get(run.spec.accelerator.profile)
+        runner = runner or Runner(image=image, profile=profiles.get(run.spec.accelerator.profile))
+        profile = runner.profile
         if problems := check_platform(run, platforms.find(profile.platform)):
             return Refused(problems)
-        plan = Plan(run, plan_cases(run, profile.platform), profile)
+        plan = Plan(run, plan_cases(run, profile.platform), runner)
         problem = next(_too_large(plan), None)
         return Refused((problem,)) if problem else plan
     except UnknownProfileError as error:

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from accelbench.api.case import Case
 from accelbench.api.metadata import ObjectMeta
-from accelbench.api.result import BenchmarkResult, Result
+from accelbench.api.result import BenchmarkResult, JudgedExpectation, Result
 from accelbench.plan.names import result_name
-from accelbench.verdict.expectations import evaluate
+from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 from accelbench_operator.accept import Plan
 from accelbench_operator.attempts import Observed
 from accelbench_operator.cluster import Cluster
@@ -21,7 +21,7 @@ from accelbench_operator.decide import Action, Collect, Confirm, CreateJob, Dele
 from accelbench_operator.failure import AttemptFailure, job_deleted, job_refused, pod_gone, result_refused
 from accelbench_operator.job import build_job, identity_labels, owner_reference
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, ForbiddenError, InvalidError, Manifest
-from accelbench_operator.observed import NOT_MET, ObservedPod, observe_job, observe_pod, observe_result, owned_by
+from accelbench_operator.observed import ObservedPod, observe_job, observe_pod, observe_result, owned_by
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
 
@@ -32,6 +32,9 @@ QUOTA_PATIENCE = timedelta(minutes=30)
 """How long after a pod's end its result is offered to a server that forbids it: somebody may raise the quota."""
 
 
+MAXIMUM_SENTENCE = 1024
+
+
 class ForeignObjectError(Exception):
     """An object of a name that only ours can have belongs to someone else, or is none that we can read."""
 
@@ -39,10 +42,9 @@ class ForeignObjectError(Exception):
 class Applier:
     """Applies decisions to one cluster, and notes in the store what it wrote. `losses` is by Job name."""
 
-    def __init__(self, cluster: Cluster, store: Store, image: str, clock: Callable[[], datetime]) -> None:
+    def __init__(self, cluster: Cluster, store: Store, clock: Callable[[], datetime]) -> None:
         self._cluster = cluster
         self._store = store
-        self._image = image
         self._clock = clock
         self.losses: dict[str, dict[str, AttemptFailure]] = {}
         """By run UID, then by Job name: why looking for a result was in vain; found out again after a restart."""
@@ -74,7 +76,7 @@ class Applier:
         if await self._find_result(plan, action.case):
             return
         metadata = plan.run.metadata
-        job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.profile, self._image)
+        job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.runner)
         try:
             stored = await self._cluster.create_job(job)
         except ConflictError:
@@ -148,20 +150,19 @@ class Applier:
 
     async def _store_result(self, result: Result, plan: Plan, job: str, pod: ObservedPod) -> None:
         run = plan.run
-        outcomes = evaluate(run.spec.expectations, result)
-        not_met = "\n".join(" ".join(found.sentence.split()) for found in outcomes if found.outcome != "met")
         document = BenchmarkResult.of(
             result,
             ObjectMeta(
                 name=result_name(run.metadata.name, run.metadata.uid, result.case.name),
                 namespace=run.metadata.namespace,
                 labels=identity_labels(run, result.case.name),
-                annotations={NOT_MET: not_met} if not_met else {},
             ),
+            [_judged(each) for each in evaluate(run.spec.expectations, result)],
         )
         body = document.model_dump(mode="json", by_alias=True, exclude_none=True)
-        body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
-        body["metadata"]["ownerReferences"] = [owner_reference(run)]
+        body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels")}
+        if run.spec.run_policy.result_retention_policy == "Delete":
+            body["metadata"]["ownerReferences"] = [owner_reference(run)]
         try:
             stored = await self._cluster.create_result(body)
         except ConflictError:
@@ -196,7 +197,7 @@ class Applier:
             summary = observe_result(body)
         except ValueError as error:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and cannot be read: delete it") from error
-        if summary is None or not owned_by(body, run_uid):
+        if summary is None or summary.run_uid != run_uid:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and is not this run's: delete it")
         self._store.put("BenchmarkResult", summary, own=True)
 
@@ -208,3 +209,8 @@ def case_of(plan: Plan, name: str, attempt: int = 1) -> Case:
     """The planned case as the runner of that attempt is given it."""
     case = next(case for case in plan.cases if case.name == name)
     return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
+
+
+def _judged(outcome: ExpectationOutcome) -> JudgedExpectation:
+    message = " ".join(outcome.sentence.split())[:MAXIMUM_SENTENCE]
+    return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)

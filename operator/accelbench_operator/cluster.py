@@ -47,6 +47,9 @@ class Cluster(Protocol):
     async def create_result(self, result: Manifest) -> Manifest:
         """Store a BenchmarkResult; raises ConflictError where one of that name exists."""
 
+    async def delete_result(self, namespace: str, name: str, uid: str) -> None:
+        """Delete exactly that BenchmarkResult; nothing happens where it is gone."""
+
     async def read_log(self, namespace: str, pod: str) -> str | None:
         """The log of the runner's container, its end where it is too long; None where there is none any more."""
 
@@ -98,6 +101,10 @@ class KubernetesCluster:
     async def create_result(self, result: Manifest) -> Manifest:
         """See `Cluster`."""
         return await self._api.create(RESULTS.format(**result["metadata"]), result)
+
+    async def delete_result(self, namespace: str, name: str, uid: str) -> None:
+        """See `Cluster`."""
+        await self._delete(RESULTS, namespace, name, uid)
 
     async def read_log(self, namespace: str, pod: str) -> str | None:
         """See `Cluster`."""

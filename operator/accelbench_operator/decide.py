@@ -24,6 +24,9 @@ SLACK = timedelta(minutes=10)
 """On top of the derived deadline of a run: for what lies between two cases."""
 
 
+NO_JOB = {"job": "", "job_uid": None, "pod": None, "node": None, "image": None}
+
+
 @dataclass(frozen=True)
 class CreateJob:
     """Create the Job of this attempt, unless its case has a result."""
@@ -129,14 +132,18 @@ def _advance(
     attempt: Attempt, place: Standing | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
     """The attempt as it is to be recorded: settled, replaced by the next one, discarded, or as it was."""
+    if pod := observed.pods.get(attempt.job):
+        told = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
+        attempt = attempt.model_copy(update={name: value for name, value in told.items() if value})
     if attempt.case in observed.results:
-        return attempt.model_copy(update={"finished": True, "reason": None, "message": ""})
+        over = {"finished": True, "completion_time": attempt.completion_time or timestamp(now)}
+        return attempt.model_copy(update=over | {"reason": None, "message": ""})
     if place is None:
         return attempt
     if place.loss:
         return _after_loss(attempt, place.loss, plan, stop, now)
     if place.place is not Place.OVER and stop and stop.discards:
-        return _settled(attempt, stop.discards, stop.discards.after("the case in flight was discarded"))
+        return _settled(attempt, stop.discards, stop.discards.after("the case in flight was discarded"), now)
     if place.place is not Place.OVER and plan.run.spec.run_policy.suspend:
         discarded = AttemptReason.SUSPENDED.after("the case in flight was discarded")
         return _set_aside(attempt, AttemptReason.SUSPENDED, discarded)
@@ -147,25 +154,26 @@ def _advance(
 def _after_loss(attempt: Attempt, loss: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
     policy = plan.run.spec.run_policy
     if stop or not loss.reason.retried or attempt.retries >= policy.infrastructure_retries:
-        return _settled(attempt, loss.reason, loss.message)
+        return _settled(attempt, loss.reason, loss.message, now)
     told = {"reason": loss.reason, "message": loss.message}
     counted = attempt.model_copy(update={"retries": attempt.retries + 1, **told})
     return _set_aside(counted, loss.reason, loss.message) if policy.suspend else _next(counted, plan, now)
 
 
-def _settled(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
-    return attempt.model_copy(update={"finished": True, "reason": reason, "message": message})
+def _settled(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
+    over = {"finished": True, "completion_time": timestamp(now)}
+    return attempt.model_copy(update=over | {"reason": reason, "message": message})
 
 
 def _set_aside(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
-    return attempt.model_copy(update={"job": "", "job_uid": None, "reason": reason, "message": message})
+    return attempt.model_copy(update=NO_JOB | {"reason": reason, "message": message})
 
 
 def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
     number = attempt.number + 1
     metadata = plan.run.metadata
     job = attempt_name(metadata.name, metadata.uid, attempt.case, number)
-    return attempt.model_copy(update={"number": number, "job": job, "job_uid": None, "start_time": timestamp(now)})
+    return attempt.model_copy(update=NO_JOB | {"number": number, "job": job, "start_time": timestamp(now)})
 
 
 def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: datetime) -> dict[str, Attempt]:

@@ -12,7 +12,7 @@ from accelbench.api import labels
 from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
-from accelbench.api.run import BenchmarkRun
+from accelbench.api.run import BenchmarkRun, Runner
 from accelbench.catalogue.script import VARIABLE
 from accelbench.plan.names import attempt_name, slug
 from accelbench_operator.pod_template import CONTAINER, Manifest, merge_pod_template
@@ -53,15 +53,19 @@ def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
         labels.RUN_UID: run.metadata.uid,
         labels.CASE: case,
         labels.SERIES: run.series[:MAXIMUM_LABEL].strip("-."),
+        labels.CLASS: run.spec.class_name,
     }
 
 
-def build_job(run: BenchmarkRun, case: Case, attempt: int, profile: Profile, image: str) -> Manifest:
+def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: Runner) -> Manifest:
     """The Job of `attempt` at `case`, complete: it is created as it stands here and never changed."""
     marks = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
     queue = {key: run.metadata.labels[key] for key in QUEUE_LABELS if run.metadata.labels.get(key)}
     document = case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
-    template = merge_pod_template(_template(document, profile, image, marks), run.spec.pod_template)
+    template = merge_pod_template(_template(document, runner.profile, runner.image, marks), run.spec.pod_template)
+    (container,) = template["spec"]["containers"]
+    # The result records it; only here is it known which of the two images it is.
+    container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

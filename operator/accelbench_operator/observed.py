@@ -4,7 +4,7 @@ A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; 
 bytes, so that thousands of runs fit into a small container.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,9 +17,6 @@ from accelbench_operator.pod_template import CONTAINER
 from accelbench_operator.snapshot import ComparisonSummary, Summary, VariantSummary
 
 Manifest = Mapping[str, Any]
-
-NOT_MET = "accelbench.dev/expectations-not-met"
-"""Annotation of a BenchmarkResult: a line for each expectation that it does not meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +70,9 @@ class ObservedPod:
     """`Reason: message` where the pod was evicted, preempted or lost; empty otherwise."""
     pod_reason: str = ""
     """The pod's own reason: `DeadlineExceeded`, `Evicted`, `OutOfcpu`."""
+    node: str = ""
+    image: str = ""
+    """What the runner's container runs: by digest once the kubelet has said so, else as it was asked for."""
     waiting: str = ""
     """`Reason: message` of what holds it up before it runs: `Unschedulable`, `ImagePullBackOff`."""
 
@@ -128,31 +128,36 @@ def observe_pod(body: Manifest) -> ObservedPod:
         message=ended.get("message", ""),
         disruption=_sentence(disruption) if disruption.get("status") == "True" else "",
         pod_reason=status.get("reason", ""),
+        node=(body.get("spec") or {}).get("nodeName") or "",
+        image=_image(body),
         waiting=_sentence(waiting),
     )
 
 
 def observe_result(body: Manifest) -> Summary | None:
-    """The headline of a BenchmarkResult; None for one that no run controls; raises ValueError for what is none."""
+    """The headline of a BenchmarkResult; None for one of no run; raises ValueError for what is none.
+
+    Its label says whose it is, for it can outlive its owner.
+    """
     key = object_key(body)
-    if not owned_by(body, key.run_uid):
+    if not key.run_uid:
         return None
-    annotations = body["metadata"].get("annotations") or {}
-    not_met = tuple(annotations.get(NOT_MET, "").splitlines())
-    result = Result.model_validate(body["result"])
-    return summarize(result, namespace=key.namespace, name=key.name, run_uid=key.run_uid, not_met=not_met)
+    judged = body.get("expectations") or ()
+    not_met = tuple(each.get("message", "") for each in judged if each.get("outcome") != "met")
+    return summarize(Result.model_validate(body["result"], extra="ignore"), key, not_met)
 
 
-def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_met: tuple[str, ...] = ()) -> Summary:
-    """The headline of a result, stored as `namespace/name` and owned by the run of that UID."""
+def summarize(result: Result, key: ObjectKey, not_met: tuple[str, ...] = ()) -> Summary:
+    """The headline of a result that is stored under `key`."""
     result = shown(result)
     case = result.case
     failed = {variant.name for variant in result.variants if variant.failure}
     return Summary(
-        namespace=namespace,
-        name=name,
+        namespace=key.namespace,
+        name=key.name,
+        uid=key.uid,
         run=case.origin.run,
-        run_uid=run_uid,
+        run_uid=key.run_uid,
         series=case.origin.series,
         case=case.name,
         workload=case.workload,
@@ -196,6 +201,7 @@ def summarize(result: Result, *, namespace: str, name: str, run_uid: str, not_me
         ),
         observations=tuple(each.headline for each in result.observations),
         failed_checks=tuple(check.name for check in result.certificate.checks if check.outcome == "failed"),
+        source=result.fingerprint.get("workloadSource", ""),
         not_met=not_met,
     )
 
@@ -218,10 +224,17 @@ def owned_by(body: Manifest, run_uid: str) -> bool:
 
 
 def _container_state(status: Manifest) -> Manifest:
-    for container in status.get("containerStatuses") or ():
-        if container.get("name") == CONTAINER:
-            return container.get("state") or {}
-    return {}
+    return _runner(status.get("containerStatuses")).get("state") or {}
+
+
+def _image(body: Manifest) -> str:
+    reported = _runner((body.get("status") or {}).get("containerStatuses"))
+    asked = _runner((body.get("spec") or {}).get("containers"))
+    return reported.get("imageID") or reported.get("image") or asked.get("image") or ""
+
+
+def _runner(containers: Iterable[Manifest] | None) -> Manifest:
+    return next((container for container in containers or () if container.get("name") == CONTAINER), {})
 
 
 def _controller(metadata: Manifest) -> str:

@@ -14,8 +14,9 @@ from accelbench_operator.observed import observe_job, observe_pod, observe_resul
 from accelbench_operator.queue import KeyedQueue
 from accelbench_operator.reconcile import Reconciler, RunKey
 from accelbench_operator.reflector import Reflector
+from accelbench_operator.retention import keep_deleting, surplus
 from accelbench_operator.settings import Settings
-from accelbench_operator.snapshot import QueueHealth, Snapshot
+from accelbench_operator.snapshot import QueueHealth, Snapshot, Summary
 from accelbench_operator.store import Held, Kind, Store
 
 WORKERS = 16
@@ -36,12 +37,13 @@ class Operator:
         self._keys: dict[str, RunKey] = {}
         self._lag = 0.0
         self._store = Store(self._changed)
-        cluster = KubernetesCluster(api)
-        applier = Applier(cluster, self._store, settings.runner_image, _now)
-        self._reconciler = Reconciler(cluster, self._store, applier, settings.profiles, _now, leading)
+        self._retention = settings.retention
+        self._cluster = cluster = KubernetesCluster(api)
+        applier = Applier(cluster, self._store, _now)
+        self._reconciler = Reconciler(cluster, self._store, applier, settings, _now, leading)
         self._queue: KeyedQueue[RunKey] = KeyedQueue(self._reconcile, self._loop.time)
         self._reflectors = [
-            Reflector(api, self._store, kind, _path(group, plural, namespace), observe, namespace)
+            Reflector(api, self._store, kind, _path(group, plural, namespace), observe, settings.class_name, namespace)
             for kind, group, plural, observe in KINDS
             for namespace in settings.namespaces or (None,)
         ]
@@ -60,6 +62,7 @@ class Operator:
             for reflector in self._reflectors:
                 await reflector.synced.wait()
             group.create_task(self._queue.run(WORKERS))
+            group.create_task(keep_deleting(self._surplus, self._delete))
 
     def oldest_seconds(self) -> float:
         """How long the oldest key has been due."""
@@ -89,6 +92,14 @@ class Operator:
         if key not in self._reconciler.phases:
             self._keys.pop(key.uid, None)
         return after
+
+    def _surplus(self) -> tuple[Summary, ...]:
+        if not leading():
+            return ()
+        return surplus(self._store.summaries(), self._retention, _now(), self._reconciler.in_progress())
+
+    async def _delete(self, result: Summary) -> None:
+        await self._cluster.delete_result(result.namespace, result.name, result.uid)
 
     def _changed(self, run_uid: str) -> None:
         # Objects of a run that was not seen yet wait for it: the watch of runs begins with all of them.

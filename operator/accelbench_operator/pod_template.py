@@ -30,7 +30,9 @@ def _merged(key: str, ours: Any, theirs: Any) -> Any:
     if key == "resources":
         # Requests equal limits whatever is given, so that the pod stays Guaranteed and nothing throttles it.
         amounts = {**ours["limits"], **theirs.get("requests", {}), **theirs.get("limits", {})}
-        return {"requests": dict(amounts), "limits": dict(amounts)}
+        return {"requests": dict(amounts), "limits": dict(amounts)} | {
+            key: value for key, value in theirs.items() if key == "claims"
+        }
     if isinstance(ours, dict) and isinstance(theirs, Mapping):
         return {**theirs, **ours} if key in _OURS_WIN else merge_pod_template(ours, theirs)
     return theirs

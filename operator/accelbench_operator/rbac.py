@@ -32,6 +32,7 @@ RULES = (
     ),
     Rule("accelbench.dev", "benchmarkresults", ("list", "watch"), "reflector holds their headlines"),
     Rule("accelbench.dev", "benchmarkresults", ("get", "create"), "apply asks for a result live, and stores it"),
+    Rule("accelbench.dev", "benchmarkresults", ("delete",), "retention deletes what is more than the history to keep"),
     Rule("batch", "jobs", ("list", "watch"), "reflector holds them"),
     Rule("batch", "jobs", ("get", "create", "delete"), "apply makes, confirms and deletes a case's Job"),
     Rule("", "pods", ("list", "watch"), "reflector holds them: why a case is pending, how it ended"),

@@ -1,20 +1,29 @@
 """One run, once: read it live, decide, write the status, then act. What it learned makes the run due again at once."""
 
+import contextlib
 from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from accelbench.api.profiles import Profiles
-from accelbench.api.run import BenchmarkRunStatus
+from accelbench.api.reasons import ConditionReason
+from accelbench.api.run import DEFAULT_CLASS, BenchmarkRunStatus
 from accelbench_operator.accept import Plan, Refused, accept
 from accelbench_operator.apply import Applier, ForeignObjectError
+from accelbench_operator.attempts import Observed
 from accelbench_operator.cluster import Cluster
 from accelbench_operator.decide import Decision, DeleteJob, decide
-from accelbench_operator.events import event_manifest, transitions
+from accelbench_operator.events import Transition, event_manifest, transitions
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, Manifest
+from accelbench_operator.settings import Settings
 from accelbench_operator.store import Store
+
+UNFINISHED = {ConditionReason.QUEUED, ConditionReason.RUNNING, ConditionReason.SUSPENDED}
+
+
+class UnreadableStatusError(Exception):
+    """A run's status is none that this operator knows; the message says what to do."""
 
 
 class RunKey(NamedTuple):
@@ -37,14 +46,14 @@ class Reconciler:
         cluster: Cluster,
         store: Store,
         applier: Applier,
-        profiles: Profiles,
+        settings: Settings,
         clock: Callable[[], datetime],
         leading: Callable[[], bool],
     ) -> None:
         self._cluster = cluster
         self._store = store
         self._applier = applier
-        self._profiles = profiles
+        self._settings = settings
         self._clock = clock
         self._leading = leading
         self._plans: dict[str, tuple[int, Plan | Refused]] = {}
@@ -54,14 +63,18 @@ class Reconciler:
     async def __call__(self, key: RunKey) -> float | None:
         """One step of one run."""
         run = await self._cluster.get_run(key.namespace, key.name)
-        if run is None or run["metadata"]["uid"] != key.uid or run["metadata"].get("deletionTimestamp"):
+        if run is None or not self._operates(run, key.uid):
             # Its owner references have the cluster delete what belongs to it.
             self._forget(key)
             return None
         if not self._leading():
             return None
-        before = read_status(run)
-        plan = self._plan(run)
+        try:
+            before = read_status(run)
+        except UnreadableStatusError as error:
+            await self._tell(run, Transition("Warning", "StatusUnreadable", str(error)))
+            raise
+        plan = self._plan(run, before)
         observed = self._store.observed(key.uid, self._applier.losses.get(key.uid, {}))
         decision = decide(plan, before, observed, self._clock(), run["metadata"]["generation"])
         self.phases[key] = decision.status.phase
@@ -70,11 +83,15 @@ class Reconciler:
                 await self._write(run, before, decision.status)
             except ConflictError:
                 return 0.0
+        await self._act(decision, plan, observed, key.namespace)
+        return self._again(decision)
+
+    async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, namespace: str) -> None:
         errors = []
         for action in decision.actions:
             try:
                 if isinstance(action, DeleteJob):
-                    await self._applier.delete_job(action, key.namespace)
+                    await self._applier.delete_job(action, namespace)
                 elif isinstance(plan, Plan):
                     await self._applier.apply(action, plan, observed)
             except (ApiError, ForeignObjectError) as error:
@@ -82,7 +99,17 @@ class Reconciler:
                 errors.append(error)
         if errors:
             raise errors[0]
-        return self._again(decision)
+
+    def _operates(self, run: Manifest, uid: str) -> bool:
+        """Whether it is the run that was meant, is to stay, and is of this operator's class."""
+        metadata = run["metadata"]
+        if metadata["uid"] != uid or metadata.get("deletionTimestamp"):
+            return False
+        return bool(run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name)
+
+    def in_progress(self) -> set[str]:
+        """The UIDs of runs that have not finished."""
+        return {key.uid for key, phase in self.phases.items() if phase in UNFINISHED}
 
     def _again(self, decision: Decision) -> float | None:
         if any(not isinstance(action, DeleteJob) for action in decision.actions):
@@ -92,23 +119,29 @@ class Reconciler:
         return max(0.0, (decision.requeue_at - self._clock()).total_seconds())
 
     async def _write(self, run: Manifest, before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> None:
+        known = {field.alias for field in BenchmarkRunStatus.model_fields.values()}
+        kept = {name: value for name, value in (run.get("status") or {}).items() if name not in known}
         status = after.model_dump(mode="json", by_alias=True, exclude_none=True)
-        await self._cluster.put_run_status({**run, "status": status})
-        metadata = run["metadata"]
+        await self._cluster.put_run_status({**run, "status": kept | status})
         for transition in transitions(before, after):
-            event = event_manifest(transition, metadata["namespace"], metadata["name"], metadata["uid"], self._clock())
-            try:
-                await self._cluster.create_event(event)
-            except ApiError:
-                # Told already, or not to be told: an event is for people who watch, nothing rests on it.
-                continue
+            await self._tell(run, transition)
 
-    def _plan(self, run: Manifest) -> Plan | Refused:
+    async def _tell(self, run: Manifest, transition: Transition) -> None:
+        metadata = run["metadata"]
+        event = event_manifest(transition, metadata["namespace"], metadata["name"], metadata["uid"], self._clock())
+        # Told already, or not to be told: an event is for people who watch, nothing rests on it.
+        with contextlib.suppress(ApiError):
+            await self._cluster.create_event(event)
+
+    def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
         """The plan of this generation of the run: planning 256 cases at every event would be felt."""
         uid, generation = run["metadata"]["uid"], run["metadata"]["generation"]
         known = self._plans.get(uid)
         if known is None or known[0] != generation:
-            known = self._plans[uid] = (generation, accept(run, self._profiles))
+            known = self._plans[uid] = (
+                generation,
+                accept(run, self._settings.profiles, self._settings.runner_image, status.runner),
+            )
         return known[1]
 
     def _forget(self, key: RunKey) -> None:
@@ -118,8 +151,16 @@ class Reconciler:
 
 
 def read_status(run: Manifest) -> BenchmarkRunStatus:
-    """The status as recorded; one that cannot be read counts as none: what is in the cluster says the rest."""
+    """The status as recorded, less what a newer operator may have added; raises UnreadableStatusError.
+
+    What cannot be read is not taken for empty: a run that has finished would begin again.
+    """
     try:
-        return BenchmarkRunStatus.model_validate(run.get("status") or {})
-    except ValidationError:
-        return BenchmarkRunStatus()
+        return BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise UnreadableStatusError(
+            f"status.{where}: {problem['msg']}; this operator leaves the run alone: install the release that "
+            "wrote it, or delete the run and apply it again"
+        ) from error

@@ -22,7 +22,10 @@ WATCHES_A_LIST = 6
 """Every half hour the list is taken anew: what a watch may have dropped does not stay unseen."""
 LONGEST_DELAY_SECONDS = 30.0
 
-SELECTOR = f"{labels.MANAGED_BY}={labels.MANAGER},{labels.RUN_UID}"
+
+def selector(class_name: str) -> str:
+    """What belongs to runs of that class."""
+    return f"{labels.MANAGED_BY}={labels.MANAGER},{labels.CLASS}={class_name},{labels.RUN_UID}"
 
 
 class Reflector:
@@ -35,8 +38,10 @@ class Reflector:
         kind: Kind,
         path: str,
         observe: Callable[[Mapping[str, Any]], Held | None],
+        class_name: str,
         namespace: str | None = None,
     ) -> None:
+        self._selector = selector(class_name)
         self._api = api
         self._store = store
         self._kind: Kind = kind
@@ -66,7 +71,7 @@ class Reflector:
     async def _list(self) -> str:
         since = self._store.now
         held: list[Held] = []
-        query: dict[str, Any] = {"labelSelector": SELECTOR, "limit": PAGE}
+        query: dict[str, Any] = {"labelSelector": self._selector, "limit": PAGE}
         while True:
             page = await self._api.get(self._path, query)
             held += [seen for item in page["items"] if (seen := self._see(item)) is not None]
@@ -77,7 +82,7 @@ class Reflector:
         return str(page["metadata"]["resourceVersion"])
 
     async def _watch(self, version: str) -> str:
-        query = {"labelSelector": SELECTOR, "resourceVersion": version}
+        query = {"labelSelector": self._selector, "resourceVersion": version}
         async for event in self._api.watch(self._path, query, WATCH_SECONDS):
             item = event["object"]
             metadata = item["metadata"]

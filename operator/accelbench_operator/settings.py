@@ -1,9 +1,12 @@
 """The operator's settings, from its environment: all of them, and where each comes from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 from accelbench.api.profiles import Profiles, load_profiles
+from accelbench.api.run import DEFAULT_CLASS
+from accelbench_operator.retention import Retention
 
 
 class SettingsError(ValueError):
@@ -24,6 +27,10 @@ class Settings:
     """`ACCELBENCH_METRICS_PORT`."""
     health_port: int = 8080
     """`ACCELBENCH_HEALTH_PORT`."""
+    class_name: str = DEFAULT_CLASS
+    """`ACCELBENCH_CLASS_NAME`: runs of this class are operated."""
+    retention: Retention = field(default_factory=Retention)
+    """`ACCELBENCH_RESULTS_PER_CASE`, `ACCELBENCH_RESULTS_TOTAL`, `ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS` (0: any age)."""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -40,7 +47,26 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         namespaces=tuple(name.strip() for name in namespaces if name.strip()),
         metrics_port=_port(environment, "ACCELBENCH_METRICS_PORT", 9090),
         health_port=_port(environment, "ACCELBENCH_HEALTH_PORT", 8080),
+        class_name=environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS,
+        retention=_retention(environment),
     )
+
+
+def _retention(environment: Mapping[str, str]) -> Retention:
+    default = Retention()
+    days = _number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, least=0)
+    return Retention(
+        per_case=_number(environment, "ACCELBENCH_RESULTS_PER_CASE", default.per_case, least=1),
+        total=_number(environment, "ACCELBENCH_RESULTS_TOTAL", default.total, least=1),
+        maximum_age=timedelta(days=days) if days else None,
+    )
+
+
+def _number(environment: Mapping[str, str], name: str, default: int, *, least: int) -> int:
+    text = environment.get(name, str(default))
+    if not text.isdecimal() or int(text) < least:
+        raise SettingsError(f'{name}="{text}": must be a whole number, {least} or more')
+    return int(text)
 
 
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:

@@ -54,6 +54,7 @@ class Summary:
 
     namespace: str
     name: str
+    uid: str
     run: str
     run_uid: str
     series: str
@@ -76,6 +77,8 @@ class Summary:
     observations: tuple[str, ...] = ()
     """In a few words, what was observed of each variant, where nothing was timed."""
     failed_checks: tuple[str, ...] = ()
+    source: str = ""
+    """The digest of the file that the workload is written in."""
     not_met: tuple[str, ...] = ()
     """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
 

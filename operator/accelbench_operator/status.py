@@ -125,6 +125,8 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) 
                 failed=len(settled - set(progress.results)),
             ),
             "headline": _headline(plan, progress),
+            "runner": plan.runner,
+            "workload_source": ", ".join(_sources(plan, progress)),
             "start_time": status.start_time or first,
             "completion_time": timestamp(progress.now) if done else None,
             "attempts": progress.attempts,
@@ -132,6 +134,12 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) 
             "comparisons_omitted": max(0, len(rows) - MAXIMUM_COMPARISONS),
         }
     )
+
+
+def _sources(plan: Plan, progress: Progress) -> Iterable[str]:
+    """The digests of the workload's file, in the order of the cases that were measured with each."""
+    results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
+    return dict.fromkeys(result.source for result in results if result.source)
 
 
 def _unfinished(plan: Plan, progress: Progress, settled: set[str]) -> Finding:
@@ -148,6 +156,10 @@ def _success(plan: Plan, progress: Progress) -> Finding:
     results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
     if progress.stop and len(results) < len(plan.cases):
         return Finding("False", progress.stop.reason, progress.stop.message)
+    sources = list(_sources(plan, progress))
+    if len(sources) > 1:
+        message = f"the workload's file had the digests {', '.join(sources)}"
+        return Finding("False", ConditionReason.WORKLOAD_CHANGED, ConditionReason.WORKLOAD_CHANGED.after(message))
     for reason, sentences in _shortcomings(progress.attempts, results):
         if sentences:
             return Finding("False", reason, _some(sentences))

@@ -90,7 +90,7 @@ class Store:
     def results(self) -> tuple[Summary, ...]:
         """The latest result of each namespace, series and case."""
         latest: dict[tuple[str, str, str], Summary] = {}
-        for summary in self._summaries():
+        for summary in self.summaries():
             key = (summary.namespace, summary.series, summary.case)
             if key not in latest or latest[key].finished_timestamp <= summary.finished_timestamp:
                 latest[key] = summary
@@ -100,7 +100,8 @@ class Store:
         """How many objects are held, by kind."""
         return {kind: len(objects) for kind, objects in self._objects.items()}
 
-    def _summaries(self) -> Iterator[Summary]:
+    def summaries(self) -> Iterator[Summary]:
+        """Every result that is held."""
         return (held for held in self._objects["BenchmarkResult"].values() if isinstance(held, Summary))
 
 

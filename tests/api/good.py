@@ -121,6 +121,23 @@ GOOD_CHANGES: dict[str, dict[str, Any]] = {
         "spec.runPolicy": {"startDeadlineSeconds": None, "suspend": None},
     },
     "a pod template": {"spec.podTemplate": {"spec": {**GPU_POD["spec"], **runner(**RUNNER)["spec"]}}},
+    "devices by claims, spread over zones, with files of a group": {
+        "spec.podTemplate": {
+            "spec": {
+                "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
+                "topologySpreadConstraints": [
+                    {
+                        "maxSkew": 1,
+                        "topologyKey": "topology.kubernetes.io/zone",
+                        "whenUnsatisfiable": "ScheduleAnyway",
+                        "labelSelector": {"matchLabels": {"accelbench.dev/series": "nightly"}},
+                    }
+                ],
+                "securityContext": {"fsGroup": 2000, "fsGroupChangePolicy": "OnRootMismatch"},
+                **runner(resources={"claims": [{"name": "gpu"}]})["spec"],
+            }
+        }
+    },
     "a pod's metadata": {"spec.podTemplate.metadata": GPU_POD["metadata"]},
     "an empty pod template": {"spec.podTemplate": {}},
     "labels and annotations": {

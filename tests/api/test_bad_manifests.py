@@ -42,3 +42,12 @@ def test_the_api_server_refuses_with_the_message_of_the_table(runs: Runs, row: B
 @pytest.mark.parametrize("row", BAD, ids=lambda row: row.what)
 def test_validate_refuses_with_the_same_message(row: Bad) -> None:
     assert from_us(json.dumps(row.manifest)) == set(row.refusals)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("row", PODS[:6], ids=lambda row: row.what)
+def test_what_would_break_isolation_is_refused_for_a_client_that_is_not_strict_too(server: Cluster, row: Bad) -> None:
+    manifest = json.dumps(row.manifest)
+    done = server.kubectl("apply", "--validate=false", "--filename=-", input=manifest, check=False)
+    assert done.returncode != 0
+    assert row.refusals[0] in done.stderr

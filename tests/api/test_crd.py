@@ -16,6 +16,8 @@ from accelbench.api.run import Accelerator, Measurement, RunPolicy
 from api.manifests import GOOD
 from cluster.cluster import Cluster
 
+RESULT = next(kind for kind in KINDS if kind.name == "BenchmarkResult")
+
 NAMES = [kind.name for kind in KINDS]
 SCHEMAS = [pytest.param(crd.schema_of(kind), id=kind.name) for kind in KINDS]
 
@@ -63,6 +65,21 @@ def test_everything_that_a_user_writes_is_bounded() -> None:
     unbounded = [
         path
         for path, node in nodes(crd.schema_of(RUN)["properties"]["spec"])
+        if (node.get("type") == "array" and "maxItems" not in node)
+        or ("additionalProperties" in node and "maxProperties" not in node)
+        or (node.get("type") == "integer" and not {"minimum", "maximum"} <= set(node))
+        or (node.get("type") == "string" and not {"maxLength", "enum"} & set(node))
+    ]
+    assert unbounded == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [(RUN, "status"), *((RESULT, name) for name in ("summary", "expectations", "result"))]
+)
+def test_everything_that_is_reported_is_bounded(kind: crd.Kind, field: str) -> None:
+    unbounded = [
+        path
+        for path, node in nodes(crd.schema_of(kind)["properties"][field])
         if (node.get("type") == "array" and "maxItems" not in node)
         or ("additionalProperties" in node and "maxProperties" not in node)
         or (node.get("type") == "integer" and not {"minimum", "maximum"} <= set(node))

@@ -22,7 +22,9 @@ DEFAULTS = {
         "acceptNoise": False,
     },
     "accelerator": {"profile": "cpu", "devicesPerNode": 1, "nodes": 1},
-    "runPolicy": {"suspend": False, "cancel": False, "parallelism": 1, "infrastructureRetries": 1},
+    "runPolicy": {"suspend": False, "cancel": False, "parallelism": 1, "infrastructureRetries": 1}
+    | {"resultRetentionPolicy": "Retain"},
+    "className": "accelbench",
 }
 
 

@@ -90,7 +90,10 @@ def test_kubectl_too_refuses_malformed_yaml(crds: Cluster) -> None:
         ),
         ("  basline: jax/jit\n", 'line 9: unknown field "spec.basline"; did you mean baseline?'),
         ("  variant: []\n", 'line 9: unknown field "spec.variant"; did you mean variants?'),
-        ("  qqq: 1\n", 'line 9: unknown field "spec.qqq"; one of: accelerator, baseline, expectations, measurement'),
+        (
+            "  qqq: 1\n",
+            'line 9: unknown field "spec.qqq"; one of: accelerator, baseline, className, expectations',
+        ),
         ("  sweep: {size: [1]}\n", 'line 9: unknown field "spec.sweep.size"; spec.sweep must be of type array'),
     ],
 )

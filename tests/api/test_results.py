@@ -14,6 +14,7 @@ from accelbench.api.result import (
     Comparison,
     Disturbed,
     Failure,
+    JudgedExpectation,
     LaunchSummary,
     PhaseTime,
     Quantiles,
@@ -97,8 +98,8 @@ def result(*comparisons: Comparison, failure: Failure | None = None, complete: b
     )
 
 
-def stored(of: Result, name: str = "matmul-chain-all") -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(BenchmarkResult.of(of, ObjectMeta(name=name)).to_json())
+def stored(of: Result, *expectations: JudgedExpectation, name: str = "matmul-chain-all") -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(BenchmarkResult.of(of, ObjectMeta(name=name), expectations).to_json())
     return document | {"metadata": {"name": name}}
 
 
@@ -172,15 +173,25 @@ def test_a_result_comes_back_as_it_was_stored(server: Cluster) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("field", ["result", "summary"])
+@pytest.mark.parametrize("field", ["result", "summary", "expectations"])
 def test_a_result_is_never_changed(server: Cluster, field: str) -> None:
-    before, after = stored(result(FASTER)), stored(result(FASTER, complete=False))
+    judged = JudgedExpectation(metric="speedup", variant="jax/jit", at_least="2", outcome="met", message="2.04")
+    before, after = stored(result(FASTER)), stored(result(FASTER, complete=False), judged)
     server.apply(before)
     done = server.kubectl("apply", "--filename=-", input=json.dumps({**before, field: after[field]}), check=False)
     assert done.stderr == (
         'The BenchmarkResult "matmul-chain-all" is invalid: '
         f"{field}: Forbidden: a result is never changed; delete it if it should not count\n"
     )
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("field", ["result", "summary", "expectations"])
+def test_nothing_can_be_taken_out_of_a_result(server: Cluster, field: str) -> None:
+    server.apply(stored(result(FASTER)))
+    gone = json.dumps([{"op": "remove", "path": f"/{field}"}])
+    done = server.kubectl("patch", "bmres", "matmul-chain-all", "--type=json", f"--patch={gone}", check=False)
+    assert f"{field}: Required value" in done.stderr
 
 
 @pytest.mark.cluster

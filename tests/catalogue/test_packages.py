@@ -126,7 +126,7 @@ def test_a_package_that_is_broken_is_named_with_the_cause(install: Install, text
 @pytest.mark.parametrize(("text", "cause"), BROKEN)
 def test_a_run_of_a_broken_package_is_not_accepted(install: Install, text: str | None, cause: str) -> None:
     install(text)
-    refused = accept(run_manifest(workload={"name": "doubling"}), Profiles())
+    refused = accept(run_manifest(workload={"name": "doubling"}), Profiles(), "runner:1")
     assert isinstance(refused, Refused)
     assert refused.message.startswith(f"spec.workload.name: {PLACE}{cause}")
 
@@ -156,7 +156,7 @@ SIZED = (
 def test_a_run_is_not_accepted_for_which_the_workload_raises(install: Install, method: str, message: str) -> None:
     install(f"{SIZED}\n    def {method}\n")
     run = run_manifest(workload={"name": "doubling"}, variants=[{"use": "jax/jit"}], sizes=(0,))
-    refused = accept(run, Profiles())
+    refused = accept(run, Profiles(), "runner:1")
     assert isinstance(refused, Refused)
     assert refused.message == f"spec.workload: doubling: {message}"
 

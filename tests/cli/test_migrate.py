@@ -8,6 +8,7 @@ import pytest
 
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Result
+from accelbench.cli.files import RunRecord
 from accelbench.cli.migrate import migrated
 from cli.command import ROOT, accelbench
 from report import sample
@@ -82,7 +83,8 @@ def test_a_directory_is_rewritten_in_its_place_once(tmp_path: Path) -> None:
     old.parent.mkdir()
     old.write_text(json.dumps(as_it_was(today())))
     record = tmp_path / "run.json"
-    now = json.loads((ROOT / "docs/results/claims/cpu/28-xor-with-nn/run.json").read_text())
+    stored = (ROOT / "docs/results/claims/cpu/28-xor-with-nn/run.json").read_text()
+    now = json.loads(RunRecord.model_validate_json(stored).to_json())
     record.write_text(json.dumps({**now, "run": {**now["run"], "status": {"cases": {"succeeded": 0}}}}))
     assert accelbench("migrate", str(tmp_path), cwd=tmp_path).stdout == "2 rewritten\n"
     assert json.loads(record.read_text()) == now

@@ -59,7 +59,7 @@ def test_the_manifest_given_is_not_changed_and_the_last_assignment_wins() -> Non
         ("measurement.foo=3", "measurement has precision, rounds, targetRelativeError, "),
         ("measurement.round.max=3", "did you mean measurement.rounds.max?"),
         ("measurement.rounds.max.max=3", "did you mean measurement.rounds.max?"),
-        ("zzz=1", "one of: series, workload, variants"),
+        ("zzz=1", "one of: className, series, workload, variants"),
         ("variants[7].use=jax/jit", '"variants[7].use": there is no [7]; the manifest lists 2'),
         ("measurement.rounds", "write PATH=VALUE"),
         ("=5", "write PATH=VALUE"),

@@ -40,11 +40,14 @@ def test_the_run_is_accepted_finishes_and_succeeds(example: dict[str, Any]) -> N
     assert example["status"]["cases"] == {"total": 1, "active": 0, "measured": 1, "failed": 0}
 
 
-def test_one_result_is_stored_and_owned_by_the_run(installed: Installed, example: dict[str, Any]) -> None:
+def test_one_result_is_stored_and_names_the_run_and_its_image(installed: Installed, example: dict[str, Any]) -> None:
     (stored,) = installed.owned("benchmarkresults", "matmul-chain")
-    (owner,) = stored["metadata"]["ownerReferences"]
-    assert owner["uid"] == example["metadata"]["uid"]
+    assert stored["metadata"]["labels"]["accelbench.dev/run-uid"] == example["metadata"]["uid"]
     result = stored["result"]
+    (attempt,) = example["status"]["attempts"]
+    assert "@sha256:" in attempt["image"] or attempt["image"].startswith("sha256:")
+    assert result["fingerprint"]["image"] == example["status"]["runner"]["image"]
+    assert example["status"]["workloadSource"] == result["fingerprint"]["workloadSource"]
     assert result["complete"] is True
     least = example["spec"]["measurement"]["rounds"]["min"]
     assert result["rounds"] >= least or result["stopped"] in {"TimeLimitReached", "NoTimeForRound"}

@@ -16,7 +16,7 @@ from accelbench.api.result import (
     Result,
     VariantResult,
 )
-from accelbench_operator.observed import summarize
+from accelbench_operator.observed import ObjectKey, summarize
 from accelbench_operator.snapshot import QueueHealth, Snapshot
 
 __all__ = ["failed", "faster", "invalid", "noisy", "snapshot"]
@@ -76,10 +76,8 @@ def snapshot(*results: tuple[str, Result], leading: bool = True) -> Snapshot:
     summaries = tuple(
         summarize(
             result,
-            namespace=namespace,
-            name=f"{result.case.origin.run}-result",
-            run_uid=result.case.origin.uid,
-            not_met=("too slow",),
+            ObjectKey(namespace, f"{result.case.origin.run}-result", "", result.case.origin.uid),
+            ("too slow",),
         )
         for namespace, result in results
     )

@@ -5,13 +5,13 @@ import pytest
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench_operator.accept import Plan, Refused, accept
 from accelbench_operator.settings import Settings, SettingsError, read_settings
-from operator_world.builders import run_manifest
+from operator_world.builders import IMAGE, run_manifest
 
 
 def test_an_accepted_run_is_planned_for_the_profiles_platform() -> None:
     profiles = Profiles(parse_profiles("v5e: {platform: tpu, resource: google.com/tpu}", "x"))
     jax = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]
-    plan = accept(run_manifest(sizes=(1, 2), accelerator={"profile": "v5e"}, variants=jax), profiles)
+    plan = accept(run_manifest(sizes=(1, 2), accelerator={"profile": "v5e"}, variants=jax), profiles, IMAGE)
 
     assert isinstance(plan, Plan)
     assert [case.accelerator.platform for case in plan.cases] == ["tpu", "tpu"]
@@ -41,7 +41,7 @@ def test_an_accepted_run_is_planned_for_the_profiles_platform() -> None:
     ],
 )
 def test_a_run_that_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any], message: str) -> None:
-    refused = accept(run_manifest(**spec), Profiles())
+    refused = accept(run_manifest(**spec), Profiles(), IMAGE)
 
     assert isinstance(refused, Refused)
     assert message in refused.message
@@ -59,7 +59,7 @@ def test_a_run_that_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any
 )
 def test_what_the_profiles_devices_do_not_have_is_refused(spec: dict[str, Any], message: str) -> None:
     profiles = Profiles(parse_profiles("v5e: {platform: tpu, resource: google.com/tpu}", "x"))
-    refused = accept(run_manifest(accelerator={"profile": "v5e"}, **spec), profiles)
+    refused = accept(run_manifest(accelerator={"profile": "v5e"}, **spec), profiles, IMAGE)
 
     assert isinstance(refused, Refused)
     assert message in refused.message
@@ -70,7 +70,7 @@ HUNGRY = {"workload": {"name": "inplace-update"}, "sweep": [{"name": "size", "va
 
 
 def test_a_case_that_cannot_fit_into_its_pod_is_refused_with_the_estimate() -> None:
-    refused = accept(run_manifest(**HUNGRY), Profiles())
+    refused = accept(run_manifest(**HUNGRY), Profiles(), IMAGE)
 
     assert isinstance(refused, Refused)
     assert "case size-2147483648-" in refused.message
@@ -81,21 +81,21 @@ def test_a_case_that_cannot_fit_into_its_pod_is_refused_with_the_estimate() -> N
 
 def test_what_the_pod_template_asks_for_counts() -> None:
     runner = {"name": "runner", "resources": {"limits": {"memory": "32Gi"}}}
-    plan = accept(run_manifest(**HUNGRY, podTemplate={"spec": {"containers": [runner]}}), Profiles())
+    plan = accept(run_manifest(**HUNGRY, podTemplate={"spec": {"containers": [runner]}}), Profiles(), IMAGE)
 
     assert isinstance(plan, Plan)
 
 
 def test_a_script_is_not_loaded_by_the_operator() -> None:
     script = {"script": {"configMapKeyRef": {"name": "mine", "key": "mine.py"}}, "parameters": {"anything": 1}}
-    plan = accept(run_manifest(workload=script), Profiles())
+    plan = accept(run_manifest(workload=script), Profiles(), IMAGE)
 
     assert isinstance(plan, Plan)
     assert plan.cases[0].workload == "mine"
 
 
 def test_a_status_that_cannot_be_read_is_no_reason_to_refuse_the_spec() -> None:
-    assert isinstance(accept(run_manifest() | {"status": {"conditions": 7}}, Profiles()), Plan)
+    assert isinstance(accept(run_manifest() | {"status": {"conditions": 7}}, Profiles(), IMAGE), Plan)
 
 
 def test_settings_come_from_the_environment() -> None:

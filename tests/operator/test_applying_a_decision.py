@@ -28,7 +28,7 @@ class World:
     def __init__(self) -> None:
         self.cluster = SimulatedCluster(run_manifest(), lambda: "")
         self.store = Store(lambda _: None)
-        self.applier = Applier(self.cluster, self.store, "runner:1", self.cluster.clock)
+        self.applier = Applier(self.cluster, self.store, self.cluster.clock)
 
     def do(self, action: Any, observed: Observed | None = None) -> None:
         if isinstance(action, DeleteJob):

@@ -8,13 +8,12 @@ from datetime import timedelta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from accelbench.api.profiles import Profiles
 from accelbench_operator.apply import Applier
 from accelbench_operator.kubernetes_api import ApiError
 from accelbench_operator.reconcile import Reconciler, RunKey, read_status
 from accelbench_operator.status import finished_at
 from accelbench_operator.store import Store
-from operator_world.builders import NAME, NAMESPACE, UID, run_manifest
+from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import ENDINGS, KilledError, SimulatedCluster
 
 KEY = RunKey(NAMESPACE, NAME, UID)
@@ -40,9 +39,9 @@ class Process:
 
     def start(self) -> None:
         self.store = Store(lambda _: None)
-        applier = Applier(self._cluster, self.store, "runner:1", self._cluster.clock)
+        applier = Applier(self._cluster, self.store, self._cluster.clock)
         self._reconciler = Reconciler(
-            self._cluster, self.store, applier, Profiles(), self._cluster.clock, leading=lambda: True
+            self._cluster, self.store, applier, SETTINGS, self._cluster.clock, leading=lambda: True
         )
         self._cluster.list_into(self.store)
 

@@ -3,7 +3,7 @@
 import json
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from accelbench.api import labels
 from cluster.cluster import Cluster
 from cluster.wait import wait_until
 from operator_world.builders import make_headline, make_log, make_result
-from operator_world.fake_kubelet import FakeKubelet
+from operator_world.fake_kubelet import IMAGE_ID, NODE, FakeKubelet
 from operator_world.process import OperatorProcess
 
 pytestmark = pytest.mark.cluster
@@ -37,7 +37,15 @@ def operator(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> Iterator
     assert "Traceback" not in process.log(), process.log()
 
 
-def apply(cluster: Cluster, *, sizes: tuple[int, ...] = (64,), name: str = "chain", **policy: Any) -> None:
+def apply(
+    cluster: Cluster,
+    *,
+    sizes: tuple[int, ...] = (64,),
+    name: str = "chain",
+    class_name: str = "accelbench",
+    expectations: Sequence[Any] = (),
+    **policy: Any,
+) -> None:
     cluster.apply(
         {
             "apiVersion": "accelbench.dev/v1alpha1",
@@ -48,6 +56,8 @@ def apply(cluster: Cluster, *, sizes: tuple[int, ...] = (64,), name: str = "chai
                 "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
                 "sweep": [{"name": "size", "values": list(sizes)}],
                 "runPolicy": policy,
+                "expectations": list(expectations),
+                "className": class_name,
             },
         }
     )
@@ -133,7 +143,11 @@ def test_an_applied_run_becomes_a_job_and_its_log_a_stored_result(
     run = cluster.get("bmr", "chain")
     (result,) = cluster.get("bmres")["items"]
     assert run["status"]["headline"] == "jax/jit faster 2.00x (1.90 to 2.10)"
-    assert result["metadata"]["ownerReferences"][0]["uid"] == run["metadata"]["uid"]
+    assert result["metadata"]["labels"][labels.RUN_UID] == run["metadata"]["uid"]
+    (attempt,) = run["status"]["attempts"]
+    assert (attempt["pod"], attempt["node"]) == (pod.metadata.name, NODE)
+    assert attempt["startTime"] <= attempt["completionTime"]
+    assert (attempt["image"], run["status"]["runner"]["image"]) == (IMAGE_ID, "accelbench-runner:test")
     assert result["result"]["comparisons"][0]["verdict"] == "faster"
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
     events = cluster.get("events", "--field-selector=involvedObject.kind=BenchmarkRun")["items"]
@@ -241,3 +255,50 @@ def test_a_container_killed_for_memory_names_the_variant_and_keeps_the_rounds_be
     variants = {variant["name"]: variant for variant in stored["result"]["variants"]}
     assert variants["jax/jit"]["failure"]["reason"] == "OutOfMemory"
     assert variants["pytorch/eager"]["seconds"]["medianSeconds"] == "0.1"
+
+
+def test_what_was_expected_stands_in_the_result_with_its_numbers(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    apply(cluster, expectations=[{"metric": "speedup", "variant": "jax/jit", "atLeast": "3"}])
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Succeeded", "ExpectationNotMet")
+    (stored,) = cluster.get("bmres")["items"]
+    (judged,) = stored["expectations"]
+    assert (judged["metric"], judged["atLeast"], judged["outcome"]) == ("speedup", "3", "not-met")
+    assert judged["message"] in condition(cluster, "Succeeded")["message"]
+
+
+@pytest.mark.parametrize(("policy", "left"), [("Retain", 1), ("Delete", 0)])
+def test_a_result_outlives_its_run_where_the_run_says_so(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, policy: str, left: int
+) -> None:
+    apply(cluster, resultRetentionPolicy=policy)
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Succeeded")
+    cluster.kubectl("delete", "bmr", "chain", "--cascade=foreground")
+    wait_until(lambda: len(cluster.get("bmres")["items"]) == left, what=f"{left} results")
+    assert not cluster.get("bmr")["items"]
+
+
+def test_two_operators_of_two_classes_share_a_namespace_and_no_run(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path
+) -> None:
+    apply(cluster, name="staged", class_name="staging")
+    apply(cluster)
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Succeeded")
+    assert "status" not in cluster.get("bmr", "staged")
+
+    other = OperatorProcess(cluster, tmp_path / "other", class_name="staging")
+    other.start()
+    try:
+        pod = next_pod(kubelet, cluster)
+        assert pod.metadata.labels[labels.RUN] == "staged"
+        succeed(kubelet, pod)
+        wait_until(
+            lambda: cluster.get("bmr", "staged").get("status", {}).get("phase") == "Succeeded", what="the other's run"
+        )
+    finally:
+        other.terminate()
+    assert len(cluster.get("bmres")["items"]) == 2

@@ -2,7 +2,7 @@ from accelbench_operator.rbac import RULES
 
 # Whoever adds a line here lets the operator do more in every cluster that it is installed in.
 ALLOWED = """
-accelbench.dev/benchmarkresults: create get list watch
+accelbench.dev/benchmarkresults: create delete get list watch
 accelbench.dev/benchmarkruns: delete get list watch
 accelbench.dev/benchmarkruns/finalizers: update
 accelbench.dev/benchmarkruns/status: update

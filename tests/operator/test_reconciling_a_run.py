@@ -1,24 +1,28 @@
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from accelbench.api.profiles import Profiles
+from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench_operator.apply import Applier
 from accelbench_operator.kubernetes_api import ApiError
-from accelbench_operator.reconcile import Reconciler, RunKey, read_status
+from accelbench_operator.reconcile import Reconciler, RunKey, UnreadableStatusError, read_status
+from accelbench_operator.settings import Settings
 from accelbench_operator.store import Store
-from operator_world.builders import NAME, NAMESPACE, UID, run_manifest
+from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster
 
 KEY = RunKey(NAMESPACE, NAME, UID)
 
 
-def reconciler(cluster: SimulatedCluster, leading: Callable[[], bool] = lambda: True) -> Reconciler:
+def reconciler(
+    cluster: SimulatedCluster, leading: Callable[[], bool] = lambda: True, settings: Settings = SETTINGS
+) -> Reconciler:
     store = Store(lambda _: None)
-    applier = Applier(cluster, store, "runner:1", cluster.clock)
-    return Reconciler(cluster, store, applier, Profiles(), cluster.clock, leading)
+    applier = Applier(cluster, store, cluster.clock)
+    return Reconciler(cluster, store, applier, settings, cluster.clock, leading)
 
 
 def new_cluster(**policy: Any) -> SimulatedCluster:
@@ -85,3 +89,51 @@ def test_an_event_that_cannot_be_posted_stops_nothing() -> None:
 
     assert len(cluster.created) == 1
     assert read_status(cluster.run).phase == "Queued"
+
+
+def test_a_run_of_another_class_is_left_alone() -> None:
+    cluster = SimulatedCluster(run_manifest(className="staging"), lambda: "")
+    assert asyncio.run(reconciler(cluster)(KEY)) is None
+    assert cluster.created == []
+    assert "status" not in cluster.run
+
+
+def test_a_status_that_cannot_be_read_is_left_as_it_is_and_said() -> None:
+    cluster = new_cluster()
+    cluster.run["status"] = {"conditions": [{"type": "Finished", "status": "Perhaps"}]}
+    with pytest.raises(UnreadableStatusError, match="install the release that wrote it"):
+        asyncio.run(reconciler(cluster)(KEY))
+    assert cluster.run["status"] == {"conditions": [{"type": "Finished", "status": "Perhaps"}]}
+    assert cluster.created == []
+    assert [event["reason"] for event in cluster.events.values()] == ["StatusUnreadable"]
+
+
+def test_what_a_newer_operator_wrote_into_a_status_stays_and_hides_nothing() -> None:
+    cluster = new_cluster()
+    newer = {"type": "example.com/Audited", "status": "True", "reason": "Yes", "message": ""}
+    newer["lastTransitionTime"] = "2026-03-01T12:00:00Z"
+    cluster.run["status"] = {"conditions": [newer], "forecast": "sunny", "cases": {"total": 2, "waiting": 1}}
+    asyncio.run(reconciler(cluster)(KEY))
+    status = cluster.run["status"]
+    assert status["forecast"] == "sunny"
+    assert [condition["type"] for condition in status["conditions"]] == [
+        *("Accepted", "Finished", "Succeeded"),
+        "example.com/Audited",
+    ]
+    assert newer in status["conditions"]
+
+
+def test_an_accepted_run_keeps_its_profile_and_image_whatever_the_operator_is_set_to_later() -> None:
+    big = Profiles(parse_profiles("big: {platform: cpu, cpu: 8}", "x"))
+    cluster = SimulatedCluster(run_manifest(sizes=(64, 128), accelerator={"profile": "big"}), lambda: "")
+    asyncio.run(reconciler(cluster, settings=replace(SETTINGS, profiles=big))(KEY))
+    later = reconciler(cluster, settings=Settings(runner_image="runner:2", profiles=Profiles()))
+    cluster.set_policy(parallelism=2)
+    asyncio.run(later(KEY))
+
+    assert len(cluster.created) == 2
+    for job in cluster.jobs.values():
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        assert (container["image"], container["resources"]["limits"]["cpu"]) == (SETTINGS.runner_image, "8")
+    assert cluster.run["status"]["runner"]["image"] == SETTINGS.runner_image
+    assert cluster.run["status"]["runner"]["profile"]["cpu"] == 8

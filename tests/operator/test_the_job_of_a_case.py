@@ -7,14 +7,12 @@ from accelbench.api.case import Case
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.plan.names import attempt_name
 from accelbench_operator.job import build_job
-from operator_world.builders import NAME, UID, make_plan
-
-IMAGE = "registry.example/runner:1"
+from operator_world.builders import IMAGE, NAME, UID, make_plan
 
 
 def job(attempt: int = 1, profiles: Profiles | None = None, **run: Any) -> Any:
     plan = make_plan(profiles=profiles, **run)
-    return build_job(plan.run, plan.cases[0], attempt, plan.profile, IMAGE)
+    return build_job(plan.run, plan.cases[0], attempt, plan.runner)
 
 
 def pod_of(manifest: Any) -> Any:
@@ -54,7 +52,7 @@ def test_job_and_pod_carry_the_labels_that_the_operator_selects_by() -> None:
 def test_every_label_is_a_label_however_long_the_runs_name_is(name: str) -> None:
     plan = make_plan()
     metadata = plan.run.metadata.model_copy(update={"name": name})
-    manifest = build_job(plan.run.model_copy(update={"metadata": metadata}), plan.cases[0], 1, plan.profile, IMAGE)
+    manifest = build_job(plan.run.model_copy(update={"metadata": metadata}), plan.cases[0], 1, plan.runner)
 
     for value in manifest["metadata"]["labels"].values():
         assert len(value) <= 63
@@ -137,6 +135,14 @@ def test_a_workload_of_the_catalogue_mounts_no_script() -> None:
     assert all(variable["name"] != "ACCELBENCH_SCRIPT" for variable in runner_of(manifest)["env"])
 
 
+@pytest.mark.parametrize(("template", "image"), [({}, IMAGE), ({"image": "mine:2"}, "mine:2")])
+def test_the_runner_is_told_which_image_it_is(template: dict[str, str], image: str) -> None:
+    fragment = {"spec": {"containers": [{"name": "runner"} | template]}}
+    container = runner_of(job(podTemplate=fragment))
+    assert container["image"] == image
+    assert {"name": "ACCELBENCH_IMAGE", "value": image} in container["env"]
+
+
 def test_requests_equal_limits_and_the_processors_are_whole() -> None:
     profiles = Profiles(parse_profiles("big: {platform: cuda, resource: example.com/gpu, cpu: 8, memory: 32Gi}", "x"))
     accelerator = {"profile": "big"}
@@ -216,3 +222,25 @@ def test_the_pod_template_is_merged_over_ours() -> None:
 
 def test_it_is_the_same_each_time_it_is_built() -> None:
     assert job() == job()
+
+
+def test_claims_spread_and_group_come_from_the_pod_template_and_isolation_stays() -> None:
+    spread = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+    claims = [{"name": "gpu", "resourceClaimName": "mine"}]
+    container = {"name": "runner", "resources": {"claims": [{"name": "gpu"}]}}
+    fragment = {
+        "spec": {
+            "resourceClaims": claims,
+            "topologySpreadConstraints": spread,
+            "securityContext": {"fsGroup": 2000},
+            "containers": [container],
+        }
+    }
+    manifest = job(podTemplate=fragment)
+    pod = pod_of(manifest)
+    assert (pod["resourceClaims"], pod["topologySpreadConstraints"]) == (claims, spread)
+    assert pod["securityContext"]["fsGroup"] == 2000
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    resources = runner_of(manifest)["resources"]
+    assert resources["claims"] == [{"name": "gpu"}]
+    assert resources["requests"] == resources["limits"]

@@ -135,7 +135,7 @@ class ScriptedApi:
 async def reflect(*answers: Any) -> tuple[Store, ScriptedApi]:
     store, _ = new_store()
     api = ScriptedApi(*answers)
-    reflector = Reflector(api, store, "Job", "/jobs", observe_job)  # type: ignore[arg-type]
+    reflector = Reflector(api, store, "Job", "/jobs", observe_job, "accelbench")  # type: ignore[arg-type]
     task = asyncio.create_task(reflector.run())
     async with asyncio.timeout(10):
         await api.exhausted.wait()

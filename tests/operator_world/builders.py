@@ -13,6 +13,7 @@ from accelbench.plan.names import attempt_name
 from accelbench_operator.accept import Plan, accept
 from accelbench_operator.attempts import Observed
 from accelbench_operator.observed import ObjectKey, ObservedJob, ObservedPod, summarize
+from accelbench_operator.settings import Settings
 from accelbench_operator.snapshot import Summary
 from accelbench_operator.status import timestamp
 
@@ -20,6 +21,8 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UID = "11111111-2222-3333-4444-555555555555"
 NAMESPACE = "team"
 NAME = "chain"
+IMAGE = "registry.example/runner:1"
+SETTINGS = Settings(runner_image=IMAGE, profiles=Profiles())
 
 
 def run_manifest(
@@ -49,7 +52,7 @@ def run_manifest(
 
 def make_plan(*, profiles: Profiles | None = None, **run: Any) -> Plan:
     """The plan of an accepted run."""
-    plan = accept(run_manifest(**run), profiles or Profiles())
+    plan = accept(run_manifest(**run), profiles or Profiles(), IMAGE)
     assert isinstance(plan, Plan), plan
     return plan
 
@@ -136,9 +139,8 @@ def make_result(case: Case, *, complete: bool = True, failure: Failure | None = 
 def make_summary(plan: Plan, index: int = 0, *, not_met: tuple[str, ...] = (), **result: Any) -> Summary:
     """The headline of a stored result of the plan's case of that index."""
     case = plan.cases[index]
-    return summarize(
-        make_result(case, **result), namespace=NAMESPACE, name=f"result-of-{case.name}", run_uid=UID, not_met=not_met
-    )
+    key = ObjectKey(NAMESPACE, f"result-of-{case.name}", f"uid-of-the-result-of-{case.name}", UID)
+    return summarize(make_result(case, **result), key, not_met)
 
 
 def make_log(result: Result, *checkpoints: Result) -> str:

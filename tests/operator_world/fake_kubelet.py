@@ -22,6 +22,9 @@ from cluster.cluster import Cluster
 NODE = "accelbench-fake"
 
 
+IMAGE_ID = f"registry.example/runner@sha256:{'0' * 64}"
+
+
 class FakeKubelet:
     """One node. Use as a context manager."""
 
@@ -104,8 +107,8 @@ class FakeKubelet:
     def _report(self, pod: Any, phase: str, state: dict[str, Any]) -> None:
         container = {
             "name": "runner",
-            "image": "runner",
-            "imageID": "",
+            "image": pod.spec.containers[0].image,
+            "imageID": IMAGE_ID,
             "ready": False,
             "restartCount": 0,
             "state": state,

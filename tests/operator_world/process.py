@@ -17,8 +17,10 @@ ACCOUNT = "accelbench-operator"
 class OperatorProcess:
     """Starts, kills and starts again one operator that serves the cluster's namespace."""
 
-    def __init__(self, cluster: Cluster, directory: Path) -> None:
+    def __init__(self, cluster: Cluster, directory: Path, *, class_name: str = "") -> None:
+        directory.mkdir(exist_ok=True)
         self._cluster = cluster
+        self._class_name = class_name
         self._log = directory / "operator.log"
         self._kubeconfig = directory / "operator.kubeconfig"
         self.metrics_port, self.health_port = free_port(), free_port()
@@ -32,6 +34,7 @@ class OperatorProcess:
             "KUBECONFIG": str(self._kubeconfig),
             "ACCELBENCH_RUNNER_IMAGE": "accelbench-runner:test",
             "ACCELBENCH_NAMESPACES": self._cluster.namespace,
+            "ACCELBENCH_CLASS_NAME": self._class_name,
             "ACCELBENCH_METRICS_PORT": str(self.metrics_port),
             "ACCELBENCH_HEALTH_PORT": str(self.health_port),
         }

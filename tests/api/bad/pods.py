@@ -7,32 +7,48 @@ PODS = (
     bad(
         "the node's network",
         {"spec.podTemplate": {"spec": {"hostNetwork": True}}},
-        'unknown field "spec.podTemplate.spec.hostNetwork"',
+        "spec.podTemplate.spec.hostNetwork: Forbidden: not for a run to set; remove it",
     ),
     bad(
         "the node's processes",
         {"spec.podTemplate": {"spec": {"hostPID": True}}},
-        'unknown field "spec.podTemplate.spec.hostPID"',
+        "spec.podTemplate.spec.hostPID: Forbidden: not for a run to set; remove it",
     ),
     bad(
         "a privileged runner",
         {"spec.podTemplate": runner(securityContext={"privileged": True})},
-        'unknown field "spec.podTemplate.spec.containers[0].securityContext"',
+        "spec.podTemplate.spec.containers[0].securityContext: Forbidden: not for a run to set; remove it",
     ),
     bad(
         "a container before the runner",
         {"spec.podTemplate": {"spec": {"initContainers": []}}},
-        'unknown field "spec.podTemplate.spec.initContainers"',
+        "spec.podTemplate.spec.initContainers: Forbidden: not for a run to set; remove it",
     ),
     bad(
         "a service account",
         {"spec.podTemplate": {"spec": {"serviceAccountName": "a"}}},
-        'unknown field "spec.podTemplate.spec.serviceAccountName"',
+        "spec.podTemplate.spec.serviceAccountName: Forbidden: not for a run to set; remove it",
     ),
     bad(
         "another command",
         {"spec.podTemplate": runner(command=["sh"])},
-        'unknown field "spec.podTemplate.spec.containers[0].command"',
+        "spec.podTemplate.spec.containers[0].command: Forbidden: not for a run to set; remove it",
+    ),
+    bad(
+        "another user",
+        {"spec.podTemplate": {"spec": {"securityContext": {"runAsUser": 0, "fsGroup": 1}}}},
+        "spec.podTemplate.spec.securityContext.runAsUser: Forbidden: not for a run to set; remove it",
+    ),
+    bad(
+        "pods to be near",
+        {"spec.podTemplate": {"spec": {"affinity": {"podAffinity": {"requiredDuring": [{"any": "thing"}]}}}}},
+        "spec.podTemplate.spec.affinity.podAffinity: Forbidden: not for a run to set; remove it",
+    ),
+    bad(
+        "a claim from nowhere",
+        {"spec.podTemplate": {"spec": {"resourceClaims": [{"name": "gpu"}]}}},
+        "spec.podTemplate.spec.resourceClaims[0]: Invalid value: "
+        "give exactly one of resourceClaimName, resourceClaimTemplateName",
     ),
     bad(
         "a container beside the runner",

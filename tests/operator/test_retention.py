@@ -1,0 +1,91 @@
+"""A history of results is kept, within limits, and nothing that a run in progress has measured is deleted."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accelbench_operator import retention
+from accelbench_operator.kubernetes_api import ApiError
+from accelbench_operator.retention import Retention, keep_deleting, surplus
+from accelbench_operator.snapshot import Summary
+from operator_world.builders import NOW, make_plan, make_summary
+
+SOME = make_summary(make_plan())
+
+
+def result(number: int, days: float = 0.0, *, case: str = "all", series: str = "nightly", run: str = "over") -> Summary:
+    finished = (NOW - timedelta(days=days)).timestamp()
+    return replace(SOME, name=f"r{number}", case=case, series=series, run_uid=run, finished_timestamp=finished)
+
+
+def names(results: tuple[Summary, ...]) -> list[str]:
+    return [each.name for each in results]
+
+
+def test_the_newest_of_each_series_and_case_stay() -> None:
+    history = [result(day, day) for day in range(5)]
+    other = [result(9, 9.0, case="size-64"), result(8, 8.0, series="weekly")]
+    assert names(surplus([*history, *other], Retention(per_case=2), NOW, ())) == ["r4", "r3", "r2"]
+
+
+def test_of_all_series_the_oldest_go_first() -> None:
+    many = [result(number, number, series=f"series-{number}") for number in range(6)]
+    assert names(surplus(many, Retention(total=4), NOW, ())) == ["r5", "r4"]
+
+
+def test_what_is_too_old_goes() -> None:
+    history = [result(1, 29.0), result(2, 31.0)]
+    assert names(surplus(history, Retention(maximum_age=timedelta(days=30)), NOW, ())) == ["r2"]
+    assert names(surplus(history, Retention(), NOW, ())) == []
+
+
+results = st.lists(
+    st.builds(
+        result,
+        st.integers(0, 10**6),
+        st.floats(0, 100),
+        case=st.sampled_from("ab"),
+        series=st.sampled_from("xy"),
+        run=st.sampled_from(["over", "going"]),
+    ),
+    max_size=30,
+    unique_by=lambda each: each.name,
+)
+
+
+@given(results, st.integers(1, 5), st.integers(1, 12))
+def test_whatever_there_is_the_limits_hold_and_a_run_in_progress_keeps_its_results(
+    held: list[Summary], per_case: int, total: int
+) -> None:
+    limits = Retention(per_case=per_case, total=total)
+    gone = surplus(held, limits, NOW, {"going"})
+    kept = [each for each in held if each not in gone]
+    assert not any(each.run_uid == "going" for each in gone)
+    over = [each for each in kept if each.run_uid == "over"]
+    assert len(over) <= total
+    for key in {(each.series, each.case) for each in held}:
+        mine = [each for each in over if (each.series, each.case) == key]
+        assert len(mine) <= per_case
+    assert surplus(kept, limits, NOW, {"going"}) == ()
+    assert list(gone) == sorted(gone, key=lambda each: each.finished_timestamp)
+
+
+def test_what_cannot_be_deleted_now_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "PERIOD_SECONDS", 0.0)
+    held, asked = [result(1), result(2)], []
+
+    async def delete(each: Summary) -> None:
+        asked.append(each.name)
+        if len(asked) == 1:
+            raise ApiError(503, "etcdserver: leader changed")
+        held.remove(each)
+        if not held:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(keep_deleting(lambda: tuple(held), delete))
+    assert asked == ["r1", "r1", "r2"]
