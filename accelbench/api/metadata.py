@@ -57,6 +57,7 @@ class ObjectMeta(Document):
     model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True)
 
     name: str = Field(default="", max_length=253)
+    generate_name: str = ""
     namespace: str = ""
     uid: str = ""
     generation: int = 0

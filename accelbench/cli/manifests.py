@@ -51,7 +51,14 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
     problems = [problem for run in runs for problem in _check(run, file)]
     if problems:
         raise InvalidSpecError(source, problems)
-    return runs
+    return tuple(_named(run) for run in runs)
+
+
+def _named(run: BenchmarkRun) -> BenchmarkRun:
+    """The run under a name, where the API server would make one up: nothing on a laptop has to be unique."""
+    metadata = run.metadata
+    name = metadata.name or metadata.generate_name.rstrip("-.")
+    return run.model_copy(update={"metadata": metadata.model_copy(update={"name": name})})
 
 
 def read_script(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:

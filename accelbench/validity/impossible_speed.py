@@ -41,7 +41,8 @@ def _fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
     fastest = min(launches, key=lambda launch: launch.seconds() or float("inf"))
     seconds = fastest.seconds() or float("inf")
     flops, moved = work_per_unit(fastest) or (0.0, 0.0)
-    allowed = ALLOWED[limits.source or "measured"]
+    source: LimitsSource = limits.source or "measured"
+    allowed = ALLOWED[source]
     shortcut = WINOGRAD if _convolves(fastest) else 1
     readings, beyond = [], False
     if flops and limits.flops_per_second:
@@ -52,7 +53,7 @@ def _fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
         readings.append(f"{quantity(moved / seconds, 'B/s')} of {quantity(limits.bytes_per_second, 'B/s')}")
     if not readings:
         return untested("no operations to count, and what it works on may live in a cache")
-    reading = f"{', '.join(readings)} ({limits.source})"
+    reading = f"{', '.join(readings)} ({source.replace('-', ' ')})"
     return failed(f"round {fastest.round}: {reading}: the work is not done") if beyond else passed(reading)
 
 

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import subprocess
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ import accelbench
 from accelbench.api.profiles import PRESETS, Profile, parse_profiles
 from accelbench_operator import settings
 from accelbench_operator.rbac import RULES
+from accelbench_operator.retention import Retention
 from chart.helm import CHART, helm, render
 
 if TYPE_CHECKING:
@@ -153,7 +155,16 @@ def test_the_operator_reads_every_variable_that_it_is_given(tmp_path: Path) -> N
     read = settings.read_settings(given | {"ACCELBENCH_PROFILES": str(file)})
     assert (read.runner_image, read.namespaces) == (f"accelbench-runner:{accelbench.__version__}", ("team-a",))
     assert (read.metrics_port, read.health_port) == (9191, 8181)
+    assert read.class_name == "accelbench"
+    assert read.retention == Retention()
     assert "nvidia-h100" in read.profiles.names
+
+
+def test_class_and_history_reach_the_operator_as_they_were_written() -> None:
+    given = environment({"className": "staging", "results": {"perCase": 7, "total": 1000000, "maximumAgeDays": 30}})
+    read = settings.read_settings({name: value for name, value in given.items() if name != "ACCELBENCH_PROFILES"})
+    assert read.class_name == "staging"
+    assert read.retention == Retention(per_case=7, total=1_000_000, maximum_age=timedelta(days=30))
 
 
 def test_probes_and_ports_meet() -> None:
@@ -247,6 +258,8 @@ def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:
         ({"profiles": {"H100": {"platform": "cuda"}}}, "H100"),
         ({"metrics": {"port": "http"}}, "port"),
         ({"metrics": {"port": 80}}, "port"),
+        ({"className": "Staging"}, "className"),
+        ({"results": {"perCase": 0}}, "perCase"),
         ({"extraEnv": {"NAME": "value"}}, "extraEnv"),
     ],
 )
