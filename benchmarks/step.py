@@ -5,7 +5,7 @@ import os
 from accelbench import catalogue
 from accelbench.catalogue import inputs
 from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import Settings
+from accelbench_runner.launch.frameworks.adapter import AdapterSettings
 from accelbench_runner.launch.frameworks.pytorch import PyTorch
 
 USE = "pytorch/eager"
@@ -15,7 +15,7 @@ THREADS = len(os.sched_getaffinity(0))
 def adapter() -> PyTorch:
     """PyTorch in float32, with as many threads as processors; once in a process."""
     options = catalogue.parse_options(catalogue.find("matmul-chain").variants()[USE], {})
-    made = PyTorch(Settings(mode="eager", options=options, platform="cpu", precision="float32", threads=THREADS))
+    made = PyTorch(AdapterSettings(mode="eager", options=options, platform="cpu", precision="float32", threads=THREADS))
     made.initialise()
     return made
 

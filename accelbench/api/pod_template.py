@@ -138,7 +138,7 @@ class EnvironmentVariable(Document):
     value_from: Annotated[ValueSource, one_of("configMapKeyRef", "secretKeyRef")] | None = None
 
 
-class Claim(Document):
+class ContainerClaim(Document):
     """One of the pod's `resourceClaims`, for the runner."""
 
     name: ObjectName
@@ -150,7 +150,7 @@ class Resources(Document):
 
     limits: Quantities = {}
     requests: Quantities = {}
-    claims: tuple[Claim, ...] = Field(default=(), max_length=16)
+    claims: tuple[ContainerClaim, ...] = Field(default=(), max_length=16)
 
 
 class VolumeMount(Document):
@@ -162,7 +162,7 @@ class VolumeMount(Document):
     read_only: bool | None = None
 
 
-class Runner(Document):
+class RunnerContainer(Document):
     """The runner's container."""
 
     model_config = refusing(
@@ -286,7 +286,7 @@ class PodSpec(Document):
     resource_claims: tuple[Annotated[ResourceClaim, ONE_CLAIM], ...] = Field(default=(), max_length=16)
     topology_spread_constraints: tuple[SpreadConstraint, ...] = Field(default=(), max_length=8)
     security_context: SecurityContext | None = None
-    containers: tuple[Runner, ...] = Field(default=(), max_length=1)
+    containers: tuple[RunnerContainer, ...] = Field(default=(), max_length=1)
 
 
 class PodTemplate(Document):

@@ -288,7 +288,7 @@ class CaseCounts(Document):
     failed: int = Field(default=0, ge=0, description="Ended without a result.")
 
 
-class Runner(Document):
+class UsedRunner(Document):
     """What the run's pods were made from when it was accepted: what the operator is set to later does not count."""
 
     image: str = Field(description="The operator's image for runners; podTemplate can name another.")
@@ -315,7 +315,7 @@ class Attempt(Document):
     image: str | None = Field(default=None, description="What the pod runs, by digest where its node tells one.")
 
 
-class Headline(Document):
+class ComparisonStatus(Document):
     """One comparison as `kubectl get` shows it; the rest is in the BenchmarkResult named."""
 
     case: str = Field(description="The case's name.")
@@ -349,7 +349,7 @@ class BenchmarkRunStatus(Document):
         default=None, description="Since when a case runs; unset while none does."
     )
     active_seconds: int = Field(default=0, ge=0, description="Time active before; queued and suspended time is none.")
-    runner: Runner | None = Field(default=None, description="What its pods are made from, for as long as it runs.")
+    runner: UsedRunner | None = Field(default=None, description="What its pods are made from, for as long as it runs.")
     workload_source: str = Field(
         default="",
         description="The digest of the file that the workload is written in; several where it changed between cases.",
@@ -360,7 +360,7 @@ class BenchmarkRunStatus(Document):
         description="The latest attempt at each case that has begun.",
         json_schema_extra=_keyed_by("case"),
     )
-    comparisons: tuple[Headline, ...] = Field(
+    comparisons: tuple[ComparisonStatus, ...] = Field(
         default=(),
         max_length=64,
         description="The first comparisons; all are in the BenchmarkResults.",

@@ -92,7 +92,7 @@ def _loaded(point: EntryPoint) -> Workload:
     except workload_checks.RAISED as error:
         last = traceback.extract_tb(error.__traceback__)[-1].filename
         if "importlib" in last:  # nothing of the package's own was reached
-            raise workload_checks.InvalidWorkloadError(workload_checks.what(error)) from error
+            raise workload_checks.InvalidWorkloadError(workload_checks.describe(error)) from error
         raise workload_checks.invalid(error, Path(last)) from error
     if not (inspect.isclass(kind) and issubclass(kind, Workload)):
         raise workload_checks.InvalidWorkloadError("this is no class that inherits accelbench.workload.Workload")
@@ -101,7 +101,7 @@ def _loaded(point: EntryPoint) -> Workload:
         raise workload_checks.InvalidWorkloadError(
             f'the name of class {kind.__name__} is "{called}", not the entry point\'s'
         )
-    return workload_checks.made(kind)
+    return workload_checks.instantiate(kind)
 
 
 def _defined_in(module: Any) -> Iterator[type[Workload]]:

@@ -88,7 +88,7 @@ def load(file: Path) -> Workload:
             f"{file.name}: a script defines one class that inherits accelbench.workload.Workload; found: {found}"
         )
     kinds[0].name = name_of_file(file.name)
-    return workload_checks.made(kinds[0])
+    return workload_checks.instantiate(kinds[0])
 
 
 def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
@@ -138,7 +138,7 @@ def _executed(file: Path, text: str) -> ModuleType:
     return module
 
 
-def said(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     """The exception in one line, with the last line of this process's script that it went through, if any."""
     file = origin()
     line = workload_checks.line_of(error, file) if file else ""

@@ -49,10 +49,10 @@ def line_of(error: BaseException, file: Path) -> str:
 
 def invalid(error: BaseException, file: Path) -> InvalidWorkloadError:
     """What the code in `file` raised, with its line."""
-    return InvalidWorkloadError(f"{line_of(error, file) or file.name}: {what(error)}")
+    return InvalidWorkloadError(f"{line_of(error, file) or file.name}: {describe(error)}")
 
 
-def what(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """The exception in one line, with what to do where Python itself says too little."""
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, SystemExit):
@@ -149,19 +149,19 @@ def file_of(kind: type[Workload]) -> Path:
     return Path(inspect.getfile(kind))
 
 
-def made(kind: type[Workload]) -> Workload:
+def instantiate(kind: type[Workload]) -> Workload:
     """An instance that has all that a workload needs; raises InvalidWorkloadError."""
     try:
         file, line = file_of(kind), inspect.getsourcelines(kind)[1]
     except (OSError, TypeError) as error:
         raise InvalidWorkloadError(f"class {kind.__name__} has no source, which errors could point at") from error
     try:
-        return _made(kind, f"{file.name}, line {line}: class {kind.__name__}")
+        return _instantiate(kind, f"{file.name}, line {line}: class {kind.__name__}")
     except RAISED as error:
         raise error if isinstance(error, InvalidWorkloadError) else invalid(error, file) from error
 
 
-def _made(kind: type[Workload], where: str) -> Workload:
+def _instantiate(kind: type[Workload], where: str) -> Workload:
     for problem in _wrong_modes(kind.modes):
         raise InvalidWorkloadError(f"{where}: {problem}")
     try:

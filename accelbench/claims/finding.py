@@ -6,7 +6,7 @@ from accelbench.api.result import Outcome
 
 
 @dataclass(frozen=True)
-class Finding:
+class ClaimFinding:
     """What became of one thing that a claim rests on; `sentence` says it with the numbers."""
 
     outcome: Outcome

@@ -6,7 +6,7 @@ from typing import Literal
 
 from accelbench.api.result import Result
 from accelbench.claims import suite
-from accelbench.claims.finding import Finding
+from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import Claim, Hardware
 from accelbench.report import machine, view
 from accelbench.verdict.expectations import ExpectationOutcome
@@ -70,7 +70,7 @@ def settle(claim: Claim, runs: Sequence[MeasuredRun | None], *, here: Hardware) 
     )
 
 
-def _expectations(measured: Measured) -> list[Finding]:
+def _expectations(measured: Measured) -> list[ClaimFinding]:
     """Each expectation of each case; before it the workload where there are several, and what a sweep swept."""
     several = len({result.case.workload for result, _ in measured}) > 1
     findings = []
@@ -79,14 +79,14 @@ def _expectations(measured: Measured) -> list[Finding]:
         whose = ", ".join([result.case.workload] * several + swept)
         for each in outcomes:
             sentence = f"{whose}: {each.sentence}" if whose else each.sentence
-            findings.append(Finding(each.outcome, sentence, sound=each.sound and result.complete))
+            findings.append(ClaimFinding(each.outcome, sentence, sound=each.sound and result.complete))
     return findings
 
 
-def _means(claim: Claim, measured: Measured, *, whole: bool) -> list[Finding]:
+def _means(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFinding]:
     """Each geometric mean over all cases; undecided where there are not all."""
     if not whole:
         missing = "a case is missing or was interrupted"
-        return [Finding("undecided", f"{suite.named(mean)}: {missing}.") for mean in claim.geometric_means]
+        return [ClaimFinding("undecided", f"{suite.named(mean)}: {missing}.") for mean in claim.geometric_means]
     results = [result for result, _ in measured]
     return [suite.evaluate(mean, results, means=len(claim.geometric_means)) for mean in claim.geometric_means]

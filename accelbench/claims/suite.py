@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from accelbench import figures
 from accelbench.api.result import Result, VariantResult
-from accelbench.claims.finding import Finding
+from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import GeometricMean
 from accelbench.stats.interval import log_speedups
 from accelbench.stats.stopping import StoppingRule
@@ -17,7 +17,7 @@ from accelbench.verdict.expectations import held, within
 from accelbench.verdict.rule import unclean
 
 
-def evaluate(mean: GeometricMean, results: Sequence[Result], *, means: int) -> Finding:
+def evaluate(mean: GeometricMean, results: Sequence[Result], *, means: int) -> ClaimFinding:
     """The mean held against its bounds by its whole interval; `means` of a claim share its error (Bonferroni).
 
     `results` are of all cases, complete. Undecided where one is invalid, has failed, or has too few rounds.
@@ -28,15 +28,15 @@ def evaluate(mean: GeometricMean, results: Sequence[Result], *, means: int) -> F
         before, after = (_by_round(result, name) for name in (mean.over, mean.variant))
         rounds = sorted(before.keys() & after.keys())
         if why := _unusable(mean, result, len(rounds)):
-            return Finding("undecided", f"{subject}: {result.case.workload}: {why}.")
+            return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {why}.")
         samples.append(log_speedups([before[number] for number in rounds], [after[number] for number in rounds]))
     alpha = min((_alpha(result, means) for result in results), default=0.0)
     interval = interval_of_mean(samples, alpha)
     if interval is None:
-        return Finding("undecided", f"{subject}: the rounds say nothing.")
+        return ClaimFinding("undecided", f"{subject}: the rounds say nothing.")
     reading = f"{figures.speedup(interval.estimate)} ({figures.interval(interval.lower, interval.upper)})"
     outcome = held(interval.lower, interval.upper, mean.at_least, mean.at_most)
-    return Finding(outcome, f"{subject}: {outcome}, {reading} over {len(results)} cases.", sound=True)
+    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading} over {len(results)} cases.", sound=True)
 
 
 def named(mean: GeometricMean) -> str:

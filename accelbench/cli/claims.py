@@ -177,13 +177,13 @@ def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
 
     if here not in claim.hardware:
         return settle(claim, [], here=here)
-    found = [_found(*run) for run in _runs(claim, here, results)]
+    found = [_load_run(*run) for run in _runs(claim, here, results)]
     if claim.geometric_means and None not in found and importlib.util.find_spec("scipy") is None:
         _end("error: a mean over a suite needs scipy: pip install 'accelbench[report]'", Exit.USAGE)
     return settle(claim, found, here=here)
 
 
-def _found(asked: "BenchmarkRun", directory: "RunDirectory") -> "MeasuredRun | None":
+def _load_run(asked: "BenchmarkRun", directory: "RunDirectory") -> "MeasuredRun | None":
     """None where it was not run, or what was asked is not what the claim asks today."""
     from accelbench.claims.settle import MeasuredRun
     from accelbench.cli.files import UnreadableResultError

@@ -9,7 +9,7 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
-    from accelbench.compare.runs import Comparison
+    from accelbench.compare.runs import RunComparison
 
 SIDE = "a result's file, a run's directory, a directory of those, or a pattern in quotes"
 
@@ -69,11 +69,11 @@ def compare(
     if output is Output.JSON:
         typer.echo(compare_json(found, seen, notes))
     else:
-        console().print(compared.Report(found, seen, notes))
+        console().print(compared.ComparedReport(found, seen, notes))
     raise typer.Exit(exit_for(found))
 
 
-def exit_for(found: "Comparison") -> Exit:
+def exit_for(found: "RunComparison") -> Exit:
     """No verdict where one was asked for is a measurement that answers nothing; every verdict is an answer."""
     if not found.compared or any(each.verdict is None for each in found.compared):
         return Exit.INVALID_MEASUREMENT

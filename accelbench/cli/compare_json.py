@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accelbench.compare.change_points import SeriesStep
-from accelbench.compare.runs import Compared, Comparison
+from accelbench.compare.runs import Compared, RunComparison
 from accelbench.compare.sample import Sample
 from accelbench.document import decimal_string
 from accelbench.stats.summary import TIME_DIGITS
@@ -13,7 +13,7 @@ from accelbench.stats.summary import TIME_DIGITS
 FORMAT = "accelbench.dev/comparison/v1alpha1"
 
 
-def compare_json(found: Comparison, steps: Sequence[SeriesStep], notes: Sequence[str]) -> str:
+def compare_json(found: RunComparison, steps: Sequence[SeriesStep], notes: Sequence[str]) -> str:
     """Times and ratios are decimal strings, as in a result; `refused` lists what must be alike and is not."""
     document = {
         "format": FORMAT,

@@ -32,7 +32,7 @@ def workloads(
     described: dict[str, Any] | list[dict[str, Any]]
     shown: RenderableType
     if name is None:
-        all_ = {each: _found_or_broken(each) for each in catalogue.names()}
+        all_ = {each: _load_or_explain(each) for each in catalogue.names()}
         described, shown = [_described(each, found) for each, found in all_.items()], _all(all_)
     else:
         try:
@@ -46,7 +46,7 @@ def workloads(
     console().print(shown)
 
 
-def _found_or_broken(name: str) -> "Workload | str":
+def _load_or_explain(name: str) -> "Workload | str":
     """The workload, or what is wrong with the package that has it: one of them is no reason to show none."""
     from accelbench import catalogue
 

@@ -45,7 +45,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """All that two sides have to say about each other."""
 
     before: Side
@@ -63,7 +63,7 @@ class Comparison:
         return tuple(each for each in self.differences if each.matters and each not in self.refused)
 
 
-def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> Comparison:
+def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
     """Every variant of every case that both sides have; `allowed` names entries or groups that may differ."""
     cases: Cases = (before.cases(), after.cases())
     common = [key for key in cases[0] if key in cases[1]]
@@ -71,7 +71,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> Compariso
     refused = tuple(each for each in found if each.matters and not each.allowed(allowed))
     alone = _alone((before, after), cases)
     if refused:
-        return Comparison(before, after, found, refused, alone=alone)
+        return RunComparison(before, after, found, refused, alone=alone)
     asked = [
         (key, variant, quantity)
         for key in common
@@ -91,7 +91,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> Compariso
         )
         for key, variant, quantity in asked
     )
-    return Comparison(before, after, found, (), compared, alone)
+    return RunComparison(before, after, found, (), compared, alone)
 
 
 def _variants(cases: Cases, key: Key) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ Fact = Annotated[
 """A value, or why there is none."""
 
 
-class Reading(BaseModel):
+class FactWithFields(BaseModel):
     """A fact with fields; those that nobody reads are let through."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, alias_generator=to_camel, populate_by_name=True)

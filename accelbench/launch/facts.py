@@ -22,7 +22,7 @@ from pydantic.types import NonNegativeInt, PositiveInt
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS as MAXIMUM_OBSERVED_CHARACTERS
 from accelbench.catalogue.observations import MAXIMUM_OWN, NAME, STANDARD
 from accelbench.document import Document
-from accelbench.launch.fact import UNTOLD, Fact, Reading, Unreadable, clip, kind
+from accelbench.launch.fact import UNTOLD, Fact, FactWithFields, Unreadable, clip, kind
 from accelbench.workload import ProtocolName
 
 Probe = Literal["watch", "synchronisation", "limits"]
@@ -36,7 +36,7 @@ PROBES: tuple[Probe, ...] = get_args(Probe)
 PositiveFloat = Annotated[FiniteFloat, Gt(0)]
 
 
-class Device(Reading):
+class Device(FactWithFields):
     """Where the output array lived after the run."""
 
     platform: str
@@ -44,7 +44,7 @@ class Device(Reading):
     count: NonNegativeInt = 1
 
 
-class Threads(Reading):
+class Threads(FactWithFields):
     """Threads asked for, processors the process may run on, and what the framework says it uses."""
 
     requested: int
@@ -52,7 +52,7 @@ class Threads(Reading):
     framework: int | None = None
 
 
-class Precision(Reading):
+class Precision(FactWithFields):
     """What was set and read back: the policy, the arrays' type, how products of float32 are computed."""
 
     policy: str
@@ -62,7 +62,7 @@ class Precision(Reading):
     flush_denormal: bool | None = None
 
 
-class Clock(Reading):
+class ClockQuality(FactWithFields):
     """The clock that blocks were timed with."""
 
     resolution_seconds: FiniteFloat
@@ -72,7 +72,7 @@ class Clock(Reading):
     """How far it ran ahead of the raw clock while blocks were timed, as a share."""
 
 
-class CompileCache(Reading):
+class CompileCache(FactWithFields):
     """What a framework counted of its compile cache on disk, up to the end of the first step."""
 
     hits: NonNegativeInt
@@ -81,7 +81,7 @@ class CompileCache(Reading):
     """Files that the cache held when the process began."""
 
 
-class Throttling(Reading):
+class Throttling(FactWithFields):
     """What was taken from the launch's steady phase, by its control group and by the hypervisor."""
 
     periods: NonNegativeInt
@@ -94,7 +94,7 @@ class Throttling(Reading):
     """For which some task waited for a processor; a launch's own threads that wait for each other count too."""
 
 
-class Process(Reading):
+class Process(FactWithFields):
     """Another process, and the processor time that it used in the launch's steady phase."""
 
     name: Annotated[str, StringConstraints(max_length=40)]
@@ -102,7 +102,7 @@ class Process(Reading):
     seconds: Annotated[FiniteFloat, Ge(0)]
 
 
-class Neighbours(Reading):
+class Neighbours(FactWithFields):
     """What other processes did on the launch's processors during its steady phase."""
 
     busy_seconds: FiniteFloat
@@ -113,14 +113,14 @@ class Neighbours(Reading):
     """Those that used most, as far as they can be seen from where the launch runs."""
 
 
-class OperationCounts(Reading):
+class OperationCounts(FactWithFields):
     """Matrix products and convolutions in one call."""
 
     products: NonNegativeInt
     convolutions: NonNegativeInt
 
 
-class DeclaredOperations(Reading):
+class DeclaredOperations(FactWithFields):
     """What the workload declares that one call does, and what was found; None where it could not be counted."""
 
     declared: OperationCounts
@@ -129,7 +129,7 @@ class DeclaredOperations(Reading):
     """What they were counted in."""
 
 
-class Arithmetic(Reading):
+class Arithmetic(FactWithFields):
     """Floating-point arithmetic of one call: operations, None for what could not be counted, and what they work on."""
 
     written: FiniteFloat | None = None
@@ -144,7 +144,7 @@ class Arithmetic(Reading):
     """Autograd recorded operations."""
 
 
-class ExecutableSize(Reading):
+class ExecutableSize(FactWithFields):
     """What was compiled for a call; None for what its framework does not tell."""
 
     kernels_per_call: NonNegativeInt | None = None
@@ -154,7 +154,7 @@ class ExecutableSize(Reading):
     temporary_bytes: NonNegativeInt | None = None
 
 
-class DeviceReading(Reading):
+class DeviceReading(FactWithFields):
     """What a device's monitor says of the launch's steady phase; None where it does not say."""
 
     source: str
@@ -169,14 +169,14 @@ class DeviceReading(Reading):
     """The least and the most that was seen."""
 
 
-class Limits(Reading):
+class Limits(FactWithFields):
     """What the launch's own framework reached on its device: a large matrix product, a stream triad."""
 
     flops_per_second: PositiveFloat
     bytes_per_second: PositiveFloat
 
 
-class WorkingSet(Reading):
+class WorkingSet(FactWithFields):
     """What a call works on, and the last-level cache of the device; None where that does not say."""
 
     bytes: NonNegativeInt
@@ -187,7 +187,7 @@ EnergyScope = Literal["device", "processors"]
 """Who spent it: the device alone, or all processors of the machine, neighbours included."""
 
 
-class Energy(Reading):
+class Energy(FactWithFields):
     """What was spent in the launch's steady phase."""
 
     joules: PositiveFloat
@@ -196,7 +196,7 @@ class Energy(Reading):
     scope: EnergyScope
 
 
-class WatchedRun(Reading):
+class WatchedRun(FactWithFields):
     """A run of calls, apart from the blocks, and what it left undone."""
 
     seconds: PositiveFloat
@@ -204,7 +204,7 @@ class WatchedRun(Reading):
     """For which the process was still at work, or the device, after the clock had stopped."""
 
 
-class Synchronisation(Reading):
+class Synchronisation(FactWithFields):
     """What was found when the clock had stopped."""
 
     runs: Annotated[list[WatchedRun], Len(1, 2)]
@@ -213,7 +213,7 @@ class Synchronisation(Reading):
     """Whether all that the calls returned was there; None where the framework cannot say."""
 
 
-class Replay(Reading):
+class Replay(FactWithFields):
     """A block's calls, timed and not: how far apart the results are, as a share of their size; None: nothing finite."""
 
     calls: NonNegativeInt
@@ -223,7 +223,7 @@ class Replay(Reading):
     """Of untimed calls from themselves."""
 
 
-class Dependence(Reading):
+class Dependence(FactWithFields):
     """What a step did with inputs that it had not seen, once its blocks had been timed."""
 
     captured: list[str] = []
@@ -253,14 +253,14 @@ GradMode = Literal["on", "off", "functional"]
 """Whether autograd records; `functional`: it differentiates functions, and records nothing."""
 
 
-class Gradients(Reading):
+class Gradients(FactWithFields):
     """Whether the workload differentiates, and whether autograd was found to be recording."""
 
     wanted: bool
     found: GradMode
 
 
-class Meddling(Reading):
+class Meddling(FactWithFields):
     """What the program changed of what measures it."""
 
     flags: list[str] = []
@@ -269,14 +269,14 @@ class Meddling(Reading):
     """Of accelbench's own."""
 
 
-class Idle(Reading):
+class Idle(FactWithFields):
     """How much of the blocks' time the process computed or waited for its turn to; the rest, it waited for nothing."""
 
     seconds: PositiveFloat
     busy_seconds: Annotated[FiniteFloat, Ge(0)]
 
 
-class HostOverDevice(Reading):
+class HostOverDevice(FactWithFields):
     """A block's seconds by the host's clock over those by the device's events."""
 
     least: PositiveFloat
@@ -339,7 +339,7 @@ class Facts(Document):
 
     # The device and the machine while blocks were timed.
     device: Fact[Device] = UNTOLD
-    clock: Fact[Clock] = UNTOLD
+    clock: Fact[ClockQuality] = UNTOLD
     replanned: Fact[NonNegativeInt] = UNTOLD
     """How often the plan of the blocks turned out too short."""
     idle: Fact[Idle] = UNTOLD

@@ -10,10 +10,10 @@ from accelbench import figures
 from accelbench.compare import comparability
 from accelbench.compare.change_points import SeriesStep
 from accelbench.compare.comparability import Difference
-from accelbench.compare.runs import Compared, Comparison
+from accelbench.compare.runs import Compared, RunComparison
 from accelbench.compare.sample import Sample, label
 from accelbench.report import terminal
-from accelbench.report.table import Column, Table, filled
+from accelbench.report.table import Table, TableColumn, filled
 
 SENTENCES = 3
 VALUE = 60
@@ -23,17 +23,17 @@ ONE_RUN = (
 )
 
 
-def verdicts(found: Comparison) -> Table | None:
+def verdicts(found: RunComparison) -> Table | None:
     """A row for each variant of each case."""
     several = len({each.case for each in found.compared}) > 1
     columns = (
-        Column("variant"),
-        Column("case"),
-        Column("verdict", kind="verdict"),
-        Column("speedup", number=True),
-        Column("interval", kind="nowrap"),
-        Column(found.before.name, number=True),
-        Column(found.after.name, number=True),
+        TableColumn("variant"),
+        TableColumn("case"),
+        TableColumn("verdict", kind="verdict"),
+        TableColumn("speedup", number=True),
+        TableColumn("interval", kind="nowrap"),
+        TableColumn(found.before.name, number=True),
+        TableColumn(found.after.name, number=True),
     )
     digits = {relative: _digits(found, relative=relative) for relative in (False, True)}
     rows = [
@@ -60,7 +60,7 @@ def _seconds(each: Compared, side: Sample, digits: Mapping[bool, int]) -> str:
     return figures.seconds(side.seconds, digits[False])
 
 
-def _digits(found: Comparison, *, relative: bool) -> int:
+def _digits(found: RunComparison, *, relative: bool) -> int:
     """Enough for those shown to divide to the speedups shown."""
     pairs = [
         (each.before.seconds, each.after.seconds, each.interval.estimate)
@@ -72,7 +72,7 @@ def _digits(found: Comparison, *, relative: bool) -> int:
     return figures.digits_that_agree(pairs)
 
 
-def basis(found: Comparison) -> str:
+def basis(found: RunComparison) -> str:
     """What the intervals rest on: `6 and 8 launches`; of more than one kind, each with its variant."""
     said: dict[str, list[str]] = {}
     for each in found.compared:
@@ -86,9 +86,9 @@ def basis(found: Comparison) -> str:
     return "; ".join(f"{', '.join(dict.fromkeys(variants))} on {words}" for words, variants in said.items())
 
 
-def differing(found: Comparison) -> Table | None:
+def differing(found: RunComparison) -> Table | None:
     """What is not alike, what matters first."""
-    columns = (Column("differs"), Column(found.before.name), Column(found.after.name), Column(""))
+    columns = (TableColumn("differs"), TableColumn(found.before.name), TableColumn(found.after.name), TableColumn(""))
     rows = [
         (each.name, _values(each.before), _values(each.after), _standing(each, found)) for each in found.differences
     ]
@@ -100,13 +100,13 @@ def _values(values: Sequence[str]) -> str:
     return said if len(said) <= VALUE else f"{said[: VALUE - 1]}…"
 
 
-def _standing(each: Difference, found: Comparison) -> str:
+def _standing(each: Difference, found: RunComparison) -> str:
     if each in found.refused:
         return "matters: refused"
     return "matters: allowed" if each.matters else ""
 
 
-def sentences(found: Comparison) -> tuple[str, ...]:
+def sentences(found: RunComparison) -> tuple[str, ...]:
     """The findings, or why there is none."""
     if found.refused:
         return refusal(found)
@@ -117,7 +117,7 @@ def sentences(found: Comparison) -> tuple[str, ...]:
     return tuple(each.sentence for each in found.compared)
 
 
-def refusal(found: Comparison) -> tuple[str, ...]:
+def refusal(found: RunComparison) -> tuple[str, ...]:
     """What must be alike and is not, and how to insist."""
     never = [each.name for each in found.refused if each.group in comparability.NEVER]
     others = dict.fromkeys(each.group or each.name for each in found.refused if each.group not in comparability.NEVER)
@@ -129,10 +129,10 @@ def refusal(found: Comparison) -> tuple[str, ...]:
     return tuple(said)
 
 
-class Report:
+class ComparedReport:
     """The comparison for the terminal, readable from 80 columns on."""
 
-    def __init__(self, found: Comparison, steps: Iterable[SeriesStep], notes: Iterable[str]) -> None:
+    def __init__(self, found: RunComparison, steps: Iterable[SeriesStep], notes: Iterable[str]) -> None:
         """`notes` stand at the end."""
         self.found = found
         self.steps = tuple(steps)

@@ -9,7 +9,7 @@ from accelbench import figures
 from accelbench.api.numbers import MEASURED
 from accelbench.api.result import OutlierCounts, PaysBack, PhaseTime, Result, Spread, VariantResult
 from accelbench.report import view
-from accelbench.report.table import Column, Table, filled
+from accelbench.report.table import Table, TableColumn, filled
 from accelbench.stats.amortisation import NOTHING_SECONDS
 
 FIRST_CALL = {"compile", "first-step"}
@@ -25,11 +25,11 @@ def tail(result: Result) -> Table | None:
     """The 99th percentile of the calls, where the protocol is latency; the verdict itself is by the median call."""
     rows = [(row.name, row.verdict, row.speedup, row.interval, row.seconds) for row in view.tail_rows(result)]
     columns = (
-        Column("variant"),
-        Column("verdict", kind="verdict"),
-        Column("speedup", number=True),
-        Column("interval", kind="nowrap"),
-        Column("p99", number=True),
+        TableColumn("variant"),
+        TableColumn("verdict", kind="verdict"),
+        TableColumn("speedup", number=True),
+        TableColumn("interval", kind="nowrap"),
+        TableColumn("p99", number=True),
     )
     return filled(f"The slowest 1 % of calls (p99, seconds per {result.unit})", columns, rows)
 
@@ -49,10 +49,10 @@ def first_calls(result: Result) -> Table | None:
     if not any(answers.values()):
         rows = [(row[0], "", *row[2:]) for row in rows]
     columns = (
-        Column("variant"),
-        Column("pays back", kind="sentence"),
-        Column("cold", number=True),
-        Column("warm cache", number=True),
+        TableColumn("variant"),
+        TableColumn("pays back", kind="sentence"),
+        TableColumn("cold", number=True),
+        TableColumn("warm cache", number=True),
     )
     return filled("First call (compiling included)", columns, rows)
 
@@ -94,9 +94,9 @@ def programs(result: Result) -> Table | None:
 def _numbers(caption: str, table: str, result: Result, *, whole: bool = True) -> Table | None:
     """A column for each measured number that belongs there."""
     shown = {field: each for field, each in MEASURED.items() if each.table == table and (whole or each.brief)}
-    columns = [Column(each.heading.format(unit=result.unit), number=True) for each in shown.values()]
+    columns = [TableColumn(each.heading.format(unit=result.unit), number=True) for each in shown.values()]
     rows = ((variant.name, *(_number(variant, field) for field in shown)) for variant in view.ordered(result))
-    return filled(caption, (Column("variant"), *columns), rows)
+    return filled(caption, (TableColumn("variant"), *columns), rows)
 
 
 def _number(variant: VariantResult, field: str) -> str:
@@ -115,12 +115,12 @@ def _number(variant: VariantResult, field: str) -> str:
 def spread(result: Result) -> Table | None:
     """Outliers, all of which are kept, and where the variance comes from."""
     columns = (
-        Column("variant"),
-        Column("launches", number=True),
-        Column("outliers among blocks"),
-        Column("among launches"),
-        Column("variance between launches", number=True),
-        Column("effective independent blocks per launch", number=True),
+        TableColumn("variant"),
+        TableColumn("launches", number=True),
+        TableColumn("outliers among blocks"),
+        TableColumn("among launches"),
+        TableColumn("variance between launches", number=True),
+        TableColumn("effective independent blocks per launch", number=True),
     )
     rows = (_spread_row(variant.name, variant.spread) for variant in view.ordered(result) if variant.spread)
     return filled("How times spread (outliers by Tukey's fences, kept in all statistics)", columns, rows)

@@ -15,7 +15,7 @@ from accelbench import figures
 from accelbench.api.result import Check, CheckOutcome, Result
 from accelbench.report import details, launches, machine, overview, reproduce, view
 from accelbench.report.launches import LaunchSeries
-from accelbench.report.table import Column, Table, filled
+from accelbench.report.table import Table, TableColumn, filled
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.shown import shown
 
@@ -118,31 +118,33 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "notes": result.notes,
         "machine": machine.line(result.fingerprint),
         "fingerprint": Table(
-            "Fingerprint", (Column("what"), Column("value")), tuple(sorted(result.fingerprint.items()))
+            "Fingerprint", (TableColumn("what"), TableColumn("value")), tuple(sorted(result.fingerprint.items()))
         ),
     }
 
 
 def _observations(result: Result) -> Table | None:
     rows = tuple((row.variant, row.name, row.value) for row in view.observation_rows(result))
-    return filled("What each variant did", (Column("variant"), Column("observed"), Column("value")), rows)
+    return filled(
+        "What each variant did", (TableColumn("variant"), TableColumn("observed"), TableColumn("value")), rows
+    )
 
 
 def _verdicts(result: Result) -> Table:
     columns = (
-        Column("variant"),
-        Column("verdict", kind="verdict"),  # first, so that a phone shows it without scrolling
-        Column("speedup", number=True),
-        Column("interval", kind="nowrap"),
-        Column(f"time per {result.unit}", number=True),
-        Column("spread", number=True),
+        TableColumn("variant"),
+        TableColumn("verdict", kind="verdict"),  # first, so that a phone shows it without scrolling
+        TableColumn("speedup", number=True),
+        TableColumn("interval", kind="nowrap"),
+        TableColumn(f"time per {result.unit}", number=True),
+        TableColumn("spread", number=True),
     )
     rows = [
         (row.name, row.verdict, row.speedup, row.interval, row.seconds, row.spread) for row in view.variant_rows(result)
     ]
     # Without a variant that stands there is still something to say: the name of each.
     return filled(f"Variants against {result.case.baseline}", columns, rows) or Table(
-        "Variants", (Column("variant"),), tuple((row[0],) for row in rows)
+        "Variants", (TableColumn("variant"),), tuple((row[0],) for row in rows)
     )
 
 
@@ -151,7 +153,9 @@ def _phases(result: Result) -> Table | None:
     if not shown:
         return None
     rows = tuple((row.name, *row.seconds) for row in view.phase_rows(result))
-    return Table("Phases of a launch", (Column("variant"), *(Column(phase, number=True) for phase in shown)), rows)
+    return Table(
+        "Phases of a launch", (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in shown)), rows
+    )
 
 
 def _work_about(result: Result) -> str:
@@ -168,11 +172,11 @@ def _work_about(result: Result) -> str:
 def _checks(caption: str, checks: Sequence[Check]) -> Table:
     ordered = sorted(checks, key=lambda check: check.outcome != "failed")
     columns = (
-        Column("check"),
-        Column("outcome", kind="verdict"),
-        Column("variant"),
-        Column("reading"),
-        Column("held against"),
+        TableColumn("check"),
+        TableColumn("outcome", kind="verdict"),
+        TableColumn("variant"),
+        TableColumn("reading"),
+        TableColumn("held against"),
     )
     # What a check read alike of several variants is one row.
     alike: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
@@ -196,7 +200,7 @@ def _overview(results: Sequence[Result]) -> Table | None:
     if table is None:
         return None
     header, rows = table
-    return Table("Speedup over the baseline and verdict, case by case", tuple(map(Column, header)), rows)
+    return Table("Speedup over the baseline and verdict, case by case", tuple(map(TableColumn, header)), rows)
 
 
 def _blocks_caption(result: Result, *, whole: bool) -> str:

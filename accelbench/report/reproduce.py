@@ -37,7 +37,7 @@ def of_run(run: BenchmarkRun) -> dict[str, Any]:
         "apiVersion": run.api_version,
         "kind": run.kind,
         "metadata": {"name": run.metadata.name},
-        "spec": {name: spec[name] for name in spec if name not in {"runPolicy", "podTemplate"}},
+        "spec": {name: spec[name] for name in spec if name not in {"className", "podTemplate", "runPolicy"}},
     }
 
 

@@ -7,7 +7,7 @@ from accelbench.report.view import Bounds
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """`number`: its cells are aligned at the right; `kind` is a class of the page's style sheet."""
 
     name: str
@@ -20,13 +20,13 @@ class Table:
     """Rows of text; the first cell of each is its header."""
 
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[str, ...], ...]
     drawn: tuple[Bounds | None, ...] = ()
     """Of each row the interval that may be drawn beside it."""
 
 
-def filled(caption: str, columns: Iterable[Column], rows: Iterable[tuple[str, ...]]) -> Table | None:
+def filled(caption: str, columns: Iterable[TableColumn], rows: Iterable[tuple[str, ...]]) -> Table | None:
     """The table without the columns that say nothing in any row; None where only the headers of rows would be left."""
     columns, rows = tuple(columns), tuple(rows)
     kept = [0, *(number for number in range(1, len(columns)) if any(row[number] for row in rows))]

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from accelbench.api.result import CheckOutcome, Result
 from accelbench.report import details, interval_plot, machine, view
-from accelbench.report.table import Column
 from accelbench.report.table import Table as TextTable
+from accelbench.report.table import TableColumn
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.shown import shown
 
@@ -38,7 +38,7 @@ UNBOUNDED = 1000
 """Columns that no table needs."""
 
 
-class Report:
+class TerminalReport:
     """One case's result, drawn for the width that the console has."""
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
@@ -74,18 +74,18 @@ class Report:
 
 def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> RenderableType:
     """Everything that a person wants to see of one case."""
-    return Report(result, expectations)
+    return TerminalReport(result, expectations)
 
 
 def verdict_table(result: Result) -> TextTable:
     """Variant, time, speedup and verdict."""
     columns = (
-        Column("variant"),
-        Column(f"time per\n{result.unit}", number=True),
-        Column("spread", number=True, kind="aside"),
-        Column("speedup", number=True),
-        Column("interval", kind="interval"),
-        Column("verdict", kind="verdict"),
+        TableColumn("variant"),
+        TableColumn(f"time per\n{result.unit}", number=True),
+        TableColumn("spread", number=True, kind="aside"),
+        TableColumn("speedup", number=True),
+        TableColumn("interval", kind="interval"),
+        TableColumn("verdict", kind="verdict"),
     )
     rows = view.variant_rows(result)
     cells = tuple((row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict) for row in rows)
@@ -112,7 +112,7 @@ def _phases(result: Result) -> Iterable[RenderableType]:
         return
     # Two short lines rather than one long: seven phases have to fit beside a name into 80 columns.
     heads = (phase.replace("-", "-\n") if len(phase) > len("compile") else phase for phase in view.phases_shown(result))
-    columns = (Column("phases"), *(Column(head, number=True) for head in heads))
+    columns = (TableColumn("phases"), *(TableColumn(head, number=True) for head in heads))
     yield Padding(Fitted(TextTable("", columns, tuple((row.name, *row.seconds) for row in rows))), (1, 0))
 
 
@@ -178,7 +178,7 @@ class Fitted:
                     )
 
 
-def _style(column: Column, text: str) -> str:
+def _style(column: TableColumn, text: str) -> str:
     if column.kind == "verdict":
         return VERDICT_STYLES.get(text, BAD)
     return "dim" if column.kind == "aside" else ""

@@ -24,7 +24,7 @@ Answer = Literal["at-once", "after", "never", "until"]
 
 
 @dataclass(frozen=True)
-class Cost:
+class LaunchCost:
     """What one launch costs, in seconds."""
 
     first_call: float
@@ -49,7 +49,7 @@ class Amortisation:
     """What the variant's first call costs beyond the baseline's, in the mean over rounds."""
 
 
-def amortisation(baseline: Sequence[Cost], variant: Sequence[Cost], alpha: float) -> Amortisation | None:
+def amortisation(baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float) -> Amortisation | None:
     """From the costs of paired launches, round by round; None with fewer than two pairs.
 
     The interval misses the number of steps with probability `alpha`, where it is shown at all.

@@ -8,7 +8,7 @@ from accelbench.validity.check import CaseCheck, Finding, failed, passed, untest
 from accelbench.validity.evidence import Evidence
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     case = evidence.case
     seconds = {
         variant.name: {
@@ -34,6 +34,6 @@ CHECK = CaseCheck(
     name="autocorrelated",
     threshold=f"lag-1 correlation at most what independent rounds exceed in 1 % of cases, from {FEWEST} rounds on",
     reason="at a lag-1 correlation of 0.7 an interval that says 95 % covers 58 %",
-    look=_look,
+    evaluate=_evaluate,
     noise=True,
 )

@@ -1,4 +1,4 @@
-"""What a validity check is: a name, a threshold with its reason, and a look at the evidence.
+"""What a validity check is: a name, a threshold with its reason, and what evaluates the evidence.
 
 Add one by adding a file to this folder that defines `CHECK`; `accelbench.validity.certificate` finds it.
 """
@@ -18,7 +18,7 @@ WHOLE_PERCENT = 0.01
 
 @dataclass(frozen=True)
 class Finding:
-    """What a look found; `reading` says it with numbers, or why it could not be tested."""
+    """What a check found; `reading` says it with numbers, or why it could not be tested."""
 
     outcome: CheckOutcome
     reading: str
@@ -27,7 +27,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Limit:
+class DisturbanceLimit:
     """How large a share a disturbance may take. docs/adr/0022-which-disturbances-bias.md has the figures."""
 
     widens: float
@@ -74,7 +74,7 @@ class LaunchCheck:
     threshold: str
     reason: str
     """Why the threshold is what it is."""
-    look: Callable[[Case, LaunchRecord], Finding]
+    evaluate: Callable[[Case, LaunchRecord], Finding]
     observed: bool = False
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     disturbance: bool = False
@@ -92,7 +92,9 @@ class LaunchCheck:
             launches = evidence.of(variant) + (evidence.quarantined_of(variant) if self.always else ())
             silent = {launch.round: fact for launch in launches if (fact := self._silence(launch))}
             findings = [
-                (launch.round, self.look(evidence.case, launch)) for launch in launches if launch.round not in silent
+                (launch.round, self.evaluate(evidence.case, launch))
+                for launch in launches
+                if launch.round not in silent
             ]
             if findings:
                 yield _check(self, worst(findings, disturbance=self.disturbance), variant)
@@ -112,15 +114,15 @@ class CaseCheck:
     threshold: str
     reason: str
     """Why the threshold is what it is."""
-    look: Callable[[Evidence], Iterable[tuple[str | None, Finding]]]
+    evaluate: Callable[[Evidence], Iterable[tuple[str | None, Finding]]]
     observed: bool = False
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     noise: bool = False
     """Other load can fail it, as well as the variant: an interval stands beside it where the case accepts noise."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """The readings, as the look orders them."""
-        for variant, finding in self.look(evidence):
+        """The readings, in the order of the evaluation."""
+        for variant, finding in self.evaluate(evidence):
             yield _check(self, finding, variant)
 
 

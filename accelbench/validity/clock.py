@@ -13,7 +13,7 @@ CALL_SHARE = 0.01
 ALLOWED_DRIFT = 0.001
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling
@@ -49,5 +49,5 @@ CHECK = LaunchCheck(
         "made longer, and reading the clock costs both sides alike: half of the usual margin. Time servers stretch a "
         "clock by 0.05 % at most"
     ),
-    look=_look,
+    evaluate=_evaluate,
 )

@@ -6,7 +6,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     cold = launch.facts.compile_cache
     if not is_reported(cold):
         return passed("nothing is compiled")
@@ -33,5 +33,5 @@ CHECK = LaunchCheck(
         "a compile time that a cache has answered is another quantity, and often a hundred times shorter; small "
         "programs that are alike may hit what the launch itself has just compiled, and do so wherever they run"
     ),
-    look=_look,
+    evaluate=_evaluate,
 )

@@ -7,7 +7,7 @@ from accelbench.validity.check import CaseCheck, Finding, passed, untested
 from accelbench.validity.evidence import Evidence
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     flushed: dict[bool, list[str]] = {True: [], False: []}
     for launch in evidence.launches:
         precision = launch.facts.precision
@@ -27,5 +27,5 @@ CHECK = CaseCheck(
     name="denormals",
     threshold="all variants alike",
     reason="arithmetic on them is twenty times slower on some processors; none may occur, so it is a warning",
-    look=_look,
+    evaluate=_evaluate,
 )

@@ -10,7 +10,7 @@ from accelbench.launch.record import MISMATCH, LaunchRecord, UnseenReading
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     found = launch.facts.dependence
     if isinstance(found, Unreadable):
         return failed(found)
@@ -48,7 +48,7 @@ CHECK = LaunchCheck(
     name="depends-on-inputs",
     threshold="on inputs that the program was not built from, error at most the tolerance",
     reason="a step that closed over its starting array was certified to be 5 times as fast",
-    look=_look,
+    evaluate=_evaluate,
     always=True,
     of=lambda facts: facts.dependence,
 )

@@ -6,7 +6,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     why = launch.facts.emulated
     if isinstance(why, Unreadable):
         return failed(why)
@@ -17,5 +17,5 @@ CHECK = LaunchCheck(
     name="emulated",
     threshold="no emulated device",
     reason="devices that share one processor and its memory are slower together, not faster: no time says anything",
-    look=_look,
+    evaluate=_evaluate,
 )

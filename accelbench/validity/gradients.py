@@ -10,7 +10,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):
         return untested(gradients)
@@ -29,6 +29,6 @@ CHECK = LaunchCheck(
     name="gradients",
     threshold="autograd on where the workload differentiates, off elsewhere",
     reason="autograd recorded what no one differentiated, in one framework alone: 1.3 times as slow",
-    look=_look,
+    evaluate=_evaluate,
     observed=True,
 )

@@ -18,7 +18,7 @@ WINOGRAD = 4
 does a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016)."""
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     limits = roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
         launches = [launch for launch in evidence.of(variant) if launch.seconds()]
@@ -69,5 +69,5 @@ CHECK = CaseCheck(
         f"{WINOGRAD} times that for convolutions; bytes where the working set exceeds {CACHES} caches"
     ),
     reason="work that a compiler hoisted or dropped makes a step many times as fast as the device",
-    look=_look,
+    evaluate=_evaluate,
 )

@@ -5,7 +5,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     if launch.parity is None:
         return failed("its outputs were not looked at")
     return passed("as the reference") if launch.parity.finite else failed(launch.parity.detail)
@@ -15,6 +15,6 @@ CHECK = LaunchCheck(
     name="non-finite",
     threshold="NaN and infinity only where the workload declares them",
     reason="arithmetic on special values can take another time, and says nothing about the workload",
-    look=_look,
+    evaluate=_evaluate,
     always=True,
 )

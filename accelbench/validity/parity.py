@@ -6,7 +6,7 @@ from accelbench.launch.record import MISMATCH, LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
 
-def _look(case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     if launch.parity is None:
         return failed("its outputs were not compared with the reference")
     if not launch.parity.finite:
@@ -36,6 +36,6 @@ CHECK = LaunchCheck(
         "the tolerance is what the computation itself makes of one unit in the last place of its inputs, "
         "times a factor for the roundings on the way: accelbench_runner.judge.reference"
     ),
-    look=_look,
+    evaluate=_evaluate,
     always=True,
 )

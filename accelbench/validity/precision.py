@@ -25,7 +25,7 @@ PRODUCTS: dict[bool, set[str]] = {True: {"tf32", "tensorfloat32"}, False: {"ieee
 """What frameworks call products of float32 arrays in TF32, and in full."""
 
 
-def _look(case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     asked = case.measurement.precision
     precision = launch.facts.precision
     if isinstance(precision, Unreadable):
@@ -54,6 +54,6 @@ CHECK = LaunchCheck(
     name="precision",
     threshold="the policy asked for, read back; arrays inside a step are of its types",
     reason="TF32 or bfloat16 on one side alone is several times faster",
-    look=_look,
+    evaluate=_evaluate,
     observed=True,
 )

@@ -58,7 +58,7 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
     """What disturbed the launch, for people; who observes and times nothing is not disturbed."""
     if launch.observes:
         return ()
-    findings = [(check.name, check.look(case, launch)) for check in disturbance_checks()]
+    findings = [(check.name, check.evaluate(case, launch)) for check in disturbance_checks()]
     return tuple(
         f"{name} of {launch.variant}: {finding.reading}" for name, finding in findings if finding.outcome == "failed"
     )

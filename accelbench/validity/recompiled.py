@@ -6,7 +6,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     count = launch.facts.recompilations
     if isinstance(count, Unreadable):
         return failed(count)
@@ -23,5 +23,5 @@ CHECK = LaunchCheck(
     name="recompiled",
     threshold="0 in the steady phase; an episode counts them",
     reason="one compilation costs as much as thousands of steps",
-    look=_look,
+    evaluate=_evaluate,
 )

@@ -8,7 +8,7 @@ from accelbench.validity.check import CaseCheck, Finding, failed, passed
 from accelbench.validity.evidence import Evidence
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     digests: Counter[str] = Counter()
     for launch in evidence.launches:
         digest = launch.facts.inputs_digest
@@ -27,6 +27,6 @@ CHECK = CaseCheck(
     name="same-inputs",
     threshold="one digest in all launches",
     reason="weights and data decide how long an iteration takes and what is right",
-    look=_look,
+    evaluate=_evaluate,
     observed=True,
 )

@@ -6,7 +6,7 @@ from accelbench.validity.check import CaseCheck, Finding, failed, passed
 from accelbench.validity.evidence import Evidence
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     protocols = sorted({launch.protocol for launch in evidence.launches})
     if protocols:
         yield None, passed(protocols[0]) if len(protocols) == 1 else failed(" and ".join(protocols))
@@ -16,6 +16,6 @@ CHECK = CaseCheck(
     name="same-protocol",
     threshold="one protocol in all launches",
     reason="the same step took 213 us in blocks and 280 us call by call: synchronising costs, and is part of one only",
-    look=_look,
+    evaluate=_evaluate,
     observed=True,
 )

@@ -9,9 +9,9 @@ from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.facts import Neighbours
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import Finding, LaunchCheck, Limit, failed, passed, percent, untested, widened
+from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, failed, passed, percent, untested, widened
 
-NEIGHBOURS = Limit(widens=0.10, biases=0.10)
+NEIGHBOURS = DisturbanceLimit(widens=0.10, biases=0.10)
 """Of the processors' time. A machine at rest was seen at 0.4 %, one that runs a whole Kubernetes node at 3 %."""
 NAMED = 2
 NAMED_SHARE = 0.01
@@ -23,7 +23,7 @@ def neighbours_share(neighbours: Neighbours) -> float:
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 
-def _look(case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)
@@ -56,7 +56,7 @@ CHECK = LaunchCheck(
     name="shared-device",
     threshold=f"at most {percent(NEIGHBOURS.biases)} of the processors' time, no other process on the device",
     reason="a machine at rest was seen at 0.4 %, one that runs a whole Kubernetes node at 3 %",
-    look=_look,
+    evaluate=_evaluate,
     disturbance=True,
     advice="end the other work, or pin it to other processors",
 )

@@ -6,7 +6,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     threads = launch.facts.threads
     if isinstance(threads, Unreadable):
         return failed(threads)
@@ -22,6 +22,6 @@ CHECK = LaunchCheck(
     name="threads",
     threshold="as many as asked for",
     reason="one framework's default is all processors, another's half of them",
-    look=_look,
+    evaluate=_evaluate,
     observed=True,
 )

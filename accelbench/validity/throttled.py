@@ -12,13 +12,13 @@ from accelbench import platforms
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import Finding, LaunchCheck, Limit, failed, passed, percent, untested, widened
+from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, failed, passed, percent, untested, widened
 
-QUOTA = Limit(widens=0.01, biases=0.01)
+QUOTA = DisturbanceLimit(widens=0.01, biases=0.01)
 """Of the timed seconds: half of the usual margin; a launch's median over blocks sees less of it still."""
-STEAL = Limit(widens=0.05, biases=0.05)
+STEAL = DisturbanceLimit(widens=0.05, biases=0.05)
 """Of the processors' time. It comes to all variants, and a virtual machine is never without."""
-CLOCKS = Limit(widens=0.01, biases=0.01)
+CLOCKS = DisturbanceLimit(widens=0.01, biases=0.01)
 """Of the phase."""
 LAWFUL = {"power cap", "board limit", "reliability"}
 """What holds clocks back for as long as a variant asks for what it does."""
@@ -47,7 +47,7 @@ def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
     return {why: seconds / device.seconds for why, seconds in device.held_back_seconds.items()}
 
 
-def _shares(launch: LaunchRecord) -> Iterator[tuple[float, Limit, str]]:
+def _shares(launch: LaunchRecord) -> Iterator[tuple[float, DisturbanceLimit, str]]:
     """What was taken away, its limit, and how to say it."""
     if (held_back := quota_share(launch)) is not None:
         yield held_back, QUOTA, f"Held back by the CPU quota: {percent(held_back)} of the timed seconds"
@@ -58,7 +58,7 @@ def _shares(launch: LaunchRecord) -> Iterator[tuple[float, Limit, str]]:
             yield 0.0 if why in LAWFUL else share, CLOCKS, f"{why} for {share:.0%} of the phase"
 
 
-def _look(case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     throttling = launch.facts.throttling
     if isinstance(throttling, Unreadable):
         return untested(throttling)
@@ -84,7 +84,7 @@ CHECK = LaunchCheck(
         "half of the usual margin; a launch's median over blocks sees less of it still. Stolen time comes to all "
         "variants, and a virtual machine is never without"
     ),
-    look=_look,
+    evaluate=_evaluate,
     disturbance=True,
     advice="wait for a quieter time, take a host of your own, or raise the CPU limit",
 )

@@ -17,7 +17,7 @@ from accelbench.validity.evidence import Evidence
 FRACTION = 0.5
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     measurement = evidence.case.measurement
     asked = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
     for variant in evidence.variants:
@@ -66,6 +66,6 @@ CHECK = CaseCheck(
         "a drift of half the margin moves a launch's median by a quarter of it; smaller ones are let pass, and larger "
         "ones too unless they are evident beyond the blocks' own autocorrelation"
     ),
-    look=_look,
+    evaluate=_evaluate,
     noise=True,
 )

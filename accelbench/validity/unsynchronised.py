@@ -19,7 +19,7 @@ LEAST_RATIO = 0.98
 """Of the host's clock to the device's: events are recorded inside what the host times, so it is never shorter."""
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     for variant in evidence.variants:
         yield variant, _of((*evidence.of(variant), *evidence.quarantined_of(variant)))
 
@@ -61,5 +61,5 @@ CHECK = CaseCheck(
         "round before they sleep varies by milliseconds, and one launch may be delayed by a neighbour, which is why a "
         "run that seems late is made again and its least lateness counts"
     ),
-    look=_look,
+    evaluate=_evaluate,
 )

@@ -23,7 +23,7 @@ MOST_IDLE = 0.5
 """Of the blocks' time; a thread that waits for its turn on a crowded machine is not idle."""
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     counts = [(run, launch.variant) for launch in evidence.launches if (run := _run(launch))]
     most, least = max(counts, default=(0.0, "")), min(counts, default=(0.0, ""))
     for variant in evidence.variants:
@@ -118,5 +118,5 @@ CHECK = CaseCheck(
         "a step that claims several units has outputs that tell how many it did"
     ),
     reason="a scan of 200 identical products took the time of four, and a product of constants none at all",
-    look=_look,
+    evaluate=_evaluate,
 )

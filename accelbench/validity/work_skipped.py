@@ -34,7 +34,7 @@ REPEATABLE = 10.0
 """...and so are those up to so many times as far apart as repetitions are, where sums are added in any order."""
 
 
-def _look(_case: Case, launch: LaunchRecord) -> Finding:
+def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     found = launch.facts.dependence
     if isinstance(found, Unreadable):
         return failed(found)
@@ -111,7 +111,7 @@ CHECK = LaunchCheck(
         "after many calls than after one"
     ),
     reason="what is kept between calls is computed once and timed a thousand times",
-    look=_look,
+    evaluate=_evaluate,
     always=True,
     of=lambda facts: facts.dependence,
 )

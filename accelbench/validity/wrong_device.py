@@ -7,7 +7,7 @@ from accelbench.validity.check import CaseCheck, Finding, failed, passed
 from accelbench.validity.evidence import Evidence
 
 
-def _look(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     asked = evidence.case.accelerator.platform
     names: set[str] = set()
     for variant in evidence.variants:
@@ -30,6 +30,6 @@ CHECK = CaseCheck(
     name="wrong-device",
     threshold="the platform asked for, one device model",
     reason="frameworks fall back to the CPU without a word",
-    look=_look,
+    evaluate=_evaluate,
     observed=True,
 )

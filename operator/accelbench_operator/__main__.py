@@ -27,7 +27,7 @@ async def run(settings: Settings) -> None:
                 work = group.create_task(operator.run())
                 await watch_runs(
                     settings,
-                    seen=operator.seen,
+                    seen=operator.run_changed,
                     ending=work.cancel,
                     oldest=operator.oldest_seconds,
                     lag=operator.lag_seconds,

@@ -10,7 +10,7 @@ from accelbench import catalogue, platforms
 from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
-from accelbench.api.run import BenchmarkRun, Runner
+from accelbench.api.run import BenchmarkRun, UsedRunner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
 from accelbench.plan.cases import TooManyCasesError, plan_cases
@@ -25,7 +25,7 @@ class Plan:
 
     run: BenchmarkRun
     cases: tuple[Case, ...]
-    runner: Runner
+    runner: UsedRunner
 
     @property
     def profile(self) -> Profile:
@@ -45,7 +45,9 @@ class Refused:
         return "; ".join(str(problem) for problem in self.problems)
 
 
-def accept(manifest: Mapping[str, Any], profiles: Profiles, image: str, runner: Runner | None = None) -> Plan | Refused:
+def accept(
+    manifest: Mapping[str, Any], profiles: Profiles, image: str, runner: UsedRunner | None = None
+) -> Plan | Refused:
     """The plan of a BenchmarkRun as the API server gives it, or what is wrong with it; never raises for its content.
 
     `runner` is what a run that was accepted before is held to, whatever profiles and image are now.
@@ -57,7 +59,7 @@ def accept(manifest: Mapping[str, Any], profiles: Profiles, image: str, runner: 
         PodTemplate.model_validate(run.spec.pod_template)
         if problems := check_run(run):
             return Refused(problems)
-        runner = runner or Runner(image=image, profile=profiles.get(run.spec.accelerator.profile))
+        runner = runner or UsedRunner(image=image, profile=profiles.get(run.spec.accelerator.profile))
         profile = runner.profile
         if problems := check_platform(run, platforms.find(profile.platform)):
             return Refused(problems)
@@ -83,7 +85,7 @@ def _too_large(plan: Plan) -> Iterator[Problem]:
         try:
             refused = memory.refusal(workload, parameters, limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
-            why = workload_checks.what(error)
+            why = workload_checks.describe(error)
             yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {why}")
             return
         if refused:

@@ -34,7 +34,7 @@ class Observed:
     """By Job name: what looking for a result in vain has shown."""
 
 
-class Place(Enum):
+class AttemptPhase(Enum):
     """How far an attempt has come."""
 
     RECORDED = "its Job is not there yet"
@@ -44,10 +44,10 @@ class Place(Enum):
 
 
 @dataclass(frozen=True)
-class Standing:
+class AttemptState:
     """Where an attempt stands, until when that can last, and why it is lost where it is."""
 
-    place: Place
+    phase: AttemptPhase
     until: datetime | None = None
     loss: AttemptFailure | None = None
     suspected: AttemptFailure | None = None
@@ -56,36 +56,38 @@ class Standing:
     """Why it waits, while it does."""
 
 
-def standing(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> Standing:
+def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
     """Where an attempt in flight stands at `now`; a loss that looking into its pod has shown comes first."""
     job, pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
     if loss := observed.losses.get(attempt.job):
-        return Standing(Place.OVER, loss=loss)
+        return AttemptState(AttemptPhase.OVER, loss=loss)
     if job and job.suspended and not job.ended:
         # Its queue has taken it back: whatever became of its pod, there will be another, and the case starts again.
         return _waiting(attempt, job, pod, plan, now)
     if (job is None and attempt.job_uid) or (job and job.ended) or (pod and pod.is_over):
-        return Standing(Place.OVER)
+        return AttemptState(AttemptPhase.OVER)
     if (pod and pod.running) or (pod and pod.deleted):
         return _running(pod, plan, now)
     return _waiting(attempt, job, pod, plan, now)
 
 
-def _running(pod: ObservedPod, plan: Plan, now: datetime) -> Standing:
+def _running(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
     seconds = pod_deadline_seconds(plan.run.spec.measurement.time_limit_seconds)
     until = (pod.accepted or pod.running or pod.created) + timedelta(seconds=seconds) + END_GRACE
     if pod.deleted:
         until = min(until, pod.deleted + END_GRACE)
-    return Standing(Place.RUNNING, until, suspected=node_lost(pod) if now >= until else None)
+    return AttemptState(AttemptPhase.RUNNING, until, suspected=node_lost(pod) if now >= until else None)
 
 
-def _waiting(attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, now: datetime) -> Standing:
-    place = Place.WAITING if job else Place.RECORDED
+def _waiting(
+    attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, now: datetime
+) -> AttemptState:
+    phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
     pending = explain_pending(job, pod, plan.profile, plan.run.spec.workload.script)
     if job and job.suspended:
-        return Standing(place, pending=pending)
+        return AttemptState(phase, pending=pending)
     seconds = plan.run.spec.run_policy.start_deadline_seconds
     patience = timedelta(seconds=seconds) if seconds else DEFAULT_START_DEADLINE
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
     suspected = start_deadline_exceeded(pending, patience) if now >= since + patience else None
-    return Standing(place, since + patience, suspected=suspected, pending=pending)
+    return AttemptState(phase, since + patience, suspected=suspected, pending=pending)

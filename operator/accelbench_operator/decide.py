@@ -15,10 +15,10 @@ from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import Attempt, BenchmarkRunStatus
 from accelbench.plan.names import attempt_name
 from accelbench_operator.accept import Plan, Refused
-from accelbench_operator.attempts import Observed, Place, Standing, standing
+from accelbench_operator.attempts import AttemptPhase, AttemptState, Observed, state_of
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
-from accelbench_operator.status import Progress, Stop, finished_at, progress_status, refused_status, timestamp
+from accelbench_operator.status import RunProgress, Stop, finished_at, progress_status, refused_status, timestamp
 
 SLACK = timedelta(minutes=10)
 """On top of the derived deadline of a run: for what lies between two cases."""
@@ -95,32 +95,32 @@ def decide(
 
 def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> Decision:
     policy = plan.run.spec.run_policy
-    places = {
-        attempt.case: standing(attempt, plan, observed, now)
+    states = {
+        attempt.case: state_of(attempt, plan, observed, now)
         for attempt in status.attempts
         if _in_flight(attempt) and attempt.case not in observed.results
     }
-    running = {case for case, place in places.items() if place.place is Place.RUNNING and place.loss is None}
+    running = {case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.loss is None}
     status = _clock(status, bool(running), now)
     active_until = _active_until(plan, status)
     stop = _stop(plan, status, now) or _start_stop(status.attempts)
     attempts = {
-        attempt.case: _advance(attempt, places.get(attempt.case), plan, observed, stop, now)
+        attempt.case: _advance(attempt, states.get(attempt.case), plan, observed, stop, now)
         for attempt in status.attempts
     }
     stop = stop or _start_stop(attempts.values())
     if stop is None and not policy.suspend:
         attempts |= _start(plan, attempts, observed, now)
     moved = tuple(attempts[case.name] for case in plan.cases if case.name in attempts)
-    pending = next((place.pending for place in places.values() if place.pending), "")
+    pending = next((state.pending for state in states.values() if state.pending), "")
     # What was running may have been discarded just now.
     active = any(_in_flight(attempt) and attempt.case in running for attempt in moved)
-    progress = Progress(moved, observed.results, now, stop, active, pending)
+    progress = RunProgress(moved, observed.results, now, stop, active, pending)
     new = progress_status(plan, _clock(status, active, now), progress)
     return Decision(
         new,
-        (*_actions(plan, moved, observed, places, stop), *_superfluous(moved, observed)),
-        _earliest(active_until if active else None, *(place.until for place in places.values())),
+        (*_actions(plan, moved, observed, states, stop), *_superfluous(moved, observed)),
+        _earliest(active_until if active else None, *(state.until for state in states.values())),
     )
 
 
@@ -129,7 +129,7 @@ def _in_flight(attempt: Attempt) -> bool:
 
 
 def _advance(
-    attempt: Attempt, place: Standing | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
+    attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
     """The attempt as it is to be recorded: settled, replaced by the next one, discarded, or as it was."""
     if pod := observed.pods.get(attempt.job):
@@ -138,13 +138,13 @@ def _advance(
     if attempt.case in observed.results:
         over = {"finished": True, "completion_time": attempt.completion_time or timestamp(now)}
         return attempt.model_copy(update=over | {"reason": None, "message": ""})
-    if place is None:
+    if state is None:
         return attempt
-    if place.loss:
-        return _after_loss(attempt, place.loss, plan, stop, now)
-    if place.place is not Place.OVER and stop and stop.discards:
+    if state.loss:
+        return _after_loss(attempt, state.loss, plan, stop, now)
+    if state.phase is not AttemptPhase.OVER and stop and stop.discards:
         return _settled(attempt, stop.discards, stop.discards.after("the case in flight was discarded"), now)
-    if place.place is not Place.OVER and plan.run.spec.run_policy.suspend:
+    if state.phase is not AttemptPhase.OVER and plan.run.spec.run_policy.suspend:
         discarded = AttemptReason.SUSPENDED.after("the case in flight was discarded")
         return _set_aside(attempt, AttemptReason.SUSPENDED, discarded)
     job = observed.jobs.get(attempt.job)
@@ -194,18 +194,18 @@ def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: da
 
 
 def _actions(
-    plan: Plan, attempts: tuple[Attempt, ...], observed: Observed, places: dict[str, Standing], stop: Stop | None
+    plan: Plan, attempts: tuple[Attempt, ...], observed: Observed, states: dict[str, AttemptState], stop: Stop | None
 ) -> tuple[Action, ...]:
     retries = plan.run.spec.run_policy.infrastructure_retries
     actions: list[Action] = []
     for attempt in attempts:
         if not _in_flight(attempt):
             continue
-        place = places.get(attempt.case)
-        if place and place.place is Place.OVER and place.loss is None:
+        state = states.get(attempt.case)
+        if state and state.phase is AttemptPhase.OVER and state.loss is None:
             actions.append(Collect(attempt, last=stop is not None or attempt.retries >= retries))
-        elif place and place.suspected:
-            actions.append(Confirm(attempt, place.suspected))
+        elif state and state.suspected:
+            actions.append(Confirm(attempt, state.suspected))
         elif attempt.job not in observed.jobs and attempt.job_uid is None:
             actions.append(CreateJob(attempt.case, attempt.number))
     return tuple(actions)

@@ -12,7 +12,7 @@ from accelbench.api import labels
 from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
-from accelbench.api.run import BenchmarkRun, Runner
+from accelbench.api.run import BenchmarkRun, UsedRunner
 from accelbench.catalogue.script import VARIABLE
 from accelbench.plan.names import attempt_name, slug
 from accelbench_operator.pod_template import CONTAINER, Manifest, merge_pod_template
@@ -57,7 +57,7 @@ def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
     }
 
 
-def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: Runner) -> Manifest:
+def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -> Manifest:
     """The Job of `attempt` at `case`, complete: it is created as it stands here and never changed."""
     marks = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
     queue = {key: run.metadata.labels[key] for key in QUEUE_LABELS if run.metadata.labels.get(key)}

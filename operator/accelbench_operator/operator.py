@@ -48,7 +48,7 @@ class Operator:
             for namespace in settings.namespaces or (None,)
         ]
 
-    def seen(self, key: RunKey) -> None:
+    def run_changed(self, key: RunKey) -> None:
         """A run is there, has changed or has gone."""
         self._keys[key.uid] = key
         self._queue.add(key)

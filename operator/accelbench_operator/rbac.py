@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Rule:
+class Permission:
     """One rule of a Role, and why it is there."""
 
     group: str
@@ -21,21 +21,25 @@ class Rule:
 
 
 RULES = (
-    Rule("accelbench.dev", "benchmarkruns", ("get", "list", "watch"), "watch hears of runs, reconcile reads them live"),
-    Rule("accelbench.dev", "benchmarkruns", ("delete",), "apply deletes a run whose time to live is over"),
-    Rule("accelbench.dev", "benchmarkruns/status", ("update",), "reconcile records attempts and reports"),
-    Rule(
+    Permission(
+        "accelbench.dev", "benchmarkruns", ("get", "list", "watch"), "watch hears of runs, reconcile reads them live"
+    ),
+    Permission("accelbench.dev", "benchmarkruns", ("delete",), "apply deletes a run whose time to live is over"),
+    Permission("accelbench.dev", "benchmarkruns/status", ("update",), "reconcile records attempts and reports"),
+    Permission(
         "accelbench.dev",
         "benchmarkruns/finalizers",
         ("update",),
         "job sets blockOwnerDeletion, which some clusters admit only to those who may do this",
     ),
-    Rule("accelbench.dev", "benchmarkresults", ("list", "watch"), "reflector holds their headlines"),
-    Rule("accelbench.dev", "benchmarkresults", ("get", "create"), "apply asks for a result live, and stores it"),
-    Rule("accelbench.dev", "benchmarkresults", ("delete",), "retention deletes what is more than the history to keep"),
-    Rule("batch", "jobs", ("list", "watch"), "reflector holds them"),
-    Rule("batch", "jobs", ("get", "create", "delete"), "apply makes, confirms and deletes a case's Job"),
-    Rule("", "pods", ("list", "watch"), "reflector holds them: why a case is pending, how it ended"),
-    Rule("", "pods/log", ("get",), "collect reads the result"),
-    Rule("", "events", ("create",), "reconcile tells of transitions"),
+    Permission("accelbench.dev", "benchmarkresults", ("list", "watch"), "reflector holds their headlines"),
+    Permission("accelbench.dev", "benchmarkresults", ("get", "create"), "apply asks for a result live, and stores it"),
+    Permission(
+        "accelbench.dev", "benchmarkresults", ("delete",), "retention deletes what is more than the history to keep"
+    ),
+    Permission("batch", "jobs", ("list", "watch"), "reflector holds them"),
+    Permission("batch", "jobs", ("get", "create", "delete"), "apply makes, confirms and deletes a case's Job"),
+    Permission("", "pods", ("list", "watch"), "reflector holds them: why a case is pending, how it ended"),
+    Permission("", "pods/log", ("get",), "collect reads the result"),
+    Permission("", "events", ("create",), "reconcile tells of transitions"),
 )

@@ -11,7 +11,7 @@ from typing import Literal
 
 from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
-from accelbench.api.run import Attempt, BenchmarkRunStatus, CaseCounts, Condition, Headline
+from accelbench.api.run import Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
 from accelbench_operator.accept import Plan
 from accelbench_operator.snapshot import ComparisonSummary, Summary
 
@@ -37,7 +37,7 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """What the status is derived from."""
 
     attempts: tuple[Attempt, ...]
@@ -50,7 +50,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ConditionState:
     """A condition without its times."""
 
     status: Truth
@@ -73,12 +73,12 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
     """The status of a run that cannot be run."""
-    findings: dict[ConditionType, Finding] = {
-        "Accepted": Finding("False", ConditionReason.INVALID_SPEC, message),
-        "Finished": Finding(
+    findings: dict[ConditionType, ConditionState] = {
+        "Accepted": ConditionState("False", ConditionReason.INVALID_SPEC, message),
+        "Finished": ConditionState(
             "True", ConditionReason.INVALID_SPEC, "nothing was run; correct the spec and apply it under another name"
         ),
-        "Succeeded": Finding("False", ConditionReason.INVALID_SPEC, message),
+        "Succeeded": ConditionState("False", ConditionReason.INVALID_SPEC, message),
     }
     return status.model_copy(
         update={
@@ -92,7 +92,7 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
     )
 
 
-def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) -> BenchmarkRunStatus:
+def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
     """The status of an accepted run."""
     generation = plan.run.metadata.generation
     settled = {attempt.case for attempt in progress.attempts if attempt.finished} | set(progress.results)
@@ -101,11 +101,13 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) 
     succeeded = (
         _success(plan, progress)
         if done
-        else Finding("Unknown", ConditionReason.UNFINISHED, "not every case has a result yet")
+        else ConditionState("Unknown", ConditionReason.UNFINISHED, "not every case has a result yet")
     )
-    finished = Finding("True", succeeded.reason, succeeded.message) if done else _unfinished(plan, progress, settled)
-    findings: dict[ConditionType, Finding] = {
-        "Accepted": Finding(
+    finished = (
+        ConditionState("True", succeeded.reason, succeeded.message) if done else _unfinished(plan, progress, settled)
+    )
+    findings: dict[ConditionType, ConditionState] = {
+        "Accepted": ConditionState(
             "True", ConditionReason.ACCEPTED, f"{len(plan.cases)} cases on profile {plan.profile.name}"
         ),
         "Finished": finished,
@@ -136,34 +138,38 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: Progress) 
     )
 
 
-def _sources(plan: Plan, progress: Progress) -> Iterable[str]:
+def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
     """The digests of the workload's file, in the order of the cases that were measured with each."""
     results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
     return dict.fromkeys(result.source for result in results if result.source)
 
 
-def _unfinished(plan: Plan, progress: Progress, settled: set[str]) -> Finding:
+def _unfinished(plan: Plan, progress: RunProgress, settled: set[str]) -> ConditionState:
     count = f"{len(settled)} of {len(plan.cases)} cases done"
     if plan.run.spec.run_policy.suspend:
-        return Finding("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
+        return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
     if progress.running:
-        return Finding("False", ConditionReason.RUNNING, count)
-    return Finding("False", ConditionReason.QUEUED, f"{count}. {progress.pending}".rstrip(". ") + ".")
+        return ConditionState("False", ConditionReason.RUNNING, count)
+    return ConditionState("False", ConditionReason.QUEUED, f"{count}. {progress.pending}".rstrip(". ") + ".")
 
 
-def _success(plan: Plan, progress: Progress) -> Finding:
+def _success(plan: Plan, progress: RunProgress) -> ConditionState:
     """The one reason that tells most: what stopped the run, what was lost, what was wrong with what was measured."""
     results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
     if progress.stop and len(results) < len(plan.cases):
-        return Finding("False", progress.stop.reason, progress.stop.message)
+        return ConditionState("False", progress.stop.reason, progress.stop.message)
     sources = list(_sources(plan, progress))
     if len(sources) > 1:
         message = f"the workload's file had the digests {', '.join(sources)}"
-        return Finding("False", ConditionReason.WORKLOAD_CHANGED, ConditionReason.WORKLOAD_CHANGED.after(message))
+        return ConditionState(
+            "False", ConditionReason.WORKLOAD_CHANGED, ConditionReason.WORKLOAD_CHANGED.after(message)
+        )
     for reason, sentences in _shortcomings(progress.attempts, results):
         if sentences:
-            return Finding("False", reason, _some(sentences))
-    return Finding("True", ConditionReason.SUCCEEDED, "every case has a valid result, and every expectation is met")
+            return ConditionState("False", reason, _some(sentences))
+    return ConditionState(
+        "True", ConditionReason.SUCCEEDED, "every case has a valid result, and every expectation is met"
+    )
 
 
 def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
@@ -208,9 +214,9 @@ def is_lost(attempt: Attempt) -> bool:
     return attempt.finished and attempt.reason is not None
 
 
-def _rows(result: Summary) -> Iterable[Headline]:
+def _rows(result: Summary) -> Iterable[ComparisonStatus]:
     for comparison in result.comparisons:
-        yield Headline(
+        yield ComparisonStatus(
             case=result.case,
             variant=comparison.variant,
             verdict=comparison.outcome,
@@ -227,7 +233,7 @@ def _interval(comparison: ComparisonSummary) -> str | None:
     return figures.interval(comparison.lower, comparison.upper)
 
 
-def _headline(plan: Plan, progress: Progress) -> str:
+def _headline(plan: Plan, progress: RunProgress) -> str:
     """One case: its comparisons in words. Several: how often each variant got which verdict, and its speedups.
 
     Where nothing was timed: what was observed, and in how many of several cases.
@@ -259,7 +265,7 @@ def _tendency(comparisons: list[ComparisonSummary]) -> str:
 
 
 def _conditions(
-    findings: Mapping[ConditionType, Finding], status: BenchmarkRunStatus, now: datetime, generation: int
+    findings: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
     before = {condition.type: condition for condition in status.conditions}
     ours = (

@@ -29,7 +29,7 @@ from accelbench.api.reasons import StopReason
 from accelbench.delivery.log import Headline, MachineSeen
 from accelbench.machine import fingerprint
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import affinity, looking
+from accelbench_runner.supervisor import affinity, surroundings
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans
@@ -53,7 +53,7 @@ def main(
     *,
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
-    see: looking.See = looking.see,
+    take_survey: surroundings.TakeSurvey = surroundings.take_survey,
     probe_seconds: float = PROBE_SECONDS,
 ) -> int:
     """Run one case; returns the exit status."""
@@ -80,7 +80,7 @@ def main(
             if given.check:
                 supervisor = _checking(supervisor)
             elif supervisor.compares:
-                _look_around(supervisor, see)
+                _warn(supervisor, take_survey)
             return _run(supervisor, log)
     except OSError as error:  # no directory to work in, or nobody who reads the log any more
         message = f"internal error: {error}"
@@ -168,15 +168,15 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
     }
 
 
-def _look_around(supervisor: Supervisor, see: looking.See) -> None:
+def _warn(supervisor: Supervisor, take_survey: surroundings.TakeSurvey) -> None:
     """Says what will disturb the case, before its time begins."""
     case, log = supervisor.case, supervisor.log
     try:
-        seen = see(supervisor.host)
+        survey = take_survey(supervisor.host)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         log.notice(f"what the machine is doing cannot be seen: {error}")
         return
-    if lines := looking.warnings(seen, accepts_noise=case.measurement.accept_noise):
+    if lines := surroundings.warnings(survey, accepts_noise=case.measurement.accept_noise):
         for line in lines:
             log.notice(f"warning: {line}")
         log.event(MachineSeen(warnings=lines))

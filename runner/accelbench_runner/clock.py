@@ -46,7 +46,7 @@ class MonotonicClock:
         sleep(seconds)
 
 
-class Drift:
+class ClockDrift:
     """How far the clock runs ahead of the raw one from here on."""
 
     def __init__(self, clock: Clock) -> None:

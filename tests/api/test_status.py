@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.run import Attempt, BenchmarkRun, BenchmarkRunStatus, CaseCounts, Condition, Headline
+from accelbench.api.run import Attempt, BenchmarkRun, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
 from api.manifests import GOOD, changed
 from cluster.cluster import Cluster
 
@@ -29,7 +29,9 @@ STATUS = BenchmarkRunStatus(
     start_time=NOW,
     completion_time=NOW,
     attempts=(Attempt(case="all", number=1, job="matmul-chain-all-0123456789", start_time=NOW, finished=True),),
-    comparisons=(Headline(case="all", variant="jax/jit", verdict="faster", speedup="2.04x", rounds=8, result="r"),),
+    comparisons=(
+        ComparisonStatus(case="all", variant="jax/jit", verdict="faster", speedup="2.04x", rounds=8, result="r"),
+    ),
 )
 
 

@@ -4,13 +4,13 @@ import pytest
 
 from accelbench.api.case import CaseMeasurement, CaseVariant
 from accelbench.compare import comparability
-from accelbench.compare.runs import Comparison, compare
+from accelbench.compare.runs import RunComparison, compare
 from accelbench.compare.sample import Side
 from accelbench.machine import fingerprint
 from compare.runs import run
 
 
-def compared(before: dict[str, Any], after: dict[str, Any], *allowed: str) -> Comparison:
+def compared(before: dict[str, Any], after: dict[str, Any], *allowed: str) -> RunComparison:
     return compare(Side("A", (run(**before),)), Side("B", (run(**after),)), allowed)
 
 

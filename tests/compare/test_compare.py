@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from accelbench.api.case import CaseMeasurement
 from accelbench.api.result import Check, Disturbed, LaunchSummary
-from accelbench.compare.runs import Compared, Comparison, compare
+from accelbench.compare.runs import Compared, RunComparison, compare
 from accelbench.compare.sample import Side
 from compare.runs import CLEAN, run, scaled
 from report import sample
@@ -15,14 +15,14 @@ INVERSE = {"faster": "slower", "slower": "faster"}
 launches = st.lists(st.floats(1e-4, 1e-2), min_size=2, max_size=8)
 
 
-def compared(before: object, after: object, *allowed: str) -> Comparison:
+def compared(before: object, after: object, *allowed: str) -> RunComparison:
     sides = [
         Side(name, tuple(each if isinstance(each, list) else [each])) for name, each in (("A", before), ("B", after))
     ]
     return compare(sides[0], sides[1], allowed)
 
 
-def of(found: Comparison, variant: str = "jax/jit", quantity: str = "median") -> Compared:
+def of(found: RunComparison, variant: str = "jax/jit", quantity: str = "median") -> Compared:
     return next(each for each in found.compared if (each.variant, each.quantity) == (variant, quantity))
 
 

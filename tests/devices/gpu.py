@@ -42,9 +42,9 @@ for environment, at_first, awake, later in json.load(sys.stdin):
     now(**awake)
     settings = monitor.awake(None)
     watch.begin()
-    monitor.look()
+    monitor.sample()
     now(**later)
-    monitor.look()
+    monitor.sample()
     told = watch.end().model_dump(mode="json", by_alias=True)
     print(json.dumps({"deviceSettings": settings or None, "energy": None, **told}))
     for name in environment:

@@ -22,7 +22,7 @@ def on_cuda() -> Case:
 def finding(check: LaunchCheck, facts: dict[str, Any]) -> Finding:
     told = {name: value for name, value in facts.items() if value is not None}
     good = {"deviceReading", "energy", "throttling", "neighbours"}
-    return check.look(on_cuda(), a_launch(facts={**dict.fromkeys(good, "unread"), **told}))
+    return check.evaluate(on_cuda(), a_launch(facts={**dict.fromkeys(good, "unread"), **told}))
 
 
 HOT = 0x20

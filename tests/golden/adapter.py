@@ -13,10 +13,10 @@ from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, 
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks.adapter import (
+    AdapterSettings,
     Compilations,
     Counted,
     RecompiledError,
-    Settings,
     step_loop,
 )
 from accelbench_runner.launch.synchronisation import PRODUCT
@@ -45,7 +45,7 @@ class SimulatedAdapter:
 
     float_bytes = 4
 
-    def __init__(self, settings: Settings, truth: Truth, machine: SimulatedMachine, cache: set[str]) -> None:
+    def __init__(self, settings: AdapterSettings, truth: Truth, machine: SimulatedMachine, cache: set[str]) -> None:
         self._settings, self._truth, self._machine, self._cache = settings, truth, machine, cache
         self._compiled = Compilations()
         self._counts = {"hits": 0, "misses": 0}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
+from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings
 from accelbench_runner.launch.machine import Machine
 from accelbench_runner.launch.stages import carry_out
 from accelbench_runner.protocol import LaunchRequest
@@ -26,7 +26,7 @@ def launch(request: LaunchRequest, truth: Truth) -> float:
     if truth.finds_old_cache:
         cache.add(OLD_CACHE)
 
-    def adapter(_framework: str) -> Callable[[Settings], Adapter]:
+    def adapter(_framework: str) -> Callable[[AdapterSettings], Adapter]:
         return lambda settings: SimulatedAdapter(settings, truth, machine, cache)
 
     gc.freeze()  # a launch collects garbage first: what tests have loaded need not be looked at each time

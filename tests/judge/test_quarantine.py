@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from accelbench.launch.record import Block, LaunchRecord
 from accelbench.validity import throttled
-from accelbench.validity.check import Limit
+from accelbench.validity.check import DisturbanceLimit
 from accelbench.validity.quarantine import sift
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
@@ -117,7 +117,7 @@ def test_what_only_widens_the_interval_is_kept_and_said(monkeypatch: pytest.Monk
     stolen = {"throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.22}}
     launches = [*a_round(1), *a_round(2, facts=stolen), *a_round(3)]
     assert [each.round for each in assess(*launches, rounds_min=3).quarantined] == [2]
-    monkeypatch.setattr(throttled, "STEAL", Limit(widens=0.05, biases=0.5))
+    monkeypatch.setattr(throttled, "STEAL", DisturbanceLimit(widens=0.05, biases=0.5))
     found = assess(*launches, rounds_min=3)
     assert (found.quarantined, found.noisy, found.comparisons[0].verdict) == ((), (), "faster")
     said = {check.variant: check for check in found.certificate.checks if check.name == "throttled"}[BASELINE]

@@ -16,13 +16,13 @@ PREPARE = """
 import json
 from accelbench import catalogue
 from accelbench.catalogue import inputs
-from accelbench_runner.launch.frameworks.adapter import Settings, UnsupportedError
+from accelbench_runner.launch.frameworks.adapter import AdapterSettings, UnsupportedError
 from accelbench_runner.launch.frameworks.{framework} import {adapter} as Adapter
 
 def prepare(workload, use, parameters, precision="float32", threads=1):
     workload = catalogue.find(workload)
     kind = workload.variants()[use]
-    adapter = Adapter(Settings(kind.mode, catalogue.parse_options(kind, {{}}), "cpu", precision, threads))
+    adapter = Adapter(AdapterSettings(kind.mode, catalogue.parse_options(kind, {{}}), "cpu", precision, threads))
     adapter.import_compiler()
     adapter.initialise()
     parsed = catalogue.parse_parameters(workload, parameters)

@@ -94,7 +94,7 @@ def test_a_slow_first_call_is_left_to_the_warm_up() -> None:
 
 def test_a_step_that_turns_slow_ends_the_launch_early() -> None:
     machine = Simulated([0.001] * 1000 + [5.0])
-    measured = list(blocks.measure(machine.work(), blocks.Plan(calls=10, blocks=200), machine))
+    measured = list(blocks.measure(machine.work(), blocks.BlockPlan(calls=10, blocks=200), machine))
     assert len(measured) == 101
     assert sum(measured) == pytest.approx(51.0)
 
@@ -115,7 +115,7 @@ def test_garbage_is_collected_between_blocks_and_never_inside() -> None:
 
     gc.callbacks.append(note)
     try:
-        list(blocks.measure(machine.work(), blocks.Plan(calls=5, blocks=3), machine))
+        list(blocks.measure(machine.work(), blocks.BlockPlan(calls=5, blocks=3), machine))
     finally:
         gc.callbacks.remove(note)
     assert collected == ["garbage", "fresh", "synchronise", "synchronise"] * 3
@@ -141,14 +141,14 @@ def test_blocks_planned_on_a_crowded_machine_are_planned_anew_once_it_is_quiet()
 
 def test_a_plan_that_is_good_enough_is_kept_and_nothing_is_measured_twice() -> None:
     machine = Simulated([0.010] * 10 + [0.006], now=0.0)
-    measured = blocks.measure_as_planned(machine.work(), blocks.Plan(calls=1, blocks=20, length=0.01), machine)
+    measured = blocks.measure_as_planned(machine.work(), blocks.BlockPlan(calls=1, blocks=20, length=0.01), machine)
     assert measured.replanned == 0
     assert machine.calls == len(measured.seconds) == 20
 
 
 def test_a_machine_that_only_gets_faster_is_measured_in_the_end() -> None:
     machine = Simulated([1e-3] + [1e-4] * 10 + [1e-5] * 100 + [1e-6], now=0.0)
-    measured = blocks.measure_as_planned(machine.work(), blocks.Plan(calls=1, blocks=3, length=0.01), machine)
+    measured = blocks.measure_as_planned(machine.work(), blocks.BlockPlan(calls=1, blocks=3, length=0.01), machine)
     assert measured.replanned == blocks.MAXIMUM_REPLANS
     assert {round(seconds / measured.units, 12) for seconds in measured.seconds} == {1e-6}
 
@@ -169,7 +169,7 @@ def test_one_slow_reading_does_not_make_every_block_longer() -> None:
 def test_caches_are_emptied_before_the_clock_starts_and_in_every_block() -> None:
     machine = Simulated([0.25])
     work = replace(machine.work(), evict=machine.evict)
-    measured = list(blocks.measure(work, blocks.Plan(calls=2, blocks=2), machine))
+    measured = list(blocks.measure(work, blocks.BlockPlan(calls=2, blocks=2), machine))
     assert measured == [0.5, 0.5]
     assert machine.events == ["fresh", "synchronise", "evict", "synchronise"] * 2
 

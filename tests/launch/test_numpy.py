@@ -8,7 +8,7 @@ import pytest
 
 from accelbench.frameworks import Options
 from accelbench.workload import Program
-from accelbench_runner.launch.frameworks.adapter import Settings, UnsupportedError
+from accelbench_runner.launch.frameworks.adapter import AdapterSettings, UnsupportedError
 from accelbench_runner.launch.frameworks.numpy import NumPy, Watched
 
 Step = Callable[[Any, Any], Any]
@@ -17,7 +17,7 @@ BATCH = {"w": np.full((6, 3), 0.5)}
 
 
 def adapter(precision: Any = "float32", platform: Any = "cpu") -> NumPy:
-    return NumPy(Settings(mode="eager", options=Options(), platform=platform, precision=precision, threads=1))
+    return NumPy(AdapterSettings(mode="eager", options=Options(), platform=platform, precision=precision, threads=1))
 
 
 def counted(step: Step) -> tuple[float | None, list[str], int, Mapping[str, int]]:

@@ -55,7 +55,7 @@ def found_by(use: str, operations: Any) -> tuple[str, str]:
 
 def look(asked: Case, facts: dict[str, Any]) -> Finding:
     record = LaunchRecord(variant=asked.baseline, round=1, position=0, wall_seconds=1, facts=facts)
-    ((_, finding),) = CHECK.look(Evidence(case=asked, launches=(record,)))
+    ((_, finding),) = CHECK.evaluate(Evidence(case=asked, launches=(record,)))
     return finding
 
 

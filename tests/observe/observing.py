@@ -38,12 +38,12 @@ class Asked:
 def observe(asked: Asked) -> dict[str, Scalar]:
     """What a launch would report of it."""
     from accelbench_runner.launch import observe
-    from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
+    from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings
 
     workload = find(asked.workload)
     kind = workload.variants()[asked.use]
     module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
-    settings = Settings(
+    settings = AdapterSettings(
         mode=kind.mode,
         options=catalogue.parse_options(kind, dict(asked.options)),
         platform="cpu",

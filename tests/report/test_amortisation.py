@@ -2,7 +2,7 @@ import pytest
 
 from accelbench.api.result import LaunchSummary, VariantResult
 from accelbench.report.plots import amortisation
-from accelbench.stats.amortisation import Cost, whole_steps
+from accelbench.stats.amortisation import LaunchCost, whole_steps
 from accelbench.stats.amortisation import amortisation as answer
 from accelbench.stats.summary import geometric_mean
 from report import sample
@@ -19,7 +19,7 @@ def measured(use: str, steps: list[float]) -> VariantResult:
 
 def test_a_curve_crosses_the_baseline_where_the_result_says() -> None:
     before, after = [0.0112, 0.0118, 0.0115, 0.0109], [0.0057, 0.0061, 0.0058, 0.0055]
-    found = answer([Cost(0.041, geometric_mean(before))] * 4, [Cost(0.78, geometric_mean(after))] * 4, 0.05)
+    found = answer([LaunchCost(0.041, geometric_mean(before))] * 4, [LaunchCost(0.78, geometric_mean(after))] * 4, 0.05)
     assert found is not None
     assert found.steps is not None
     pays_back = sample.PAYS_BACK["jax/jit"].model_copy(update={"steps": whole_steps(found.steps)})

@@ -3,7 +3,7 @@ import pytest
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import LaunchSummary, OutlierCounts, PaysBack, PhaseTime
 from accelbench.report import details, view
-from accelbench.report.table import Column, Table, filled
+from accelbench.report.table import Table, TableColumn, filled
 from report import sample
 
 
@@ -97,5 +97,5 @@ def test_what_was_not_measured_has_no_column_and_no_table() -> None:
     )
     comparisons = tuple(each.model_copy(update={"pays_back": None}) for each in sample.result().comparisons)
     assert details.tables(sample.result(variants=bare, comparisons=comparisons)) == ()
-    columns = (Column("variant"), Column("a"), Column("b"))
+    columns = (TableColumn("variant"), TableColumn("a"), TableColumn("b"))
     assert filled("t", columns, [("x", "", "1")]) == Table("t", (columns[0], columns[2]), (("x", "1"),))

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 
 from accelbench_runner.__main__ import main
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
-from accelbench_runner.supervisor.looking import Seen
+from accelbench_runner.supervisor.surroundings import Survey
 
 
-def see(_host: Mapping[str, str]) -> Seen:
+def take_survey(_host: Mapping[str, str]) -> Survey:
     if "BLIND" in os.environ:
         raise subprocess.TimeoutExpired("look", 20)
-    return Seen(processors=2, seconds=1.0, **json.loads(os.environ.get("SEEN", "{}")))
+    return Survey(processors=2, seconds=1.0, **json.loads(os.environ.get("SEEN", "{}")))
 
 
 case, launch, judge = sys.argv[1:4]
 probe_seconds = float(sys.argv[4]) if sys.argv[4:] else PROBE_SECONDS
 commands = {"launch_command": json.loads(launch), "judge_command": json.loads(judge)}
-sys.exit(main([case], **commands, probe_seconds=probe_seconds, see=see))
+sys.exit(main([case], **commands, probe_seconds=probe_seconds, take_survey=take_survey))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import Roof, place
-from accelbench_runner.supervisor.numbers import Cost, cost, joules, reported
+from accelbench_runner.supervisor.numbers import Roofline, cost, joules, reported
 from judge.launches import a_case, a_launch
 
 LIMITS = {"flops_per_second": 1e11, "bytes_per_second": 1e10}
@@ -76,7 +76,7 @@ def test_energy_that_was_not_read_is_not_told(energy: Any) -> None:
 
 def test_a_workload_that_declares_no_work_has_no_cost() -> None:
     nothing = launch(flopsPerUnit=0, bytesPerUnit=0)
-    assert cost(a_case(), [nothing], [nothing], seconds=0.01) == Cost({})
+    assert cost(a_case(), [nothing], [nothing], seconds=0.01) == Roofline({})
 
 
 def test_the_most_memory_of_all_launches_is_kept_and_garbage_is_not() -> None:

@@ -56,7 +56,9 @@ class Machine:
 def late(after_calls: Sequence[float], after_products: Iterator[float]) -> float:
     machine = Machine(iter(after_calls), after_products)
     work = Work(fresh=lambda: 0, call=machine.call, batches=(), synchronise=lambda _: None, units=1)
-    found = Aftermath(machine, machine, machine.burnt, lambda probe: probe()).look(work, calls=1, long=False)
+    found = Aftermath(machine, machine, machine.burnt, lambda probe: probe()).measure_lateness(
+        work, calls=1, long=False
+    )
     assert found is not None
     [run] = found.runs
     assert run.seconds == pytest.approx(CALL_SECONDS)

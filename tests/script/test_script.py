@@ -258,7 +258,7 @@ def test_a_copy_points_at_the_file_that_its_author_edits(
         workload = catalogue.find("doubling")
         with pytest.raises(NameError) as raised:
             workload.arrays(workload.Parameters(), np.random.default_rng(0))
-        assert script.said(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
+        assert script.in_one_line(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
     last = traceback.extract_tb(raised.value.__traceback__)[-1]
     assert (last.filename, last.lineno, last.line) == (
         str(edited),
@@ -281,5 +281,5 @@ def test_an_exception_is_said_with_the_scripts_line(write: Write) -> None:
         workload = catalogue.find("doubling")
         with pytest.raises(NameError) as raised:
             workload.arrays(workload.Parameters(), np.random.default_rng(0))
-        assert script.said(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
-    assert script.said(ValueError("elsewhere")) == "ValueError: elsewhere"
+        assert script.in_one_line(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
+    assert script.in_one_line(ValueError("elsewhere")) == "ValueError: elsewhere"

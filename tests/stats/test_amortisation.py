@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence
+from accelbench.stats.amortisation import Amortisation, LaunchCost, amortisation, payback_sentence
 
 
 def paired(baseline: tuple[float, float], variant: tuple[float, float], count: int = 6) -> Amortisation:
     """Launches without noise."""
-    found = amortisation([Cost(*baseline)] * count, [Cost(*variant)] * count, 0.05)
+    found = amortisation([LaunchCost(*baseline)] * count, [LaunchCost(*variant)] * count, 0.05)
     assert found is not None
     return found
 
@@ -57,8 +57,8 @@ def test_what_the_baseline_compiles_is_not_charged_twice() -> None:
 
 def test_steps_that_are_not_told_apart_leave_the_number_open_above() -> None:
     steps = [0.010, 0.0101, 0.0099, 0.0102, 0.0098]
-    baseline = [Cost(0.0, 0.01001)] * 5
-    found = amortisation(baseline, [Cost(1.0, step) for step in steps], 0.05)
+    baseline = [LaunchCost(0.0, 0.01001)] * 5
+    found = amortisation(baseline, [LaunchCost(1.0, step) for step in steps], 0.05)
     assert (found.answer, found.upper) == ("after", None)
     assert 1000 < found.lower < 100_000
     assert said(found).endswith("steps at the earliest, if ever.")
@@ -70,8 +70,8 @@ def test_first_calls_that_cost_the_same_are_not_worth_a_sentence() -> None:
 
 def test_a_large_number_of_steps_is_said_with_the_digits_that_are_known() -> None:
     rng = random.Random(1)
-    baseline = [Cost(0.0, 0.02 * rng.gauss(1, 0.003)) for _ in range(8)]
-    variant = [Cost(rng.gauss(14.1, 0.1), 0.019) for _ in range(8)]
+    baseline = [LaunchCost(0.0, 0.02 * rng.gauss(1, 0.003)) for _ in range(8)]
+    variant = [LaunchCost(rng.gauss(14.1, 0.1), 0.019) for _ in range(8)]
     sentence = said(amortisation(baseline, variant, 0.05), 14.1)
     assert re.fullmatch(
         r"Compiling costs 14\.1 s and pays back after 1\d,\d00 steps \(1\d,\d00 to 1\d,\d00\)\.", sentence
@@ -80,7 +80,7 @@ def test_a_large_number_of_steps_is_said_with_the_digits_that_are_known() -> Non
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_fewer_than_two_pairs_answer_nothing(count: int) -> None:
-    assert amortisation([Cost(0, 2)] * count, [Cost(1, 1)] * count, 0.05) is None
+    assert amortisation([LaunchCost(0, 2)] * count, [LaunchCost(1, 1)] * count, 0.05) is None
 
 
 @pytest.mark.parametrize(("cost", "saved"), [(1.0, 0.01), (0.05, 0.01), (1.0, 0.0003)])
@@ -88,20 +88,20 @@ def test_the_interval_misses_as_often_as_it_says(cost: float, saved: float) -> N
     rng = random.Random(f"{cost}/{saved}")
     held, experiments = 0, 1500
     for _ in range(experiments):
-        baseline = [Cost(rng.gauss(0, 0.02), 0.02 + rng.gauss(0, 0.0004)) for _ in range(6)]
-        variant = [Cost(cost + rng.gauss(0, 0.02), 0.02 - saved + rng.gauss(0, 0.0004)) for _ in range(6)]
+        baseline = [LaunchCost(rng.gauss(0, 0.02), 0.02 + rng.gauss(0, 0.0004)) for _ in range(6)]
+        variant = [LaunchCost(cost + rng.gauss(0, 0.02), 0.02 - saved + rng.gauss(0, 0.0004)) for _ in range(6)]
         found = amortisation(baseline, variant, 0.05)
         held += found.lower is not None and found.lower <= cost / saved <= (found.upper or math.inf)
     assert held / experiments >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / experiments)
 
 
-costs = st.builds(Cost, first_call=st.floats(-1, 100), step=st.floats(1e-6, 1.0))
+costs = st.builds(LaunchCost, first_call=st.floats(-1, 100), step=st.floats(1e-6, 1.0))
 pairs = st.lists(st.tuples(costs, costs), min_size=2, max_size=12)
 
 
 @given(pairs)
-@example([(Cost(0.0, 0.5), Cost(1.42e-164, 0.25)), (Cost(0.0, 0.53), Cost(0.0, 0.25))])
-def test_the_estimate_lies_within_the_interval(rounds: list[tuple[Cost, Cost]]) -> None:
+@example([(LaunchCost(0.0, 0.5), LaunchCost(1.42e-164, 0.25)), (LaunchCost(0.0, 0.53), LaunchCost(0.0, 0.25))])
+def test_the_estimate_lies_within_the_interval(rounds: list[tuple[LaunchCost, LaunchCost]]) -> None:
     baseline, variant = zip(*rounds, strict=True)
     found = amortisation(baseline, variant, 0.05)
     if found.steps is not None and found.steps < 1e9:
@@ -111,7 +111,7 @@ def test_the_estimate_lies_within_the_interval(rounds: list[tuple[Cost, Cost]]) 
 
 
 @given(pairs)
-def test_swapping_the_sides_turns_after_into_until(rounds: list[tuple[Cost, Cost]]) -> None:
+def test_swapping_the_sides_turns_after_into_until(rounds: list[tuple[LaunchCost, LaunchCost]]) -> None:
     baseline, variant = zip(*rounds, strict=True)
     there, back = amortisation(baseline, variant, 0.05), amortisation(variant, baseline, 0.05)
     assume(there.extra_seconds != 0)

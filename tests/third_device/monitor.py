@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.launch.facts import DeviceReading, Energy
-from accelbench_runner.devices.monitor import DeviceMonitor, Told
+from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport
 
 
 class ChipMonitor(DeviceMonitor):
@@ -26,12 +26,12 @@ class ChipMonitor(DeviceMonitor):
     def cache_bytes(self) -> int:
         return 1024**2
 
-    def end(self, seconds: float) -> Told:
+    def end(self, seconds: float) -> DeviceReport:
         readings = self._readings()
         hot = Path(readings["hot"])
         held_back = {"too hot": 0.5 * seconds if hot.exists() else 0.0}
         hot.unlink(missing_ok=True)
-        return Told(
+        return DeviceReport(
             DeviceReading(
                 source="the chip", seconds=seconds, held_back_seconds=held_back, other_processes=readings["users"]
             ),

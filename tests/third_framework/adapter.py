@@ -11,7 +11,7 @@ import numpy as np
 from accelbench.launch.facts import Device, GradMode, Precision
 from accelbench.workload import Array, Program
 from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import Adapter, Settings, UnsupportedError, step_loop
+from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError, step_loop
 
 
 class Lists(Adapter):
@@ -19,7 +19,7 @@ class Lists(Adapter):
 
     float_bytes = 8
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
         self._listed = False
 

@@ -55,7 +55,7 @@ UNSEEN_SEED = 2
 
 def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     """What the variant exports, after how many units, and in float32 the facts of a look at other inputs."""
-    from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
+    from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings
 
     if asked.use.startswith("jax"):
         _keep_what_jax_compiles()
@@ -65,7 +65,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     measure = workload.measure(parameters)
     kind = workload.variants()[asked.use]
-    settings = Settings(
+    settings = AdapterSettings(
         mode=kind.mode,
         options=catalogue.parse_options(kind, {}),
         platform="cpu",

@@ -11,7 +11,7 @@ MOST_CACHE_BYTES = 256 * 1024 * 1024
 """Written to empty the caches of a device: more than any has."""
 
 
-class Told(NamedTuple):
+class DeviceReport(NamedTuple):
     """What happened to a device while something was measured; None for what it does not tell."""
 
     reading: DeviceReading | None = None
@@ -22,8 +22,8 @@ class Told(NamedTuple):
 class DeviceMonitor:
     """One device while a launch measures on it. As it stands, that of a device which tells nothing.
 
-    In order: made, `arrive`, `awake`, then `begin`, `look` between blocks, and `end` around each phase. It runs nothing
-    on the device itself: that is the framework's part.
+    In order: made, `arrive`, `awake`, then `begin`, `sample` between blocks, and `end` around each phase. It runs
+    nothing on the device itself: that is the framework's part.
     """
 
     def __init__(self, clock: Clock, processors: Processors) -> None:
@@ -67,12 +67,12 @@ class DeviceMonitor:
 
     @property
     def watches_blocks(self) -> bool:
-        """Whether `look` is worth a call between blocks."""
+        """Whether `sample` is worth a call between blocks."""
         return False
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Between blocks."""
 
-    def end(self, seconds: float) -> Told:  # noqa: ARG002 - who counts by time looks at it
+    def end(self, seconds: float) -> DeviceReport:  # noqa: ARG002 - who counts by time looks at it
         """What happened since `begin`, `seconds` ago."""
-        return Told()
+        return DeviceReport()

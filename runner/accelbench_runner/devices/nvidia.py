@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import pynvml
 
 from accelbench.launch.facts import DeviceReading, Energy
-from accelbench_runner.devices.monitor import DeviceMonitor, Told
+from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport
 
 POLICIES = {
     "power cap": pynvml.NVML_PERF_POLICY_POWER,
@@ -126,18 +126,18 @@ class Gpu:
         self.clocks_megahertz.clear()
         self.began = self._counters()
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Between blocks: why the clocks are what they are."""
         reasons = first_answer(ASK_REASONS, self.physical)
         clock = asked(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
         self.looks += [] if reasons is None else [reasons]
         self.clocks_megahertz += [] if clock is None else [clock]
 
-    def end(self, seconds: float) -> Told:
+    def end(self, seconds: float) -> DeviceReport:
         """What happened since `begin`, `seconds` ago."""
         began, ended = self.began, self._counters()
         assert began is not None  # noqa: S101 - begin comes first
-        self.look()
+        self.sample()
         held = {
             why: (ended.held_back_nanoseconds[why] - began.held_back_nanoseconds[why]) / 1e9
             for why in ended.held_back_nanoseconds.keys() & began.held_back_nanoseconds.keys()
@@ -155,7 +155,7 @@ class Gpu:
             clock_megahertz=[min(self.clocks_megahertz), max(self.clocks_megahertz)] if self.clocks_megahertz else None,
         )
         joules = (spent[0] - spent[1]) / 1000 if spent[0] is not None and spent[1] is not None else None
-        return Told(reading, Energy(joules=joules, seconds=seconds, scope="device") if joules else None)
+        return DeviceReport(reading, Energy(joules=joules, seconds=seconds, scope="device") if joules else None)
 
     def _counters(self) -> Counters:
         held = {
@@ -194,14 +194,14 @@ class NvidiaMonitor(DeviceMonitor):
         if self._gpu:
             self._gpu.begin()
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Why the clocks are what they are."""
         if self._gpu:
-            self._gpu.look()
+            self._gpu.sample()
 
-    def end(self, seconds: float) -> Told:
+    def end(self, seconds: float) -> DeviceReport:
         """Clocks, energy, and who else was there."""
-        return self._gpu.end(seconds) if self._gpu else Told()
+        return self._gpu.end(seconds) if self._gpu else DeviceReport()
 
 
 def crowd() -> dict[str, frozenset[int]]:

@@ -6,7 +6,7 @@ from accelbench.launch.facts import Energy, Idle
 from accelbench.machine import cgroup
 from accelbench_runner.devices import cache, cpu, rapl
 from accelbench_runner.devices.cpu import Usage
-from accelbench_runner.devices.monitor import DeviceMonitor, Told
+from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport
 
 
 class ProcessorMonitor(DeviceMonitor):
@@ -41,12 +41,12 @@ class ProcessorMonitor(DeviceMonitor):
         self._packages = rapl.read()
         self._used = self.processors.usage()
 
-    def end(self, seconds: float) -> Told:
+    def end(self, seconds: float) -> DeviceReport:
         """Energy of whole packages, and whether the process waited for nothing."""
         used = self.processors.usage()
         joules = rapl.joules(self._packages, rapl.read())
         energy = Energy(joules=joules, seconds=seconds, scope="processors") if joules else None
-        return Told(energy=energy, idle=self._idle(seconds, used))
+        return DeviceReport(energy=energy, idle=self._idle(seconds, used))
 
     def _idle(self, seconds: float, used: Usage) -> Idle | None:
         if used.waited_seconds is None or self._used.waited_seconds is None:

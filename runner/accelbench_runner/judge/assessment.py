@@ -52,7 +52,7 @@ def judge(request: JudgeRequest) -> Assessment:
         return check(request.case, launches, parity)
     sifted = sift(request.case, [launch for launch in launches if launch.failure is None])
     evidence = Evidence(case=request.case, launches=sifted.counted, quarantined=sifted.quarantined)
-    measured = Measured(request.case, launches, certify(evidence), sifted)
+    measured = MeasuredCase(request.case, launches, certify(evidence), sifted)
     return Assessment(
         parity=parity,
         certificate=measured.certificate,
@@ -106,7 +106,7 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
         try:
             readings[key] = compare(outputs, reference(request.case, units, Path(request.directory)), units)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
-            readings[key] = mismatch(units, f"the reference cannot be computed: {script.said(error)}")
+            readings[key] = mismatch(units, f"the reference cannot be computed: {script.in_one_line(error)}")
         if launch and (unseen := read_unseen(request, launch, Path(directory))):
             readings[key] = readings[key].model_copy(update={"unseen": unseen})
     return _agreeing(request, readings)
@@ -150,11 +150,11 @@ def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> U
         reading = compare(read_outputs(outputs, UNSEEN), right, units)
         return UnseenReading(reading=reading, changes=not within(before.values, right))
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
-        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.said(error)}"), changes=True)
+        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.in_one_line(error)}"), changes=True)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCase:
     """A case's launches with their certificate: what comparisons and the decision to stop are made from."""
 
     case: Case

@@ -9,7 +9,7 @@ from accelbench.api.result import PaysBack, Phase
 from accelbench.document import decimal_string
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
-from accelbench.stats.amortisation import Amortisation, Cost, amortisation, payback_sentence, whole_steps
+from accelbench.stats.amortisation import Amortisation, LaunchCost, amortisation, payback_sentence, whole_steps
 from accelbench.stats.summary import geometric_mean
 
 FIRST_CALL: tuple[Phase, ...] = ("compile", "first-step")
@@ -41,7 +41,7 @@ def payback(baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRe
     )
 
 
-def _by_the_time(costs: Sequence[Cost]) -> list[Cost]:
+def _by_the_time(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
     """The same with steps whose arithmetic mean is the variant's time, the geometric mean over launches.
 
     Each is the geometric mean's tangent at its launch, so that the steps' variance is that of the geometric mean (the
@@ -53,7 +53,7 @@ def _by_the_time(costs: Sequence[Cost]) -> list[Cost]:
     return [replace(cost, step=time * (1 + math.log(cost.step / time))) for cost in costs]
 
 
-def cost_of(launch: LaunchRecord) -> Cost | None:
+def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     """What a launch costs; None where it did not say, or timed nothing."""
     phases: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
     step = launch.seconds()
@@ -61,7 +61,7 @@ def cost_of(launch: LaunchRecord) -> Cost | None:
         return None
     units = launch.facts.units_per_call
     calls = 1 if isinstance(units, Unreadable) else units
-    return Cost(first_call=sum(phases[name] for name in FIRST_CALL) - calls * step, step=step)
+    return LaunchCost(first_call=sum(phases[name] for name in FIRST_CALL) - calls * step, step=step)
 
 
 def _document(found: Amortisation, own: float) -> PaysBack:

@@ -41,7 +41,7 @@ MINIMUM_LATENCY_CALLS = 100
 """...unless there are fewer than these: below, the 99th percentile is the slowest call."""
 
 
-class Events(Protocol):
+class DeviceEvents(Protocol):
     """The device's own clock beside the host's: marks in its queue, before the first call and after the last."""
 
     def start(self) -> None:
@@ -74,14 +74,14 @@ class Work:
     """Units of work in one call."""
     check: Callable[[Any], None] = _ignore
     """Told what a call of one step returned; raises InvalidWorkloadError where that is no state with an out."""
-    events: Events | None = None
+    events: DeviceEvents | None = None
     """Where the device has some that can be timed."""
     evict: Callable[[], None] | None = None
     """Empties the caches before the clock starts, for work that asks for cold data."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class BlockPlan:
     """How much is measured."""
 
     calls: int
@@ -97,7 +97,7 @@ class Plan:
     """Garbage is collected between blocks and not inside; False: whenever Python likes, as in service."""
 
 
-LATENCY = Plan(
+LATENCY = BlockPlan(
     calls=1,
     blocks=LATENCY_CALLS,
     least=MINIMUM_LATENCY_CALLS,
@@ -168,20 +168,20 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
     return statistics.median(costs)
 
 
-def plan(seconds_per_call: float, overhead: float) -> Plan:
+def plan(seconds_per_call: float, overhead: float) -> BlockPlan:
     """Blocks long enough for clock and overhead, as many as the budget pays for."""
     return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE))
 
 
-def _plan(seconds_per_call: float, length: float) -> Plan:
+def _plan(seconds_per_call: float, length: float) -> BlockPlan:
     calls = max(1, math.ceil(length / seconds_per_call))
     block = calls * seconds_per_call
     blocks = min(MAXIMUM_BLOCKS, max(MINIMUM_BLOCKS, round(BUDGET_SECONDS / block)))
-    return Plan(calls=calls, blocks=blocks, length=length)
+    return BlockPlan(calls=calls, blocks=blocks, length=length)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredBlocks:
     """The blocks of a launch, and how often its plan was void."""
 
     units: int
@@ -191,7 +191,9 @@ class Measured:
     replanned: int = 0
 
 
-def measure_as_planned(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Measured:
+def measure_as_planned(
+    work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
+) -> MeasuredBlocks:
     """The planned blocks, all by one plan, none of them far too short for it.
 
     Where others crowd the machine during the warm-up, calls look slow and blocks are planned for that; they turn out
@@ -209,12 +211,12 @@ def measure_as_planned(work: Work, planned: Plan, clock: Clock, inspect: Callabl
                 break
             blocks.append(seconds)
         else:
-            return Measured(planned.calls * work.units, tuple(blocks), replanned)
+            return MeasuredBlocks(planned.calls * work.units, tuple(blocks), replanned)
     blocks = list(measure(work, planned, clock, inspect))
-    return Measured(planned.calls * work.units, tuple(blocks), MAXIMUM_REPLANS)
+    return MeasuredBlocks(planned.calls * work.units, tuple(blocks), MAXIMUM_REPLANS)
 
 
-def measure(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[float]:
+def measure(work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[float]:
     """Seconds of the planned blocks within the plan's budget; garbage is collected between them and not inside."""
     elapsed = 0.0
     for number in range(planned.blocks):
@@ -227,7 +229,7 @@ def measure(work: Work, planned: Plan, clock: Clock, inspect: Callable[[Any], No
         yield seconds
 
 
-def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[Measured, Any]:
+def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredBlocks, Any]:
     """One ordered pass from a fresh state, a block for each call, compiling and all; and what the last call returned.
 
     Each call is given the next of `batches`, each as `work.call` takes them.
@@ -243,7 +245,7 @@ def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[Measured,
         state, out = found
         work.synchronise((state, out))
         timed.append(clock.seconds() - began)
-    return Measured(work.units, tuple(timed)), (state, out)
+    return MeasuredBlocks(work.units, tuple(timed)), (state, out)
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         other = adapter.prepare(program)
         work = replace(subject.work, fresh=other.fresh, batches=other.batches)
     except workload_checks.RAISED as error:
-        unable = f"no other inputs can be made: {workload_checks.what(error)}"
+        unable = f"no other inputs can be made: {workload_checks.describe(error)}"
         return Dependence(captured=captured, unable=unable)
     # A program built from these inputs could export what is right for them, whatever its step does.
     trial = _Trial(adapter, subject.export, work, clock)
@@ -130,7 +130,7 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         found["exported"] = [*exported, trial.exporting(again[-1][1])]
     except workload_checks.RAISED as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
-        found["unable" if ran_out else "raised"] = workload_checks.what(error)
+        found["unable" if ran_out else "raised"] = workload_checks.describe(error)
     return Dependence(**found)
 
 

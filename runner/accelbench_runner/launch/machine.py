@@ -8,12 +8,12 @@ from accelbench.platforms import Platform
 from accelbench_runner.clock import Clock, MonotonicClock
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.monitor import DeviceMonitor
-from accelbench_runner.launch.frameworks.adapter import Adapter, Settings
+from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings
 
 
-def imported(framework: str) -> Callable[[Settings], Adapter]:
+def imported(framework: str) -> Callable[[AdapterSettings], Adapter]:
     """The framework's adapter, and with it the framework."""
-    adapter: Callable[[Settings], Adapter] = frameworks.find(framework).load_adapter()
+    adapter: Callable[[AdapterSettings], Adapter] = frameworks.find(framework).load_adapter()
     return adapter
 
 
@@ -29,6 +29,6 @@ class Machine:
 
     clock: Clock = field(default_factory=MonotonicClock)
     processors: cpu.Processors = cpu
-    adapter: Callable[[str], Callable[[Settings], Adapter]] = imported
+    adapter: Callable[[str], Callable[[AdapterSettings], Adapter]] = imported
     """By the framework's name."""
     monitor: Callable[[Platform, Clock, cpu.Processors], DeviceMonitor] = monitored

@@ -30,7 +30,7 @@ class Call:
     compilations: int
 
 
-def look(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> Facts:
+def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> Facts:
     """What was observed, and the device it was observed on."""
     check_names(declared)
     calls, state = make_calls(adapter, program, work)

@@ -10,7 +10,7 @@ from accelbench.launch.fact import UNTOLD
 from accelbench.launch.facts import Facts, WorkingSet
 from accelbench.workload import Program
 from accelbench_runner.launch import blocks
-from accelbench_runner.launch.frameworks.adapter import Adapter, Settings, UnsupportedError
+from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError
 from accelbench_runner.launch.task import Task
 from accelbench_runner.launch.versions import package_of
 from accelbench_runner.protocol import PhaseEnded, PhaseStarted
@@ -23,7 +23,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
         backend = framework.backend(task.platform.name, task.platform.backends)
     except frameworks.DoesNotComputeThereError as error:
         raise UnsupportedError(str(error)) from error
-    settings = Settings(
+    settings = AdapterSettings(
         mode=task.kind.mode,
         options=catalogue.parse_options(task.kind, task.variant.options),
         platform=task.platform.name,

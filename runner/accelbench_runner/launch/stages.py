@@ -97,7 +97,7 @@ class Launch:
         """`observe`: what every call did; nothing is timed, and no speedup will be said of it."""
         program, work = set_up(self._task, adapter)
         with self._reporter.phase("steady"):
-            found = observe.look(adapter, program, work, self._task.workload.observes)
+            found = observe.observe(adapter, program, work, self._task.workload.observes)
         self._reporter.facts(found)
         self._measured(adapter)
 
@@ -139,7 +139,7 @@ class Launch:
                 with blocks.garbage_kept() if protocol == "steady" else nullcontext():
                     calls, seen = timing.measure_blocks(program, work)
                     self._measured(adapter)
-                    timing.look_behind(work, calls)
+                    timing.watch_for_late_work(work, calls)
             else:
                 with blocks.garbage_kept():
                     seen = self._make_checked_blocks(adapter, program, work)

@@ -65,7 +65,7 @@ class Aftermath:
         self._adapter, self._clock, self._burnt, self._probe = adapter, clock, burnt, probe
         self._product: Callable[[], None] | None = probe(self._first_product)
 
-    def look(self, work: blocks.Work, *, calls: int, long: bool) -> Synchronisation | None:
+    def measure_lateness(self, work: blocks.Work, *, calls: int, long: bool) -> Synchronisation | None:
         """What was found; `calls` is those of a block. None where our own products gave no answer."""
         readies: list[bool | None] = []
 
@@ -92,7 +92,7 @@ class Aftermath:
             runs.append(second)
         return Synchronisation(runs=runs, ready=None if None in readies else all(readies))
 
-    def look_behind(self, result: Any, seconds: float) -> Synchronisation | None:
+    def judge_result(self, result: Any, seconds: float) -> Synchronisation | None:
         """The same where calls cannot be made again: the last one took `seconds`, until just now."""
         if self._product is None:
             return None

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from accelbench.launch.fact import UNTOLD
-from accelbench.launch.facts import Clock, Device, Facts, HostOverDevice
+from accelbench.launch.facts import ClockQuality, Device, Facts, HostOverDevice
 from accelbench.workload import Program
-from accelbench_runner.clock import Drift, reading_seconds, resolution
+from accelbench_runner.clock import ClockDrift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
 from accelbench_runner.launch import blocks, dependence, synchronisation
@@ -47,7 +47,7 @@ class Timing:
                 seconds_per_call = blocks.warm_up(work, self._clock)
                 planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
 
-        def measure(planned: blocks.Plan, inspect: Inspect) -> blocks.Measured:
+        def measure(planned: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
             try:
                 with adapter.forbid_compiling():
                     return blocks.measure_as_planned(work, planned, self._clock, inspect)
@@ -63,7 +63,7 @@ class Timing:
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> object:
-                return measure(blocks.Plan(calls=calls, blocks=1), inspect)
+                return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
             seed = task.request.unseen_seed
             return calls, dependence.witness(adapter, program, work, block, calls, seconds_per_call, seed)
@@ -77,7 +77,7 @@ class Timing:
         state: Any = None
         out: Any = None
 
-        def measure(inspect: Inspect) -> blocks.Measured:
+        def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
             nonlocal state, out
             timed, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
@@ -87,16 +87,16 @@ class Timing:
             aftermath = self._aftermath()
         last = self._time(measure).seconds[-1]
         with self._reporter.aside("synchronisation"):
-            found = aftermath.look_behind((state, out), last)
+            found = aftermath.judge_result((state, out), last)
         compile_cache = self._adapter.compile_cache()
         self._reporter.facts(Facts(synchronisation=found or UNTOLD, compile_cache=compile_cache or UNTOLD))
         return state, out, work.units * len(batches)
 
-    def look_behind(self, work: blocks.Work, calls: int) -> None:
+    def watch_for_late_work(self, work: blocks.Work, calls: int) -> None:
         """Whether anything goes on when the clock has stopped."""
         with self._reporter.aside("synchronisation"):
             long = self._task.request.round <= synchronisation.LONG_ROUNDS
-            found = self._aftermath().look(work, calls=calls, long=long)
+            found = self._aftermath().measure_lateness(work, calls=calls, long=long)
         self._reporter.facts(Facts(synchronisation=found or UNTOLD))
 
     def _aftermath(self) -> synchronisation.Aftermath:
@@ -104,18 +104,18 @@ class Timing:
         burnt = self._task.machine.processors.burnt_elsewhere
         return synchronisation.Aftermath(self._adapter, self._clock, burnt, probe)
 
-    def _time(self, measure: Callable[[Inspect], blocks.Measured]) -> blocks.Measured:
+    def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
         """Has `measure` time its blocks, and reports what else happened meanwhile."""
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
-        resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), Drift(self._clock)
+        resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), ClockDrift(self._clock)
         compiled = adapter.compilations()
         compared = len(adapter.host_over_device())
 
         def inspect(result: Any) -> None:
             devices.append(adapter.device(result))
             if monitor.watches_blocks:
-                self._reporter.glance("watch", monitor.look)
+                self._reporter.glance("watch", monitor.sample)
 
         self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
@@ -143,7 +143,7 @@ class Timing:
                 host_over_device=HostOverDevice(least=min(ratios), median=statistics.median(ratios))
                 if ratios
                 else UNTOLD,
-                clock=Clock(resolution_seconds=resolved, reading_seconds=reading, drift=drift.read()),
+                clock=ClockQuality(resolution_seconds=resolved, reading_seconds=reading, drift=drift.read()),
                 replanned=measured.replanned,
             )
         )

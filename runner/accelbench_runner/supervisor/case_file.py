@@ -48,7 +48,7 @@ def _problems(case: Case) -> Iterator[str]:
         try:
             refused = memory.refusal(workload, parameters, memory.available())
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
-            yield f"what it costs cannot be computed: {script.said(error)}"
+            yield f"what it costs cannot be computed: {script.in_one_line(error)}"
             refused = None
         if refused:
             asked = ", ".join(f"{name} {value}" for name, value in case.parameters.items())

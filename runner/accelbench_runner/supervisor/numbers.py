@@ -26,7 +26,7 @@ ENERGY: Mapping[EnergyScope, str] = {"device": "device_joules_per_unit", "proces
 
 
 @dataclass(frozen=True)
-class Cost:
+class Roofline:
     """A variant under the roofline: its numbers by field, and what they were held against."""
 
     numbers: Mapping[str, DecimalString | None]
@@ -60,12 +60,12 @@ def worst_parity(launches: Sequence[LaunchRecord]) -> DecimalString | None:
     return decimal_string(min(max(ratios), LARGEST_RATIO)) if ratios else None
 
 
-def cost(case: Case, launches: Sequence[LaunchRecord], everyone: Sequence[LaunchRecord], seconds: float) -> Cost:
+def cost(case: Case, launches: Sequence[LaunchRecord], everyone: Sequence[LaunchRecord], seconds: float) -> Roofline:
     """Of one variant, by its `launches`, at `seconds` a unit; limits come from `everyone`, all launches of the case."""
     energy = joules(launches, seconds)
     work = work_per_unit(launches[0])
     if work is None:
-        return Cost(energy)
+        return Roofline(energy)
     flops, moved = work
     limits = roof(case, everyone)
     from_memory = works_from_memory(launches[0])
@@ -82,7 +82,7 @@ def cost(case: Case, launches: Sequence[LaunchRecord], everyone: Sequence[Launch
         "limit_bytes_per_second": limits.bytes_per_second,
     }
     numbers = {name: decimal_string(value) for name, value in told.items() if value}
-    return Cost(energy | numbers, None if unknown else placed.bound, limits.source)
+    return Roofline(energy | numbers, None if unknown else placed.bound, limits.source)
 
 
 def joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, DecimalString]:

@@ -25,7 +25,7 @@ class RecompiledError(Exception):
 
 
 @dataclass(frozen=True)
-class Settings:
+class AdapterSettings:
     """What a launch asks of its framework."""
 
     mode: str

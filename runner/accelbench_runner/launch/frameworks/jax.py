@@ -20,9 +20,9 @@ from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks import arithmetic
 from accelbench_runner.launch.frameworks.adapter import (
     Adapter,
+    AdapterSettings,
     Compilations,
     Counted,
-    Settings,
     Span,
     UnsupportedError,
     cached_files,
@@ -61,7 +61,7 @@ Told = TypeVar("Told")
 class Jax(Adapter):
     """The adapter; one in a process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
         self._heard: list[tuple[Span, str]] = []
@@ -234,7 +234,7 @@ class Jax(Adapter):
             return Arithmetic(written=arithmetic.of_jaxpr(written), run=run, source=source, types=_types(written))
         if self._settings.mode != "op-by-op" or self._placed:
             return Arithmetic()
-        dispatched = _told(lambda: jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
+        dispatched = _answer(lambda: jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr)
         if dispatched is None:
             return Arithmetic()
         counted = arithmetic.of_jaxpr(dispatched)
@@ -246,11 +246,11 @@ class Jax(Adapter):
         if self.executable is None:
             return None
         return ExecutableSize(
-            kernels_per_call=_told(lambda: count_kernels(self.executable.as_text())),
-            program_size=_told(lambda: count_stablehlo(self._lowered.compiler_ir().operation)),
-            aliased_bytes=_told(lambda: self.executable.memory_analysis().alias_size_in_bytes),
-            temporary_bytes=_told(lambda: self.executable.memory_analysis().temp_size_in_bytes),
-            accessed_bytes=_told(lambda: int(self.executable.cost_analysis()["bytes accessed"])),
+            kernels_per_call=_answer(lambda: count_kernels(self.executable.as_text())),
+            program_size=_answer(lambda: count_stablehlo(self._lowered.compiler_ir().operation)),
+            aliased_bytes=_answer(lambda: self.executable.memory_analysis().alias_size_in_bytes),
+            temporary_bytes=_answer(lambda: self.executable.memory_analysis().temp_size_in_bytes),
+            accessed_bytes=_answer(lambda: int(self.executable.cost_analysis()["bytes accessed"])),
         )
 
     def last(self, out: Any) -> Any:
@@ -369,7 +369,7 @@ def _types(jaxpr: Any) -> list[str]:
     return sorted(arithmetic.types(jaxpr))
 
 
-def _told(ask: Callable[[], Told | None]) -> Told | None:
+def _answer(ask: Callable[[], Told | None]) -> Told | None:
     """A backend may have no such account, or raise; no launch fails for what is said beside its times."""
     try:
         return ask()

@@ -13,7 +13,7 @@ from accelbench.catalogue.workload_checks import check_step
 from accelbench.launch.facts import Arithmetic, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import Adapter, Counted, Settings, UnsupportedError, step_loop
+from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings, Counted, UnsupportedError, step_loop
 
 DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16}
 PRODUCTS = frozenset({"matmul", "vecdot", "matvec", "vecmat", "dot", "vdot", "inner", "tensordot", "einsum"})
@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
 class NumPy(Adapter):
     """The adapter; one in a process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
         if settings.precision not in DTYPES:
             raise UnsupportedError(f"NumPy has no {settings.precision}; it has {', '.join(DTYPES)}")

@@ -22,10 +22,10 @@ from accelbench_runner.launch.blocks import Work
 from accelbench_runner.launch.frameworks import torch_backends
 from accelbench_runner.launch.frameworks.adapter import (
     Adapter,
+    AdapterSettings,
     Compilations,
     Counted,
     RecompiledError,
-    Settings,
     UnsupportedError,
     cached_files,
     step_loop,
@@ -82,7 +82,7 @@ PAST_LIMIT = "Dynamo recompile limit exceeded"
 class PyTorch(Adapter):
     """The adapter; one in a process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
         self._backend = torch_backends.find(settings.backend)

@@ -13,7 +13,7 @@ from accelbench_runner.protocol import ABOUT_THE_MACHINE
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
-class Events:
+class TimedEvents:
     """The device's events on the current stream, around a block."""
 
     def __init__(self, event: Callable[..., Any]) -> None:
@@ -37,10 +37,10 @@ class Events:
             self.ratios.append(host_seconds / (milliseconds / 1000))
 
 
-class Host:
+class HostBackend:
     """The processor: a call has returned when it is done, and PyTorch counts none of its memory."""
 
-    events: Events | None = None
+    events: TimedEvents | None = None
 
     def __init__(self, name: str) -> None:
         self.device = torch.device(name)
@@ -82,7 +82,7 @@ class Host:
         return None
 
 
-class Accelerator(Host):
+class AcceleratorBackend(HostBackend):
     """A device with streams and an allocator of its own, by the module that PyTorch has for it: `torch.cuda`."""
 
     def __init__(self, name: str) -> None:
@@ -93,7 +93,7 @@ class Accelerator(Host):
         """Makes the events, which need a device."""
         if not self._module.is_available():
             raise UnsupportedError(f"no {self.device.type.upper()} device is visible to PyTorch")
-        self.events = Events(self._module.Event)
+        self.events = TimedEvents(self._module.Event)
 
     def versions(self) -> dict[str, str]:
         """Of what PyTorch was built for, its cuDNN, and Inductor's Triton."""
@@ -142,9 +142,9 @@ class Accelerator(Host):
         return self._module.get_device_properties(self.device)
 
 
-def find(name: str) -> Host:
+def find(name: str) -> HostBackend:
     """The backend of that name."""
-    return Host(name) if name == "cpu" else Accelerator(name)
+    return HostBackend(name) if name == "cpu" else AcceleratorBackend(name)
 
 
 def _find_vector_instructions() -> None:

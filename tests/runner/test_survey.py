@@ -11,8 +11,8 @@ from accelbench.delivery.log import LaunchStarted, MachineSeen
 from accelbench.launch.facts import Process
 from accelbench_runner.devices.cpu import Taken, Usage
 from accelbench_runner.devices.processes import Reading, Used
-from accelbench_runner.supervisor.look import look
-from accelbench_runner.supervisor.looking import Seen, see, warnings
+from accelbench_runner.supervisor.surroundings import Survey, take_survey, warnings
+from accelbench_runner.supervisor.survey import survey
 from runner.supervision import Ended, case_of
 
 PYTHON = Process(name="python", pid=1234, seconds=0.98)
@@ -20,7 +20,7 @@ SSHD = Process(name="sshd", pid=7, seconds=0.01)
 
 
 def said(*, accepts_noise: bool = False, **seen: Any) -> tuple[str, ...]:
-    return warnings(Seen(**{"processors": 2, "seconds": 1.0, **seen}), accepts_noise=accepts_noise)
+    return warnings(Survey(**{"processors": 2, "seconds": 1.0, **seen}), accepts_noise=accepts_noise)
 
 
 def test_of_a_quiet_machine_nothing_is_said() -> None:
@@ -41,7 +41,7 @@ def test_a_process_of_many_threads_takes_several_processors() -> None:
 
 def test_a_process_on_the_only_processor() -> None:
     first, _ = said(processors=1, busy_seconds=0.5, processes=(PYTHON.model_copy(update={"seconds": 0.48}),))
-    assert first.startswith("python (pid 1234) takes 48 % of the only processor:")
+    assert first.startswith("python (pid 1234) takes 48 % of the one processor that launches use:")
 
 
 def test_load_that_cannot_be_seen_from_here_is_said_to_be_there() -> None:
@@ -53,7 +53,7 @@ def test_load_that_cannot_be_seen_from_here_is_said_to_be_there() -> None:
     ("seen", "line"),
     [
         ({"steal_seconds": 0.22}, "Hypervisor steal: 11 % (limit 5 %): other virtual machines share this host."),
-        ({"limit": 0.5, "processors": 1}, "The CPU limit of 0.5 is less than the only processor"),
+        ({"limit": 0.5, "processors": 1}, "The CPU limit of 0.5 is less than the one processor that launches use"),
         ({"load": 6.2}, "The load average of the last minute is 6.2 on 2 processors"),
         ({"governor": "powersave", "turbo": "on"}, "The CPU governor is powersave and turbo is on: clocks follow"),
         ({"governor": "schedutil", "turbo": "off"}, "The CPU governor is schedutil: clocks follow load"),
@@ -97,7 +97,7 @@ class Machine:
 
 def test_what_happened_between_two_readings_is_seen() -> None:
     machine = Machine()
-    seen = look({"cpuLimit": "1.5", "governor": "powersave"}, machine, machine.pause, machine.clock)
+    seen = survey({"cpuLimit": "1.5", "governor": "powersave"}, machine, machine.pause, machine.clock)
     assert (seen.seconds, seen.processors) == (machine.now, len(os.sched_getaffinity(0)))
     assert seen.busy_seconds == pytest.approx(0.6 * machine.now)
     assert seen.steal_seconds == pytest.approx(0.2 * machine.now)
@@ -107,7 +107,7 @@ def test_what_happened_between_two_readings_is_seen() -> None:
 
 
 def test_this_machine_can_be_looked_at() -> None:
-    seen = see({"governor": "powersave"})
+    seen = take_survey({"governor": "powersave"})
     assert seen.processors == len(os.sched_getaffinity(0))
     assert (seen.governor, seen.seconds > 0) == ("powersave", True)
 

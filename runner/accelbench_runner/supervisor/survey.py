@@ -1,7 +1,7 @@
-"""A look at the machine for a second: who uses the processors, and what the hypervisor takes.
+"""A second in the life of the machine: who uses the processors, and what the hypervisor takes.
 
-`python -m accelbench_runner.supervisor.look` reads the host's part of the fingerprint from standard input and writes a
-`Seen` to standard output. It imports psutil, so that the supervisor need not.
+`python -m accelbench_runner.supervisor.survey` reads the host's part of the fingerprint from standard input and writes
+a `Survey` to standard output. It imports psutil, so that the supervisor need not.
 """
 
 import json
@@ -12,24 +12,24 @@ from collections.abc import Callable, Mapping
 
 from accelbench.launch.facts import Process
 from accelbench_runner.devices import cpu, processes
-from accelbench_runner.supervisor.looking import Seen
+from accelbench_runner.supervisor.surroundings import Survey
 
 SECONDS = 1.0
 
 
-def look(
+def survey(
     host: Mapping[str, str],
     machine: cpu.Processors = cpu,
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Seen:
+) -> Survey:
     """Reads counters, pauses, and reads them again."""
     processors = len(os.sched_getaffinity(0))
     others, taken, used, began = machine.others(), machine.taken(), machine.usage(), clock()
     pause(SECONDS)
     seconds, used_then, taken_then = clock() - began, machine.usage(), machine.taken()
     most = processes.most(others, machine.others())
-    return Seen(
+    return Survey(
         processors=processors,
         seconds=seconds,
         busy_seconds=max(0.0, used_then.by_others_since(used)),
@@ -43,4 +43,4 @@ def look(
 
 
 if __name__ == "__main__":
-    sys.stdout.write(look(json.load(sys.stdin)).to_json())
+    sys.stdout.write(survey(json.load(sys.stdin)).to_json())
