@@ -9,7 +9,7 @@ from launch.inside import inside
 
 COUNT = """
 from dataclasses import replace
-from accelbench_runner.launch.frameworks.adapter import Settings
+from accelbench_runner.launch.frameworks.adapter import AdapterSettings
 from accelbench.workload import Program
 import numpy as np
 
