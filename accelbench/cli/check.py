@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accelbench.cli.exits import Exit
-from accelbench.cli.options import Output
+from accelbench.cli.options import TARGET, Assignments, Output, Variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 
 def check(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A script (.py) or a manifest; - is standard input.")],
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="Change the spec, as in workload.parameters.size=128."),
-    ] = None,
+    file: Annotated[str, typer.Argument(metavar="FILE", help=TARGET)],
+    variants: Variants = None,
+    assignments: Assignments = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TABLE,
 ) -> None:
     """Check in seconds that variants compute what they should, before anything is timed.
@@ -34,15 +32,14 @@ def check(
     """
     import json
 
-    from accelbench.api.case import SCRIPT_SUFFIX
     from accelbench.cli import checked
     from accelbench.cli.console import console
     from accelbench.cli.device import missing_frameworks, platform_of
     from accelbench.cli.interrupt import Signals
-    from accelbench.cli.manifests import InvalidSpecError, read, read_script, script_of
+    from accelbench.cli.manifests import InvalidSpecError, read_target, script_of
 
     try:
-        runs = (read_script if file.endswith(SCRIPT_SUFFIX) else read)(file, assignments or [])
+        runs = read_target(file, variants or (), assignments or ())
         platforms = [platform_of(run) for run in runs]
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)

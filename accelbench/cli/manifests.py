@@ -1,4 +1,4 @@
-"""From a file's name to checked BenchmarkRuns: what `run` and `validate` do before anything else."""
+"""From what is to be measured to checked BenchmarkRuns: what `run`, `check` and `validate` do before anything else."""
 
 import re
 import sys
@@ -8,21 +8,22 @@ from typing import Any
 
 import typer
 
-from accelbench.api.case import name_of_file
+from accelbench.api.case import SCRIPT_SUFFIX, name_of_file
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.metadata import API_VERSION
-from accelbench.api.run import BenchmarkRun
-from accelbench.catalogue import UnknownWorkloadError, find, script
+from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec
+from accelbench.catalogue import UnknownWorkloadError, find, names, script
 from accelbench.cli.overrides import InvalidOverrideError, override
 from accelbench.plan.problems import check_run
-from accelbench.problem import Problem
+from accelbench.problem import Problem, nearest, unknown
 from accelbench.workload import Workload
 
 STANDARD_INPUT = "-"
 USUAL = ("pytorch/eager", "jax/jit")
-"""What a script is checked as that does not say what it offers; the first is the baseline."""
+"""What is measured where nobody says what; the first is the baseline."""
 VARIANT_SECONDS = 120
-"""What each variant of a script without a manifest may take: on a busy machine torch.compile alone takes a minute."""
+"""What each variant may take where there is no manifest: on a busy machine torch.compile alone takes a minute."""
+WORKLOAD_NAME = re.compile(r"[a-z0-9-]+")
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
 
 
@@ -61,8 +62,23 @@ def _named(run: BenchmarkRun) -> BenchmarkRun:
     return run.model_copy(update={"metadata": metadata.model_copy(update={"name": name})})
 
 
-def read_script(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
-    """A run of the script `file` with its default parameters, as a manifest would ask; raises InvalidSpecError."""
+def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
+    """What to measure: a manifest, a script (.py), or a workload of the catalogue by its name; raises InvalidSpecError.
+
+    A script or a workload is asked as a manifest would, with its default parameters and, without `variants`, those that
+    people ask for first. The first variant is the baseline. Parameters can be set by their names alone.
+    """
+    if target.endswith(SCRIPT_SUFFIX):
+        return (_read_script(target, variants, assignments),)
+    if target != STANDARD_INPUT and not Path(target).exists() and target in names():
+        return (_made_up(find(target), {"name": target}, USUAL, target, variants, assignments),)
+    if variants:
+        what = "a manifest lists its variants itself: change them there, or with --set variants[0].use=USE"
+        raise typer.BadParameter(what, param_hint="--variant")
+    return read(target, assignments)
+
+
+def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str]) -> BenchmarkRun:
     path = Path(file).absolute()
     if not path.is_file():
         raise typer.BadParameter(f"cannot read {file}: no such file", param_hint="FILE")
@@ -74,34 +90,57 @@ def read_script(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRu
             workload = find(name_of_file(path.name))
     except UnknownWorkloadError as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
-    manifest = _override(_manifest(workload, path.name), assignments)
-    try:
-        run = parse_run(manifest, file)
-    except InvalidManifestError as error:
-        raise InvalidSpecError(file, error.problems) from error
-    if problems := _check(run, file):
-        raise InvalidSpecError(file, problems)
-    return (run,)
+    source = {"script": {"configMapKeyRef": {"name": "scripts", "key": path.name}}}
+    return _made_up(workload, source, _offered(workload), file, variants, assignments)
 
 
-def _manifest(workload: Workload, key: str) -> dict[str, Any]:
-    """All that the script offers, where it says what; of the modes that it merely inherits, one for each framework."""
-    offered = list(workload.variants())
+def _offered(workload: Workload) -> list[str]:
+    """All that a script offers, where it says what; of the modes that it merely inherits, one for each framework."""
     inherited = "modes" not in vars(type(workload))
     plain = {use for use, kind in workload.variants().items() if kind.method == kind.framework}
-    chosen = [use for use in offered if use in USUAL or not inherited or use not in plain]
-    first = [use for use in USUAL if use in chosen]
-    uses = list(dict.fromkeys([*first, *chosen]))
-    return {
+    return [use for use in workload.variants() if use in USUAL or not inherited or use not in plain]
+
+
+def _made_up(
+    workload: Workload,
+    source: dict[str, Any],
+    preferred: Sequence[str],
+    target: str,
+    variants: Sequence[str],
+    assignments: Sequence[str],
+) -> BenchmarkRun:
+    """The run that a manifest would ask for; of those `preferred` the usual ones come first."""
+    offered = [use for use in preferred if use in workload.variants()]
+    least = offered if len(offered) > 1 else list(workload.variants())
+    uses = list(variants) or list(dict.fromkeys([*(use for use in USUAL if use in least), *least]))
+    manifest = {
         "apiVersion": API_VERSION,
         "kind": "BenchmarkRun",
         "metadata": {"name": workload.name},
         "spec": {
-            "workload": {"script": {"configMapKeyRef": {"name": "scripts", "key": key}}},
+            "workload": source,
             "variants": [{"use": use} for use in uses],
             "measurement": {"timeLimitSeconds": VARIANT_SECONDS * len(uses)},
         },
     }
+    try:
+        run = parse_run(_override(manifest, [_of_spec(each, workload) for each in assignments]), target)
+    except InvalidManifestError as error:
+        raise InvalidSpecError(target, error.problems) from error
+    if problems := _check(run, target):
+        raise InvalidSpecError(target, problems)
+    return run
+
+
+def _of_spec(assignment: str, workload: Workload) -> str:
+    """`size=256` with its path in the spec, where `size` is a parameter of the workload's."""
+    name, fields = assignment.partition("=")[0].strip(), {each.alias for each in BenchmarkRunSpec.model_fields.values()}
+    if not name.isidentifier() or name in fields | {"spec"}:
+        return assignment
+    if name not in workload.Parameters.model_fields:
+        what = unknown("parameter", name, workload.Parameters.model_fields)
+        raise typer.BadParameter(f"{what} Other fields have a path, as measurement.rounds.max.", param_hint="--set")
+    return f"workload.parameters.{assignment}"
 
 
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
@@ -140,6 +179,9 @@ def _text(file: str) -> str:
     try:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILE") from error
+        why = f"cannot read {file}: {error.strerror}"
+        if isinstance(error, FileNotFoundError) and WORKLOAD_NAME.fullmatch(file):
+            why += f", and no workload has this name; {nearest(file, names())}"
+        raise typer.BadParameter(why, param_hint="FILE") from error
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file} is not UTF-8 text", param_hint="FILE") from error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accelbench.cli.exits import Exit
-from accelbench.cli.options import Output
+from accelbench.cli.options import TARGET, Assignments, Output, Variants
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,13 +27,9 @@ def _available(wanted: int | None) -> int | None:
 
 
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A BenchmarkRun manifest; - is standard input.")],
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="PATH=VALUE", help="Change the spec, e.g. workload.parameters.size=128. Repeatable."
-        ),
-    ] = None,
+    file: Annotated[str, typer.Argument(metavar="FILE", help=TARGET)],
+    variants: Variants = None,
+    assignments: Assignments = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="A new directory for the results. Default: results/NAME-TIME."),
@@ -51,7 +47,7 @@ def run(
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")] = Output.TABLE,
 ) -> None:
-    """Measure a manifest on this machine and say what is faster.
+    """Measure a manifest, a script or a workload on this machine, and say what is faster.
 
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.
@@ -63,11 +59,12 @@ def run(
     from accelbench.cli.json_report import json_report
     from accelbench.cli.laptop import measure
     from accelbench.cli.live import display
-    from accelbench.cli.manifests import InvalidSpecError, read, script_of
+    from accelbench.cli.manifests import InvalidSpecError, read_target, script_of
     from accelbench.report import terminal
 
     try:
-        runs = read(file, [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else [])])
+        changes = [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else [])]
+        runs = read_target(file, variants or (), changes)
         platforms = [platform_of(each) for each in runs]
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)

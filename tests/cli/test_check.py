@@ -56,9 +56,9 @@ def test_a_script_alone_is_checked_and_a_wrong_step_is_named(started: Path) -> N
 
 
 def test_a_script_that_says_what_it_offers_is_checked_as_all_of_that() -> None:
-    from accelbench.cli.manifests import read_script
+    from accelbench.cli.manifests import read_target
 
-    [run] = read_script(str(ROOT / "examples" / "softmax_rows.py"))
+    [run] = read_target(str(ROOT / "examples" / "softmax_rows.py"))
     assert [variant.use for variant in run.spec.variants] == [
         "pytorch/eager",
         "jax/jit",
@@ -69,13 +69,13 @@ def test_a_script_that_says_what_it_offers_is_checked_as_all_of_that() -> None:
 
 
 def test_a_script_that_does_not_say_what_it_offers_is_checked_in_one_mode_of_each_framework(started: Path) -> None:
-    from accelbench.cli.manifests import read_script
+    from accelbench.cli.manifests import read_target
 
     text = (started / "my_filter.py").read_text()
     modes = '    modes = {"jax": ("jit",), "pytorch": ("eager",)}\n'
     silent = started / "silent.py"
     silent.write_text(text.replace(modes, ""))
-    [run] = read_script(str(silent))
+    [run] = read_target(str(silent))
     silent.unlink()
     assert [variant.use for variant in run.spec.variants] == ["pytorch/eager", "jax/jit"]
 

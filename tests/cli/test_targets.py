@@ -1,0 +1,91 @@
+"""What can be measured without writing a manifest: a workload of the catalogue, or a script."""
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from accelbench.cli.files import RunDirectory
+from accelbench.cli.manifests import InvalidSpecError, read_target
+from cli.command import ROOT, accelbench
+
+SCRIPT = str(ROOT / "examples" / "softmax_rows.py")
+
+
+def uses(target: str, *variants: str) -> list[str]:
+    [run] = read_target(target, variants)
+    return [variant.use for variant in run.spec.variants]
+
+
+def test_a_workload_is_measured_by_its_name() -> None:
+    [run] = read_target("matmul-chain", (), ("size=32", "measurement.rounds.max=7", "series=mine"))
+    assert run.spec.workload.parameters == {"size": 32}
+    assert (run.metadata.name, run.series, run.spec.measurement.rounds.max) == ("matmul-chain", "mine", 7)
+    assert uses("matmul-chain") == ["pytorch/eager", "jax/jit"]
+
+
+def test_the_first_variant_that_is_asked_for_is_the_baseline() -> None:
+    [run] = read_target("matmul-chain", ("jax/jit", "numpy/eager"))
+    assert (run.baseline, uses("matmul-chain", "jax/jit", "numpy/eager")) == ("jax/jit", ["jax/jit", "numpy/eager"])
+
+
+def test_a_script_is_measured_as_it_is() -> None:
+    [run] = read_target(SCRIPT, ("pytorch/eager",), ("rows=8",))
+    assert run.spec.workload.script is not None
+    assert run.spec.workload.script.config_map_key_ref.key == "softmax_rows.py"
+    assert run.spec.workload.parameters == {"rows": 8}
+
+
+def test_a_file_comes_before_a_workload_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("matmul-chain").write_text((ROOT / "examples" / "02-elementwise-fusion.yaml").read_text())
+    [run] = read_target("matmul-chain")
+    assert run.metadata.name == "elementwise-fusion"
+
+
+@pytest.mark.parametrize(
+    ("target", "variants", "assignments", "what"),
+    [
+        ("matmul-chian", (), (), "no workload has this name; did you mean matmul-chain?"),
+        ("matmul-chain", (), ("siez=3",), "did you mean size?"),
+        ("matmul-chain", (), ("measurement.round.max=3",), "did you mean measurement.rounds.max?"),
+        (str(ROOT / "examples" / "01-matmul-chain.yaml"), ("jax/jit",), (), "a manifest lists its variants itself"),
+    ],
+)
+def test_a_command_line_that_is_wrong_says_what_to_do(
+    target: str, variants: tuple[str, ...], assignments: tuple[str, ...], what: str
+) -> None:
+    with pytest.raises(typer.BadParameter) as raised:
+        read_target(target, variants, assignments)
+    assert what in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("variants", "assignments", "what"),
+    [
+        (("jax/jti",), (), "did you mean jit?"),
+        (("jax/jit", "jax/jit"), (), 'two variants are called "jax/jit"'),
+        ((), ("size=-3",), "-3 is too small"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_as_in_a_manifest(
+    variants: tuple[str, ...], assignments: tuple[str, ...], what: str
+) -> None:
+    with pytest.raises(InvalidSpecError) as raised:
+        read_target("matmul-chain", variants, assignments)
+    assert what in raised.value.explained()
+
+
+@pytest.mark.slow
+def test_a_workload_and_a_script_run_from_the_command_line(tmp_path: Path) -> None:
+    few = ("--set", "measurement.rounds.min=3", "--set", "measurement.rounds.max=3", "--accept-noise")
+    for out, target, asked in [
+        ("named", ("matmul-chain", "--set", "size=64"), ("numpy/eager", "pytorch/eager")),
+        ("script", (SCRIPT, "--set", "rows=64"), ("pytorch/eager", "jax/jit")),
+    ]:
+        variants = [word for use in asked for word in ("--variant", use)]
+        done = accelbench("run", *target, *variants, *few, "--out", out, cwd=tmp_path, seconds=200)
+        _, [result] = RunDirectory(tmp_path / out).load()
+        assert result.complete, done.stderr
+        assert [variant.use for variant in result.variants] == list(asked)
+        assert result.case.baseline == asked[0]
