@@ -67,7 +67,7 @@ class Column:
     wide: bool = False
 
     def to_crd(self) -> dict[str, Any]:
-        """The column as an entry of `additionalColumns`."""
+        """The column as an entry of `additionalPrinterColumns`."""
         written: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
         return written | ({"description": self.description} if self.description else {}) | {"priority": int(self.wide)}
 
@@ -157,7 +157,7 @@ def crd(kind: Kind) -> dict[str, Any]:
         "name": VERSION,
         "served": True,
         "storage": True,
-        "additionalColumns": [column.to_crd() for column in kind.columns],
+        "additionalPrinterColumns": [column.to_crd() for column in kind.columns],
         "schema": {"openAPIV3Schema": schema_of(kind)},
     }
     if kind.status:
