@@ -10,12 +10,13 @@ from accelbench.cli.exits import Exit
 
 
 class ReportOutput(StrEnum):
-    """Text for people, JSON for scripts, Markdown for a pull request, HTML for a browser."""
+    """Text for people, JSON for scripts, Markdown for a pull request, HTML for a browser, CSV for a spreadsheet."""
 
     TABLE = "table"
     JSON = "json"
     MARKDOWN = "markdown"
     HTML = "html"
+    CSV = "csv"
 
 
 def report(
@@ -33,7 +34,7 @@ def report(
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.json_report import json_report
     from accelbench.cli.results import read
-    from accelbench.report import html, markdown, terminal
+    from accelbench.report import html, markdown, terminal, tidy
 
     if not path.exists():
         raise typer.BadParameter(f"there is no {path}", param_hint="RESULT")
@@ -54,5 +55,7 @@ def report(
             typer.echo(markdown.report(found.name, found.measured), nl=False)
         case ReportOutput.HTML:
             typer.echo(html.report(found.name, found.pages(), manifest=found.manifest()), nl=False)
+        case ReportOutput.CSV:
+            typer.echo(tidy.report(result for result, _ in found.measured), nl=False)
         case ReportOutput.TABLE:
             console().print(terminal.reports(found.measured))

@@ -8,11 +8,14 @@ import argparse
 import inspect
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
 from accelbench import catalogue
+from accelbench.api.crd import Schema, schema_of
+from accelbench.api.manifest import RUN
 from accelbench.api.numbers import MEASURED
 from accelbench.api.numbers import NUMBERS as REGISTERED
 from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason, StopReason
@@ -33,6 +36,14 @@ NUMBERS = """# Numbers
 Everything that is measured of a variant, generated from the code by `python docs/reference/build.py`.
 A manifest asks for a number by its name: `metric: speedup`. A result holds the stored ones in `variants[].numbers`.
 A number without a unit is a count.
+"""
+
+REFUSED = "Not for a run to set."
+MANIFEST = """# The manifest
+
+What a `BenchmarkRun` can ask for, generated from its schema by `python docs/reference/build.py`. The same in a
+terminal: `kubectl explain bmr.spec --recursive`. `accelbench validate` and the API server refuse anything else, in the
+same words.
 """
 
 REASONS = """# Reasons
@@ -110,6 +121,61 @@ def numbers() -> str:
     return f"{NUMBERS}\n{markdown_table(columns, rows, right=set())}\n"
 
 
+def manifest() -> str:
+    """A table for each part of the spec, in the schema's order."""
+    spec = schema_of(RUN)["properties"]["spec"]
+    sections = [("`spec`", _fields(spec, ""))]
+    for name, part in spec["properties"].items():
+        inner = part.get("items", part)
+        if name != "podTemplate" and "properties" in inner:
+            path = f"{name}[]" if part["type"] == "array" else name
+            sections.append((f"`spec.{path}`", list(_nested(inner, ""))))
+    pods = spec["properties"]["podTemplate"]["properties"]["spec"]["properties"]
+    sections.append(
+        ("`spec.podTemplate.spec`", [row for row in _fields({"properties": pods}, "") if row[-1] != REFUSED])
+    )
+    columns = ("field", "default", "allowed", "what it is")
+    tables = [f"## {heading}\n\n{markdown_table(columns, rows, right=set())}" for heading, rows in sections]
+    return "\n\n".join([MANIFEST.rstrip(), *tables]) + "\n"
+
+
+def _fields(schema: Schema, path: str) -> list[tuple[str, str, str, str]]:
+    required = set(schema.get("required", ()))
+    return [
+        (
+            f"{path}{name}{'[]' if field.get('type') == 'array' else ''}",
+            "required" if name in required else _default(field),
+            _allowed(field.get("items", field) if field.get("type") == "array" else field),
+            field.get("description", ""),
+        )
+        for name, field in schema["properties"].items()
+    ]
+
+
+def _nested(schema: Schema, path: str) -> Iterator[tuple[str, str, str, str]]:
+    """The fields, each followed by its own."""
+    for row, (name, field) in zip(_fields(schema, path), schema["properties"].items(), strict=True):
+        yield row
+        inner = field.get("items", field)
+        if "properties" in inner:
+            yield from _nested(inner, f"{path}{name}{'[]' if field['type'] == 'array' else ''}.")
+
+
+def _default(field: Schema) -> str:
+    value = field.get("default", "")
+    return "" if isinstance(value, dict | list) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _allowed(field: Schema) -> str:
+    if "enum" in field:
+        return ", ".join(field["enum"])
+    if "minimum" in field and "maximum" in field and field["maximum"] < 2**31 - 1:
+        return f"{field['minimum']} to {field['maximum']}"
+    if field.get("x-kubernetes-int-or-string"):
+        return "a number or a text"
+    return {"boolean": "true, false", "integer": "a whole number", "string": "a text"}.get(field.get("type", ""), "")
+
+
 def reasons() -> str:
     """A table for each kind."""
     tables = []
@@ -133,7 +199,7 @@ def reasons() -> str:
     return "\n\n".join([REASONS.rstrip(), *tables]) + "\n"
 
 
-PAGES = {"workloads.md": workloads, "numbers.md": numbers, "reasons.md": reasons}
+PAGES = {"manifest.md": manifest, "workloads.md": workloads, "numbers.md": numbers, "reasons.md": reasons}
 
 
 def main(arguments: list[str] | None = None) -> int:

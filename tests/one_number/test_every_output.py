@@ -1,5 +1,6 @@
 """One number for one thing: what any output shows of a result is what every other shows, to the digits shown."""
 
+import csv
 import io
 import json
 import math
@@ -22,7 +23,7 @@ from accelbench.compare.runs import compare
 from accelbench.compare.sample import Side
 from accelbench.delivery.log import ComparisonNow, RoundFinished
 from accelbench.launch.record import LaunchRecord, ParityReading, PhaseRecord
-from accelbench.report import compared, html, markdown, terminal
+from accelbench.report import compared, html, markdown, terminal, tidy
 from accelbench.report.plots import amortisation
 from accelbench_operator.metrics import new_registry
 from accelbench_runner.judge.assessment import judge
@@ -125,6 +126,10 @@ def in_html(result: Result) -> Mapping[str, Shown]:
     return _first_rows(parser.rows)
 
 
+def in_csv(result: Result) -> dict[str, dict[str, str]]:
+    return {row["variant"]: row for row in csv.DictReader(io.StringIO(tidy.report([result])))}
+
+
 def _first_rows(rows: Sequence[Sequence[str]]) -> Mapping[str, Shown]:
     found: dict[str, Shown] = {}
     for name, *cells in (row for row in rows if row):
@@ -176,6 +181,16 @@ def test_every_text_shows_the_same_times_and_they_divide_to_the_speedup(times: l
 def test_the_page_shows_them_too(times: Sequence[Sequence[float]]) -> None:
     result = measured(times)
     agree(in_html(result), *exact_of(result))
+
+
+@given(times=rounds)
+@settings(max_examples=20, deadline=None, phases=PHASES)
+def test_the_rows_of_a_spreadsheet_hold_the_same_numbers(times: list[tuple[float, ...]]) -> None:
+    result = measured(times)
+    seconds, speedups = exact_of(result)
+    rows = in_csv(result)
+    assert {variant: float(row["seconds"]) for variant, row in rows.items()} == seconds
+    assert {variant: float(row["speedup"]) for variant, row in rows.items() if row["speedupLower"]} == speedups
 
 
 @given(times=rounds)
@@ -249,6 +264,7 @@ def test_what_computes_something_else_has_no_time_anywhere(wrong: str) -> None:
     for texts in (in_the_terminal(result), in_markdown(result), while_it_ran(result), in_html(result)):
         assert texts[wrong].time == ""
         assert texts[OTHER].time == "15.1 ms"
+    assert (in_csv(result)[wrong]["seconds"], in_csv(result)[wrong]["flopsPerSecond"]) == ("", "")
     assert wrong not in exported(result, "accelbench_step_seconds")
     assert wrong not in exported(result, "accelbench_phase_seconds")
     assert wrong not in exported(result, "accelbench_flops_per_second")

@@ -1,0 +1,55 @@
+"""The report as CSV: one row for each case and variant, every number in a column of its own, for spreadsheets."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+
+from accelbench.api.numbers import MEASURED
+from accelbench.api.result import Comparison, Result
+from accelbench.verdict.shown import shown
+
+ASKED = ("case", "workload", "precision", "profile", "variant", "use", "baseline")
+FOUND = ("outcome", "seconds", "speedup", "speedupLower", "speedupUpper", "rounds", "failure")
+
+
+def report(results: Iterable[Result]) -> str:
+    """With a header; seconds are per unit, and empty is what was not measured or may not be shown."""
+    rows = [row for result in results for row in _rows(shown(result))]
+    parameters = list(dict.fromkeys(name for row in rows for name in row if name.startswith("parameter.")))
+    numbers = [number.name for number in MEASURED.values()]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*ASKED, *parameters, *FOUND, *numbers], restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _rows(result: Result) -> Iterator[dict[str, object]]:
+    case = result.case
+    compared = {comparison.variant: comparison for comparison in result.comparisons}
+    for variant in result.variants:
+        comparison = compared.get(variant.name)
+        yield {
+            "case": case.name,
+            "workload": case.workload,
+            "precision": case.measurement.precision,
+            "profile": case.accelerator.profile,
+            "variant": variant.name,
+            "use": variant.use,
+            "baseline": case.baseline,
+            **{f"parameter.{name}": value for name, value in case.parameters.items()},
+            "outcome": "failed" if variant.failure else _outcome(comparison),
+            "seconds": variant.seconds.geometric_mean_seconds if variant.seconds else "",
+            "speedup": comparison.speedup if comparison else "",
+            "speedupLower": comparison.lower if comparison else "",
+            "speedupUpper": comparison.upper if comparison else "",
+            "rounds": result.rounds,
+            "failure": variant.failure.reason if variant.failure else "",
+            **variant.numbers.model_dump(mode="json", by_alias=True, exclude_none=True),
+        }
+
+
+def _outcome(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    return comparison.verdict or ("invalid" if comparison.invalid else "noisy" if comparison.noisy else "none")
