@@ -2,11 +2,14 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accelbench.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from accelbench.cli.results import Found
 
 
 class ReportOutput(StrEnum):
@@ -27,13 +30,16 @@ def report(
             help="A result: its JSON, a BenchmarkResult as kubectl prints it, or a directory of `run --out`.",
         ),
     ],
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="VARIANT", help="Compare with this variant instead; intervals then pay for all pairs."),
+    ] = None,
     output: Annotated[ReportOutput, typer.Option("--output", "-o", help="How to print it.")] = ReportOutput.TABLE,
 ) -> None:
     """Show a result that was measured before."""
     from accelbench.cli.console import console
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.json_report import json_report
-    from accelbench.cli.results import read
     from accelbench.report import html, markdown, terminal, tidy
 
     if not path.exists():
@@ -42,7 +48,7 @@ def report(
         typer.echo(f"error: {what}", err=True)
         raise typer.Exit(Exit.USAGE)
     try:
-        found = read(path)
+        found = _read(path, baseline)
     except UnreadableResultError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error
@@ -59,3 +65,14 @@ def report(
             typer.echo(tidy.report(result for result, _ in found.measured), nl=False)
         case ReportOutput.TABLE:
             console().print(terminal.reports(found.measured))
+
+
+def _read(path: Path, baseline: str | None) -> "Found":
+    from accelbench.cli.results import read
+    from accelbench.verdict.rebase import NotComparableError
+
+    found = read(path)
+    try:
+        return found if baseline is None else found.with_baseline(baseline)
+    except NotComparableError as error:
+        raise typer.BadParameter(f"{path}: {error}", param_hint="--baseline") from error

@@ -3,9 +3,9 @@
 import glob
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -23,6 +23,7 @@ from accelbench.cli.files import (
 from accelbench.report import launches, reproduce
 from accelbench.report.html import MeasuredCase
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
+from accelbench.verdict.rebase import with_baseline
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Found:
         if self.record is not None:
             return self.record.run.metadata.name
         return self.measured[0][0].case.origin.run if self.measured else ""
+
+    def with_baseline(self, baseline: str) -> Self:
+        """The same against another baseline; raises NotComparableError. Expectations stay as the run had them."""
+        measured = tuple((with_baseline(result, baseline), outcomes) for result, outcomes in self.measured)
+        return replace(self, measured=measured)
 
     def pages(self) -> tuple[MeasuredCase, ...]:
         """The cases as an HTML report takes them."""

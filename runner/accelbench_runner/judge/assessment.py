@@ -10,31 +10,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Quarantined
 from accelbench.catalogue import script
-from accelbench.document import decimal_string
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
-from accelbench.stats.gap import find_gap
-from accelbench.stats.interval import Interval, log_speedups, student_interval
+from accelbench.stats.interval import Interval, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
-from accelbench.validity.quarantine import Sifted, disturbance_checks, failed_by_noise, sift
-from accelbench.verdict.rule import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
+from accelbench.validity.quarantine import Sifted, sift
+from accelbench.verdict.pairwise import MeasuredVariants
 from accelbench_runner.judge.payback import payback
 from accelbench_runner.judge.spread import spreads
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.outputs import UNSEEN
 
-MAXIMUM_SENTENCE = 500
-WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped", "precision")
-"""Checks that a program which does less than it should would fail: a verdict says so where they could not be made."""
 CHECKED_ROUNDS = 2
 """A variant that is checked runs twice, to see whether its launches agree."""
 MAXIMUM_REASONS = 2
@@ -228,18 +222,43 @@ class MeasuredCase:
             for variant in self.case.variants
         }
 
+    def _compared(self, quantity: Quantity | None = None) -> MeasuredVariants:
+        """The variants by a quantity; None: by what decides."""
+        named = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
+        return MeasuredVariants(
+            seconds=self._seconds(quantity) if quantity else self.seconds,
+            failures=self.failures,
+            certificate=self.certificate,
+            rule=self.rule,
+            margin=float(self.case.measurement.equivalence_margin),
+            noisy=bool(self.sifted.noisy),
+            quantity=named,
+        )
+
     def comparisons(self) -> Iterator[Comparison]:
         """Each variant but the baseline against it, in the case's order; none where nothing was timed."""
-        for variant in () if self.observed else self.case.variants:
-            if variant.name != self.case.baseline:
-                yield self._compare(variant.name)
+        if not self.observed:
+            yield from self._each_against_the_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
         """The same by what is compared beside."""
         for quantity in self.quantities[1:]:
-            for variant in self.case.variants:
-                if variant.name != self.case.baseline:
-                    yield self._compare(variant.name, quantity)
+            yield from self._each_against_the_baseline(quantity)
+
+    def _each_against_the_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
+        baseline, measured = self.case.baseline, self._compared(quantity)
+        for name in (variant.name for variant in self.case.variants if variant.name != baseline):
+            found = measured.compare(name, baseline)
+            yield found if found.verdict is None else self._with_payback(found)
+
+    def _with_payback(self, comparison: Comparison) -> Comparison:
+        """The comparison, and after how many steps a dearer first call has paid."""
+        sides = self._counted(comparison.baseline), self._counted(comparison.variant)
+        found = payback(*sides, self.rule.nominal_alpha)
+        if found is None:
+            return comparison
+        sentence = " ".join(filter(None, [comparison.sentence, found.sentence]))
+        return comparison.model_copy(update={"pays_back": found.document, "sentence": sentence})
 
     def stop(self) -> StopReason | None:
         """Why measuring may end now: nothing left to learn, learnt well enough, or as many rounds as allowed.
@@ -258,7 +277,9 @@ class MeasuredCase:
             return None
         compared = [name for name in sound if name != self.case.baseline] if self.case.baseline in sound else []
         intervals = (
-            [self._speedup(name) for name in compared] if compared else [self._own_times(name) for name in sound]
+            [self._compared().speedup(name, self.case.baseline) for name in compared]
+            if compared
+            else [self._own_times(name) for name in sound]
         )
         rounds = len(self.rounds)
         if all(
@@ -270,92 +291,11 @@ class MeasuredCase:
 
     def _spoilt(self, variant: str) -> bool:
         """Another round cannot mend it."""
-        return any(check.name not in self._excused for check in self.certificate.failed(variant))
-
-    def _pairs(self, variant: str, quantity: Quantity | None = None) -> list[float]:
-        seconds = self._seconds(quantity) if quantity else self.seconds
-        before, after = seconds[self.case.baseline], seconds[variant]
-        rounds = sorted(before.keys() & after.keys())
-        return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
-
-    def _speedup(self, variant: str) -> Interval | None:
-        return student_interval(self._pairs(variant), self.rule.nominal_alpha)
+        return any(check.name not in self._compared().excused for check in self.certificate.failed(variant))
 
     def _own_times(self, variant: str) -> Interval | None:
         logs = [math.log(value) for value in self.seconds[variant].values()]
         return student_interval(logs, self.rule.nominal_alpha)
-
-    def _compare(self, variant: str, quantity: Quantity | None = None) -> Comparison:
-        baseline, rule = self.case.baseline, self.rule
-        pairs = self._pairs(variant, quantity)
-        named = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
-
-        def comparison(sentence: str, **found: Any) -> Comparison:
-            confidence = decimal_string(1 - rule.alpha)
-            return Comparison(
-                variant=variant,
-                baseline=baseline,
-                rounds=len(pairs),
-                confidence=confidence,
-                quantity=named,
-                sentence=f"{named}: {sentence}" if named else sentence,
-                **found,
-            )
-
-        for name in (variant, baseline):
-            if failure := self.failures.get(name):
-                return comparison(f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare.")
-        if names := unclean(self._certifying, variant, baseline):
-            return comparison(self._invalid_sentence(variant, names), invalid=names)
-        if not pairs:
-            return comparison(f"{variant}: no complete round yet.")
-        speedup = decimal_string(math.exp(math.fsum(pairs) / len(pairs)))
-        interval = student_interval(pairs, rule.nominal_alpha)
-        if interval is None:
-            words = f"{variant}: {len(pairs)} round{'s'[: len(pairs) > 1]}, too few for an interval."
-            return comparison(words, speedup=speedup)
-        bounds = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}
-        if self.sifted.noisy:
-            words = noisy_sentence(interval, variant=variant, baseline=baseline, sure=self._sure())
-            return comparison(" ".join([words, *self._remarks(variant)]), noisy=True, speedup=speedup, **bounds)
-        margin = float(self.case.measurement.equivalence_margin)
-        enough = len(pairs) >= rule.rounds_min
-        clean = Clean(self.certificate, variant, baseline)
-        verdict = clean.decide(interval, margin) if enough else "inconclusive"
-        sentences = [
-            verdict_sentence(verdict, interval, variant=variant, baseline=baseline, margin=margin, sure=self._sure())
-            if enough
-            else no_verdict_yet(interval, variant=variant, baseline=baseline, rounds=len(pairs), least=rule.rounds_min)
-        ]
-        sentences += self._remarks(variant)
-        pays_back = payback(self._counted(baseline), self._counted(variant), rule.nominal_alpha)
-        if pays_back:
-            sentences.append(pays_back.sentence)
-        return comparison(
-            " ".join(filter(None, sentences)),
-            verdict=verdict,
-            pays_back=pays_back.document if pays_back else None,
-            speedup=speedup,
-            **bounds,
-        )
-
-    def _remarks(self, variant: str) -> Iterator[str]:
-        """What a reader must know beside an interval: a gap between launches, checks that were not made."""
-        for name in (variant, self.case.baseline):
-            if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
-                yield gap.sentence(name)
-        if unchecked := self._unchecked(variant):
-            yield f"Not checked: {unchecked}."
-
-    def _unchecked(self, variant: str) -> str:
-        """What a reader of the verdict must know was not checked, of which side and why."""
-        sides = {variant, self.case.baseline, None}
-        found = {
-            f"{check.name}{f' of {check.variant}' if check.variant else ''} ({check.reading})"
-            for check in self.certificate.checks
-            if check.name in WEIGHTY and check.outcome == "untested" and check.variant in sides
-        }
-        return "; ".join(sorted(found))
 
     def _counted(self, variant: str) -> Mapping[int, LaunchRecord]:
         return {
@@ -363,27 +303,3 @@ class MeasuredCase:
             for launch in self.sifted.counted
             if launch.variant == variant and launch.round in self.rounds
         }
-
-    @cached_property
-    def _excused(self) -> frozenset[str]:
-        """Names of the checks that say nothing against a variant: a quieter round may pass them."""
-        return failed_by_noise() if self.sifted.noisy else frozenset(check.name for check in disturbance_checks())
-
-    @cached_property
-    def _certifying(self) -> Certificate:
-        """The checks that an interval needs: where disturbed rounds count, all but those that noise can fail."""
-        if not self.sifted.noisy:
-            return self.certificate
-        return Certificate(checks=tuple(each for each in self.certificate.checks if each.name not in self._excused))
-
-    def _sure(self) -> str:
-        sure = f"{100 * self.rule.confidence:.4g} %"
-        return sure if self.rule.comparisons == 1 else f"{sure} for all {self.rule.comparisons} comparisons of the run"
-
-    def _invalid_sentence(self, variant: str, names: tuple[str, ...]) -> str:
-        sides = (variant, self.case.baseline)
-        found = [
-            f"{check.name}{f' of {check.variant}' if check.variant else ''}: {check.reading}"
-            for check in self.certificate.failed(*sides)
-        ]
-        return f"Invalid: {'; '.join(found) or ', '.join(names)}."[:MAXIMUM_SENTENCE]

@@ -1,0 +1,70 @@
+"""Any two variants of a stored result can be compared, with the numbers of a run that had this baseline."""
+
+import math
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from accelbench.api.result import Comparison, Result
+from accelbench.verdict.rebase import NotComparableError, with_baseline
+from accelbench_runner.judge.assessment import judge
+from accelbench_runner.judge_protocol import JudgeRequest
+from accelbench_runner.supervisor.assemble import Course, assemble
+from judge.launches import BASELINE, OTHER, VARIANT, a_case, rounds_of
+
+COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
+TWICE = {BASELINE: [0.02, 0.0201, 0.0199, 0.02, 0.0202], VARIANT: [0.01] * 5, OTHER: [0.0101, 0.01, 0.01, 0.01, 0.01]}
+seconds = st.floats(0.01, 0.1)
+TIMES = st.lists(st.tuples(seconds, seconds, seconds), min_size=5, max_size=8)
+
+
+def measured(times: dict[str, list[float]], *names: str) -> Result:
+    """What a run finds whose variants are `names`, the first its baseline."""
+    case, launches = a_case(*names, comparisons=2), rounds_of(times)
+    assessment = judge(JudgeRequest(case=case, launches=launches, directory="/nowhere"))
+    return assemble(case, launches, assessment, COURSE)
+
+
+def width(comparison: Comparison) -> float:
+    return math.log(float(comparison.upper or "nan") / float(comparison.lower or "nan"))
+
+
+@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(times=TIMES)
+def test_the_speedup_is_that_of_a_run_with_this_baseline_and_no_interval_is_narrower(
+    times: list[tuple[float, ...]],
+) -> None:
+    by_variant = dict(zip((BASELINE, VARIANT, OTHER), map(list, zip(*times, strict=True)), strict=True))
+    afterwards = with_baseline(measured(by_variant, BASELINE, VARIANT, OTHER), OTHER)
+    before = {each.variant: each for each in measured(by_variant, OTHER, BASELINE, VARIANT).comparisons}
+    assert afterwards.case.baseline == OTHER
+    assert {each.variant for each in afterwards.comparisons} == before.keys()
+    for found in afterwards.comparisons:
+        direct = before[found.variant]
+        assert (found.baseline, found.rounds) == (OTHER, direct.rounds)
+        assert float(found.speedup or 0) == pytest.approx(float(direct.speedup or 0), rel=1e-4)
+        if found.lower and direct.lower:
+            assert width(found) >= width(direct) * (1 - 1e-4)
+
+
+def test_two_that_were_not_compared_get_a_verdict_and_the_report_says_so() -> None:
+    result = with_baseline(measured(TWICE, BASELINE, VARIANT, OTHER), OTHER)
+    verdicts = {each.variant: each.verdict for each in result.comparisons}
+    assert verdicts == {BASELINE: "slower", VARIANT: "equivalent"}
+    assert "for all 3 comparisons" in result.comparisons[0].sentence
+    assert "intervals pay for all pairs" in result.notes[-1]
+
+
+def test_the_runs_own_baseline_changes_nothing() -> None:
+    result = measured(TWICE, BASELINE, VARIANT, OTHER)
+    assert with_baseline(result, BASELINE) is result
+
+
+def test_what_cannot_be_compared_says_why() -> None:
+    result = measured(TWICE, BASELINE, VARIANT, OTHER)
+    with pytest.raises(NotComparableError, match="did you mean jax/jit"):
+        with_baseline(result, "jax/jti")
+    thin = [each.model_copy(update={"launches": each.launches[:1]}) for each in result.variants]
+    with pytest.raises(NotComparableError, match=f"--set baseline={VARIANT}"):
+        with_baseline(result.model_copy(update={"variants": tuple(thin)}), VARIANT)
