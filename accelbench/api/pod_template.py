@@ -78,6 +78,8 @@ class NodeRequirement(Document):
 class NodeSelectorTerm(Document):
     """Requirements that a node meets together."""
 
+    model_config = refusing(objects="matchFields")
+
     match_expressions: tuple[NodeRequirement, ...] = Field(default=(), max_length=16)
 
 
@@ -126,6 +128,8 @@ class KeyReference(Document):
 class ValueSource(Document):
     """Where a variable's value comes from."""
 
+    model_config = refusing(object="fieldRef fileKeyRef resourceFieldRef")
+
     config_map_key_ref: KeyReference | None = None
     secret_key_ref: KeyReference | None = None
 
@@ -155,6 +159,8 @@ class Resources(Document):
 
 class VolumeMount(Document):
     """Where a volume appears in the runner."""
+
+    model_config = refusing(string="mountPropagation recursiveReadOnly subPathExpr")
 
     name: ObjectName
     mount_path: Text
@@ -191,12 +197,16 @@ class EmptyDirectory(Document):
 class ConfigMapSource(Document):
     """The keys of a ConfigMap as files."""
 
+    model_config = refusing(integer="defaultMode", objects="items")
+
     name: ObjectName
     optional: bool | None = None
 
 
 class SecretSource(Document):
     """The keys of a Secret as files."""
+
+    model_config = refusing(integer="defaultMode", objects="items")
 
     secret_name: ObjectName
     optional: bool | None = None
@@ -211,6 +221,10 @@ class ClaimSource(Document):
 
 class Volume(Document):
     """A volume for the runner to mount."""
+
+    model_config = refusing(
+        object="awsElasticBlockStore csi downwardAPI ephemeral fc flexVolume hostPath image iscsi nfs projected"
+    )
 
     name: ObjectName
     empty_dir: EmptyDirectory | None = None
@@ -234,11 +248,17 @@ class ResourceClaim(Document):
 class LabelSelector(Document):
     """Pods by their labels."""
 
+    model_config = refusing(objects="matchExpressions")
+
     match_labels: dict[str, Text] = Field(default={}, max_length=16)
 
 
 class SpreadConstraint(Document):
     """How the pods of several cases spread over nodes, zones or racks."""
+
+    model_config = refusing(
+        integer="minDomains", string="nodeAffinityPolicy nodeTaintsPolicy", strings="matchLabelKeys"
+    )
 
     max_skew: int = Field(ge=1, le=1000)
     topology_key: Key

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, Field, StringConstraints, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import Field, StringConstraints, ValidationError
 
 from accelbench import platforms
 from accelbench.api.metadata import Name
@@ -21,16 +20,6 @@ PROFILES_VARIABLE = "ACCELBENCH_PROFILES"
 
 ResourceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][-A-Za-z0-9_.]*$")]
 Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?([EPTGMK]i?|m|k)?$")]
-
-
-def _known_platform(name: str) -> str:
-    try:
-        return platforms.find(name).name
-    except platforms.UnknownPlatformError as error:
-        raise PydanticCustomError("unknown_platform", "{why}", {"why": str(error)}) from error
-
-
-PlatformName = Annotated[str, AfterValidator(_known_platform)]
 
 
 class Toleration(Document):
@@ -50,7 +39,7 @@ class Profile(Document):
     """
 
     name: Name
-    platform: PlatformName = Field(description="The kind of device: cpu, cuda, tpu, or one that a package adds.")
+    platform: str = Field(description="The kind of device: cpu, cuda, tpu, or one that a package adds.")
     resource: ResourceName | None = Field(default=None, description="Extended resource, e.g. nvidia.com/gpu.")
     node_selector: dict[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
@@ -129,10 +118,14 @@ def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
 
 def _profile(name: str, entry: dict[str, Any], source: str) -> Profile:
     try:
-        return Profile.model_validate(entry | {"name": name})
+        profile = Profile.model_validate(entry | {"name": name})
+        platforms.find(profile.platform)
+    except platforms.UnknownPlatformError as error:
+        raise InvalidProfilesError(f"{source}: profile {name}: platform: {error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         known = {field.alias for field in Profile.model_fields.values() if field.alias}
         message = unknown("field", field, known) if first["type"] == "extra_forbidden" else first["msg"]
         raise InvalidProfilesError(f"{source}: profile {name}: {field}: {message}") from error
+    return profile

@@ -172,6 +172,11 @@ class ConditionReason(Reason):
         "See what it waited for, or raise runPolicy.startDeadlineSeconds",
     )
     CASE_FAILED = ("CaseFailed", "A case ended without a result.", "See the reason of its attempt")
+    RESULT_MISSING = (
+        "ResultMissing",
+        "A case was measured, and somebody deleted its result before the run finished.",
+        "Apply the run under another name to measure the case again",
+    )
     VARIANT_FAILED = (
         "VariantFailed",
         "A variant failed; what the other variants measured stands.",

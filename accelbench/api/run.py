@@ -22,6 +22,7 @@ MAXIMUM_CASES = 256
 MAXIMUM_VARIANTS = 16
 MAXIMUM_ROUNDS = 50
 MAXIMUM_AXES = 4
+MAXIMUM_CONDITIONS = 32
 
 VariantName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$", min_length=1, max_length=63)
@@ -335,7 +336,7 @@ class BenchmarkRunStatus(Document):
     observed_generation: int = Field(default=0, ge=0, description="The metadata.generation that was last acted on.")
     conditions: tuple[Condition, ...] = Field(
         default=(),
-        max_length=16,
+        max_length=MAXIMUM_CONDITIONS,
         description="Accepted: the spec can be run. Finished: nothing more will happen. "
         "Succeeded: every case has a valid result that meets the expectations.",
         json_schema_extra=_keyed_by("type"),

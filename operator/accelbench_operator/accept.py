@@ -1,12 +1,14 @@
 """Can this run be run? A manifest becomes a plan, or the problems that its author has to solve."""
 
+import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from accelbench import catalogue, platforms
+from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
@@ -16,7 +18,10 @@ from accelbench.machine import memory
 from accelbench.plan.cases import TooManyCasesError, plan_cases
 from accelbench.plan.problems import check_platform, check_run
 from accelbench.problem import Problem
-from accelbench_operator.job import memory_limit
+from accelbench_operator.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit
+
+APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+OUR_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_DIRECTORY)
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,11 @@ class Plan:
     run: BenchmarkRun
     cases: tuple[Case, ...]
     runner: UsedRunner
+
+    @property
+    def ttl_seconds(self) -> int | None:
+        """How long the run stays once it has finished; None: for good."""
+        return self.run.spec.run_policy.ttl_seconds_after_finished
 
     @property
     def profile(self) -> Profile:
@@ -38,6 +48,7 @@ class Refused:
     """A run that cannot be run, and why."""
 
     problems: tuple[Problem, ...]
+    ttl_seconds: int | None = None
 
     @property
     def message(self) -> str:
@@ -52,6 +63,17 @@ def accept(
 
     `runner` is what a run that was accepted before is held to, whatever profiles and image are now.
     """
+    plan = _accept(manifest, profiles, image, runner)
+    if isinstance(plan, Plan):
+        return plan
+    # The API server bounds it, so it can be relied on even where the rest cannot be read.
+    policy = (manifest.get("spec") or {}).get("runPolicy") or {}
+    return replace(plan, ttl_seconds=policy.get("ttlSecondsAfterFinished"))
+
+
+def _accept(
+    manifest: Mapping[str, Any], profiles: Profiles, image: str, runner: UsedRunner | None = None
+) -> Plan | Refused:
     try:
         # The status is the operator's own and read apart: damage to it is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
@@ -61,17 +83,40 @@ def accept(
             return Refused(problems)
         runner = runner or UsedRunner(image=image, profile=profiles.get(run.spec.accelerator.profile))
         profile = runner.profile
-        if problems := check_platform(run, platforms.find(profile.platform)):
+        if problems := (*check_platform(run, platforms.find(profile.platform)), *_contradictions(run, profile)):
             return Refused(problems)
         plan = Plan(run, plan_cases(run, profile.platform), runner)
         problem = next(_too_large(plan), None)
         return Refused((problem,)) if problem else plan
-    except UnknownProfileError as error:
+    except (UnknownProfileError, platforms.UnknownPlatformError) as error:
         return Refused((Problem("spec.accelerator.profile", str(error)),))
     except TooManyCasesError as error:
         return Refused((Problem("", str(error)),))
     except ValidationError as error:
         return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
+
+
+def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
+    """What the pod template asks for against the profile, or against the runner's isolation."""
+    template = PodTemplate.model_validate(run.spec.pod_template)
+    path = "spec.podTemplate"
+    for name in template.metadata.annotations if template.metadata else ():
+        if name.startswith(APPARMOR):
+            yield Problem(f"{path}.metadata.annotations", f"{name}: not for a run to set; remove it")
+    if template.spec is None:
+        return
+    for name, value in template.spec.node_selector.items():
+        if (wanted := profile.node_selector.get(name, value)) != value:
+            yield Problem(f"{path}.spec.nodeSelector", f"{name}: {value}: profile {profile.name} says {wanted}")
+    for container in template.spec.containers:
+        amounts = container.resources.limits | container.resources.requests if container.resources else {}
+        if profile.resource in amounts:
+            what = f"{profile.resource}: profile {profile.name} reserves it; remove it"
+            yield Problem(f"{path}.spec.containers[0].resources", what)
+        for mount in container.volume_mounts:
+            if any(posixpath.normpath(mount.mount_path).startswith(f"{ours}/") for ours in OUR_DIRECTORIES):
+                what = f"{mount.mount_path}: that directory is the runner's own; mount it elsewhere"
+                yield Problem(f"{path}.spec.containers[0].volumeMounts", what)
 
 
 def _too_large(plan: Plan) -> Iterator[Problem]:

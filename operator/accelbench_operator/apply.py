@@ -17,7 +17,7 @@ from accelbench_operator.accept import Plan
 from accelbench_operator.attempts import Observed
 from accelbench_operator.cluster import Cluster
 from accelbench_operator.collect import outcome
-from accelbench_operator.decide import Action, Collect, Confirm, CreateJob, DeleteJob, DeleteRun
+from accelbench_operator.decide import Action, Collect, Confirm, CreateJob, DeleteJob
 from accelbench_operator.failure import AttemptFailure, job_deleted, job_refused, pod_gone, result_refused
 from accelbench_operator.job import build_job, identity_labels, owner_reference
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, ForbiddenError, InvalidError, Manifest
@@ -57,9 +57,6 @@ class Applier:
             await self._collect(action, plan, observed)
         elif isinstance(action, Confirm):
             await self._confirm(action, plan, observed)
-        elif isinstance(action, DeleteRun):
-            metadata = plan.run.metadata
-            await self._cluster.delete_run(metadata.namespace, metadata.name, metadata.uid)
 
     async def delete_job(self, action: DeleteJob, namespace: str) -> None:
         """Delete a Job; where it has brought a result, only if that is stored indeed."""

@@ -132,7 +132,7 @@ def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
     """The attempt as it is to be recorded: settled, replaced by the next one, discarded, or as it was."""
-    if pod := observed.pods.get(attempt.job):
+    if attempt.job and (pod := observed.pods.get(attempt.job)):
         told = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
         attempt = attempt.model_copy(update={name: value for name, value in told.items() if value})
     if attempt.case in observed.results:
@@ -228,7 +228,7 @@ def _after_the_end(
 ) -> Decision:
     """A finished run stays as it is; what is left is to clean up, and to go when its time is over."""
     leftovers = _superfluous((), observed)
-    ttl = plan.run.spec.run_policy.ttl_seconds_after_finished if isinstance(plan, Plan) else None
+    ttl = plan.ttl_seconds
     if ttl is None:
         return Decision(status, leftovers)
     until = finished + timedelta(seconds=ttl)

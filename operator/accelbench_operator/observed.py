@@ -12,6 +12,7 @@ from typing import Any
 from accelbench.api import labels
 from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Result
+from accelbench.plan.names import result_name
 from accelbench.verdict.shown import shown, step_seconds
 from accelbench_operator.pod_template import CONTAINER
 from accelbench_operator.snapshot import ComparisonSummary, Summary, VariantSummary
@@ -137,18 +138,23 @@ def observe_pod(body: Manifest) -> ObservedPod:
 def observe_result(body: Manifest) -> Summary | None:
     """The headline of a BenchmarkResult; None for one of no run; raises ValueError for what is none.
 
-    Its label says whose it is, for it can outlive its owner.
+    Its label says whose it is, for it can outlive its owner, and its name has to agree: that cannot be changed.
     """
     key = object_key(body)
     if not key.run_uid:
         return None
+    result = Result.model_validate(body["result"], extra="ignore")
+    if key.name != result_name(result.case.origin.run, key.run_uid, result.case.name):
+        return None
     judged = body.get("expectations") or ()
     not_met = tuple(each.get("message", "") for each in judged if each.get("outcome") != "met")
-    return summarize(Result.model_validate(body["result"], extra="ignore"), key, not_met)
+    return summarize(result, key, not_met, created=_created(body["metadata"]))
 
 
-def summarize(result: Result, key: ObjectKey, not_met: tuple[str, ...] = ()) -> Summary:
-    """The headline of a result that is stored under `key`."""
+def summarize(
+    result: Result, key: ObjectKey, not_met: tuple[str, ...] = (), created: datetime | None = None
+) -> Summary:
+    """The headline of a result that is stored under `key`, since `created`."""
     result = shown(result)
     case = result.case
     failed = {variant.name for variant in result.variants if variant.failure}
@@ -203,6 +209,7 @@ def summarize(result: Result, key: ObjectKey, not_met: tuple[str, ...] = ()) -> 
         failed_checks=tuple(check.name for check in result.certificate.checks if check.outcome == "failed"),
         source=result.fingerprint.get("workloadSource", ""),
         not_met=not_met,
+        created_timestamp=created.timestamp() if created else 0.0,
     )
 
 

@@ -96,7 +96,9 @@ class Operator:
     def _surplus(self) -> tuple[Summary, ...]:
         if not leading():
             return ()
-        return surplus(self._store.summaries(), self._retention, _now(), self._reconciler.in_progress())
+        unknown = self._keys.keys() - {key.uid for key in self._reconciler.phases}
+        in_progress = self._reconciler.in_progress() | unknown
+        return surplus(self._store.summaries(), self._retention, _now(), in_progress)
 
     async def _delete(self, result: Summary) -> None:
         await self._cluster.delete_result(result.namespace, result.name, result.uid)

@@ -3,6 +3,7 @@
 What a run may set at all is the closed list of `accelbench.api.pod_template`, which the API server enforces.
 """
 
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,7 +44,7 @@ def _named(items: list[Manifest], name: str) -> Manifest:
 
 
 def _merge_named(ours: list[Manifest], theirs: list[Manifest], key: str, *, wins: bool) -> list[Manifest]:
-    given = {item[key]: item for item in theirs}
-    kept = [given.get(item[key], item) if not wins else item for item in ours]
-    names = {item[key] for item in ours}
-    return [*kept, *(item for item in theirs if item[key] not in names)]
+    given = {posixpath.normpath(item[key]): item for item in theirs}
+    kept = [given.get(posixpath.normpath(item[key]), item) if not wins else item for item in ours]
+    names = {posixpath.normpath(item[key]) for item in ours}
+    return [*kept, *(item for name, item in given.items() if name not in names)]

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from accelbench.api.reasons import ConditionReason
-from accelbench.api.run import DEFAULT_CLASS, BenchmarkRunStatus
+from accelbench.api.run import DEFAULT_CLASS, BenchmarkRunStatus, UsedRunner
 from accelbench_operator.accept import Plan, Refused, accept
 from accelbench_operator.apply import Applier, ForeignObjectError
 from accelbench_operator.attempts import Observed
 from accelbench_operator.cluster import Cluster
-from accelbench_operator.decide import Decision, DeleteJob, decide
+from accelbench_operator.decide import Decision, DeleteJob, DeleteRun, decide
 from accelbench_operator.events import Transition, event_manifest, transitions
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, Manifest
 from accelbench_operator.settings import Settings
@@ -56,7 +56,7 @@ class Reconciler:
         self._settings = settings
         self._clock = clock
         self._leading = leading
-        self._plans: dict[str, tuple[int, Plan | Refused]] = {}
+        self._plans: dict[str, tuple[tuple[int, UsedRunner | None], Plan | Refused]] = {}
         self.phases: dict[RunKey, str] = {}
         """The phase of every run that is known."""
 
@@ -75,7 +75,7 @@ class Reconciler:
             await self._tell(run, Transition("Warning", "StatusUnreadable", str(error)))
             raise
         plan = self._plan(run, before)
-        observed = self._store.observed(key.uid, self._applier.losses.get(key.uid, {}))
+        observed = self._store.observed(key.namespace, key.uid, self._applier.losses.get(key.uid, {}))
         decision = decide(plan, before, observed, self._clock(), run["metadata"]["generation"])
         self.phases[key] = decision.status.phase
         if decision.status != before:
@@ -83,15 +83,17 @@ class Reconciler:
                 await self._write(run, before, decision.status)
             except ConflictError:
                 return 0.0
-        await self._act(decision, plan, observed, key.namespace)
+        await self._act(decision, plan, observed, key)
         return self._again(decision)
 
-    async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, namespace: str) -> None:
+    async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: RunKey) -> None:
         errors = []
         for action in decision.actions:
             try:
                 if isinstance(action, DeleteJob):
-                    await self._applier.delete_job(action, namespace)
+                    await self._applier.delete_job(action, key.namespace)
+                elif isinstance(action, DeleteRun):
+                    await self._cluster.delete_run(key.namespace, key.name, key.uid)
                 elif isinstance(plan, Plan):
                     await self._applier.apply(action, plan, observed)
             except (ApiError, ForeignObjectError) as error:
@@ -135,13 +137,11 @@ class Reconciler:
 
     def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
         """The plan of this generation of the run: planning 256 cases at every event would be felt."""
-        uid, generation = run["metadata"]["uid"], run["metadata"]["generation"]
+        uid, asked = run["metadata"]["uid"], (run["metadata"]["generation"], status.runner)
         known = self._plans.get(uid)
-        if known is None or known[0] != generation:
-            known = self._plans[uid] = (
-                generation,
-                accept(run, self._settings.profiles, self._settings.runner_image, status.runner),
-            )
+        if known is None or known[0] != asked:
+            plan = accept(run, self._settings.profiles, self._settings.runner_image, status.runner)
+            known = self._plans[uid] = (asked, plan)
         return known[1]
 
     def _forget(self, key: RunKey) -> None:

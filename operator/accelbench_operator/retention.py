@@ -5,9 +5,10 @@ so many that they fit into etcd (ADR 27 has the arithmetic). What a run in progr
 """
 
 import asyncio
+import heapq
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -17,6 +18,7 @@ from accelbench_operator.snapshot import Summary
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 600.0
+REFUSED = range(400, 500)
 
 
 @dataclass(frozen=True)
@@ -34,31 +36,60 @@ class Retention:
 def surplus(
     results: Iterable[Summary], retention: Retention, now: datetime, in_progress: Collection[str]
 ) -> tuple[Summary, ...]:
-    """The results that have to go, oldest first; `in_progress` has the UIDs of runs that have not finished."""
-    newest = sorted(results, key=lambda result: (-result.finished_timestamp, result.namespace, result.name))
-    counted: defaultdict[tuple[str, str, str], int] = defaultdict(int)
-    gone, kept = [], 0
+    """The results that have to go, oldest first; `in_progress` has the UIDs of runs that may not have finished.
+
+    Where there are too many in all, the namespace that holds most gives up its oldest: none pays for another's.
+    """
+    newest = sorted(results, key=lambda result: (-result.created_timestamp, result.namespace, result.name))
+    counted: Counter[tuple[str, str, str]] = Counter()
+    kept: defaultdict[str, list[Summary]] = defaultdict(list)
+    gone = []
     for result in newest:
         series = (result.namespace, result.series, result.case)
-        age = now - datetime.fromtimestamp(result.finished_timestamp, tz=now.tzinfo)
+        age = timedelta(seconds=max(0.0, now.timestamp() - result.created_timestamp))
         is_old = retention.maximum_age is not None and age > retention.maximum_age
-        is_surplus = is_old or counted[series] >= retention.per_case or kept >= retention.total
-        if is_surplus and result.run_uid not in in_progress:
+        if result.run_uid not in in_progress and (is_old or counted[series] >= retention.per_case):
             gone.append(result)
         else:
             counted[series] += 1
-            kept += 1
-    return tuple(reversed(gone))
+            kept[result.namespace].append(result)
+    gone += _beyond(retention.total, kept, in_progress)
+    return tuple(sorted(gone, key=lambda result: (result.created_timestamp, result.namespace, result.name)))
+
+
+def _beyond(total: int, kept: Mapping[str, list[Summary]], in_progress: Collection[str]) -> Iterator[Summary]:
+    """`kept` by namespace, newest first."""
+    most = [(-len(results), namespace) for namespace, results in kept.items()]
+    heapq.heapify(most)
+    for _ in range(sum(map(len, kept.values())) - total):
+        while most:
+            count, namespace = heapq.heappop(most)
+            oldest = [each for each in reversed(kept[namespace]) if each.run_uid not in in_progress]
+            if oldest:
+                kept[namespace].remove(oldest[0])
+                heapq.heappush(most, (count + 1, namespace))
+                yield oldest[0]
+                break
 
 
 async def keep_deleting(find: Callable[[], Iterable[Summary]], delete: Callable[[Summary], Awaitable[None]]) -> None:
     """Delete what `find` finds, again and again, until cancelled; what cannot be deleted now is found again."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
-        for result in find():
-            try:
-                await delete(result)
-            except ApiError as error:
-                logger.warning("BenchmarkResult %s/%s cannot be deleted: %s", result.namespace, result.name, error)
-                break
-            logger.info("BenchmarkResult %s/%s was deleted: there are newer ones", result.namespace, result.name)
+        try:
+            await _delete_all(find(), delete)
+        except Exception:
+            # History can wait; the runs that this process operates cannot.
+            logger.exception("results could not be cleared away")
+
+
+async def _delete_all(surplus: Iterable[Summary], delete: Callable[[Summary], Awaitable[None]]) -> None:
+    for result in surplus:
+        try:
+            await delete(result)
+        except ApiError as error:
+            logger.warning("BenchmarkResult %s/%s cannot be deleted: %s", result.namespace, result.name, error)
+            if not REFUSED.start <= error.status < REFUSED.stop:
+                return  # the API server is not well; one that refuses this may allow the next
+        else:
+            logger.info("BenchmarkResult %s/%s was deleted: the history is long enough", result.namespace, result.name)

@@ -1,5 +1,6 @@
 """The operator's settings, from its environment: all of them, and where each comes from."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -47,7 +48,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         namespaces=tuple(name.strip() for name in namespaces if name.strip()),
         metrics_port=_port(environment, "ACCELBENCH_METRICS_PORT", 9090),
         health_port=_port(environment, "ACCELBENCH_HEALTH_PORT", 8080),
-        class_name=environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS,
+        class_name=_class_name(environment),
         retention=_retention(environment),
     )
 
@@ -60,6 +61,13 @@ def _retention(environment: Mapping[str, str]) -> Retention:
         total=_number(environment, "ACCELBENCH_RESULTS_TOTAL", default.total, least=1),
         maximum_age=timedelta(days=days) if days else None,
     )
+
+
+def _class_name(environment: Mapping[str, str]) -> str:
+    name = environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+        raise SettingsError(f'ACCELBENCH_CLASS_NAME="{name}": must be lower-case letters, digits and hyphens')
+    return name
 
 
 def _number(environment: Mapping[str, str], name: str, default: int, *, least: int) -> int:

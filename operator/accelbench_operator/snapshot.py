@@ -79,6 +79,8 @@ class Summary:
     failed_checks: tuple[str, ...] = ()
     source: str = ""
     """The digest of the file that the workload is written in."""
+    created_timestamp: float = 0.0
+    """When it was stored, by the API server's clock, in seconds since 1970."""
     not_met: tuple[str, ...] = ()
     """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
 

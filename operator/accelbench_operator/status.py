@@ -11,7 +11,7 @@ from typing import Literal
 
 from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
-from accelbench.api.run import Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
+from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
 from accelbench_operator.accept import Plan
 from accelbench_operator.snapshot import ComparisonSummary, Summary
 
@@ -177,6 +177,16 @@ def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterab
         ConditionReason.CASE_FAILED,
         [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in attempts if is_lost(attempt)],
     )
+    held = {result.case for result in results}
+    missing = ConditionReason.RESULT_MISSING
+    yield (
+        missing,
+        [
+            missing.after(f"{attempt.case}: its result is gone")
+            for attempt in attempts
+            if attempt.finished and attempt.reason is None and attempt.case not in held
+        ],
+    )
     yield (
         ConditionReason.VARIANT_FAILED,
         [
@@ -281,7 +291,8 @@ def _conditions(
         )
         for kind, finding in findings.items()
     )
-    return (*ours, *(condition for condition in status.conditions if condition.type not in findings))
+    others = [condition for condition in status.conditions if condition.type not in findings]
+    return (*ours, *others)[:MAXIMUM_CONDITIONS]
 
 
 def _some(sentences: list[str]) -> str:

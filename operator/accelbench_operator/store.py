@@ -72,12 +72,14 @@ class Store:
                 self.put(kind, held)
         self._written = {key: tick for key, tick in self._written.items() if key[0] != kind or tick > since}
 
-    def observed(self, run_uid: str, losses: Mapping[str, AttemptFailure]) -> Observed:
-        """All that is held of one run."""
+    def observed(self, namespace: str, run_uid: str, losses: Mapping[str, AttemptFailure]) -> Observed:
+        """All that is held of one run, in its namespace: what bears its UID elsewhere is a copy at best."""
         jobs: dict[str, ObservedJob] = {}
         pods: dict[str, ObservedPod] = {}
         results: dict[str, Summary] = {}
         for kind, name in self._of_run.get(run_uid, ()):
+            if name[0] != namespace:
+                continue
             held = self._objects[kind][name]
             if isinstance(held, ObservedJob):
                 jobs[held.key.name] = held

@@ -40,6 +40,7 @@ def test_the_run_names_the_variant_and_keeps_the_complete_rounds_of_the_others(i
     variants = {variant["name"]: variant for variant in stored["result"]["variants"]}
     assert variants["pytorch/compile"]["failure"]["reason"] == "OutOfMemory"
     for kept in ("jax/jit", "jax/op-by-op"):
-        assert len(variants[kept]["launches"]) == stored["result"]["rounds"] == 3
+        assert len(variants[kept]["launches"]) == stored["result"]["rounds"]
+    assert stored["result"]["rounds"] == 3 or stored["result"]["quarantined"]
     (comparison,) = [each for each in stored["result"]["comparisons"] if each["variant"] == "jax/op-by-op"]
     assert comparison["verdict"] is not None

@@ -65,6 +65,47 @@ def test_what_the_profiles_devices_do_not_have_is_refused(spec: dict[str, Any], 
     assert message in refused.message
 
 
+A100 = Profiles(parse_profiles("a100: {platform: cuda, resource: nvidia.com/gpu, nodeSelector: {gpu: a100}}", "x"))
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ({"spec": {"nodeSelector": {"gpu": "h100"}}}, "gpu: h100: profile a100 says a100"),
+        (
+            {"spec": {"containers": [{"name": "runner", "resources": {"limits": {"nvidia.com/gpu": 4}}}]}},
+            "nvidia.com/gpu: profile a100 reserves it",
+        ),
+        (
+            {
+                "spec": {
+                    "containers": [
+                        {"name": "runner", "volumeMounts": [{"name": "x", "mountPath": "/etc/accelbench/case.json"}]}
+                    ]
+                }
+            },
+            "that directory is the runner's own",
+        ),
+        (
+            {"metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/runner": "unconfined"}}},
+            "not for a run to set",
+        ),
+    ],
+)
+def test_a_pod_template_against_the_profile_or_the_isolation_is_refused(template: dict[str, Any], message: str) -> None:
+    refused = accept(run_manifest(accelerator={"profile": "a100"}, podTemplate=template), A100, IMAGE)
+
+    assert isinstance(refused, Refused)
+    assert message in refused.message
+
+
+def test_a_refused_run_has_its_time_to_live() -> None:
+    refused = accept(run_manifest(workload={"name": "x"}, runPolicy={"ttlSecondsAfterFinished": 7}), Profiles(), IMAGE)
+
+    assert isinstance(refused, Refused)
+    assert refused.ttl_seconds == 7
+
+
 HUNGRY = {"workload": {"name": "inplace-update"}, "sweep": [{"name": "size", "values": [1024, 2**31]}]}
 """17.2 GB in float64, of its second case."""
 

@@ -34,7 +34,7 @@ class World:
         if isinstance(action, DeleteJob):
             asyncio.run(self.applier.delete_job(action, NAMESPACE))
         else:
-            asyncio.run(self.applier.apply(action, PLAN, observed or self.store.observed(UID, {})))
+            asyncio.run(self.applier.apply(action, PLAN, observed or self.store.observed(NAMESPACE, UID, {})))
 
     def losses(self) -> list[str]:
         return [loss.reason for loss in self.applier.losses.get(UID, {}).values()]
@@ -63,7 +63,7 @@ def with_a_stored_result(world: World) -> None:
 def test_a_created_job_is_known_before_the_watch_tells_of_it(world: World) -> None:
     world.do(CREATE)
 
-    assert set(world.store.observed(UID, {}).jobs) == {ATTEMPT.job}
+    assert set(world.store.observed(NAMESPACE, UID, {}).jobs) == {ATTEMPT.job}
 
 
 def test_no_job_is_created_for_a_case_that_has_a_result_even_if_the_store_has_not_heard(world: World) -> None:
@@ -73,7 +73,7 @@ def test_no_job_is_created_for_a_case_that_has_a_result_even_if_the_store_has_no
     world.do(CREATE)
 
     assert world.cluster.created == [ATTEMPT.job]
-    assert set(world.store.observed(UID, {}).results) == {CASE}
+    assert set(world.store.observed(NAMESPACE, UID, {}).results) == {CASE}
 
 
 def test_a_job_that_exists_already_is_ours_where_its_owner_is_the_run(world: World) -> None:
@@ -100,7 +100,7 @@ def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_th
     world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
 
     assert world.losses() == []
-    assert set(world.store.observed(UID, {}).results) == {CASE}
+    assert set(world.store.observed(NAMESPACE, UID, {}).results) == {CASE}
 
 
 def test_a_job_that_the_api_server_never_takes_ends_the_case_with_its_words(world: World) -> None:
@@ -117,7 +117,7 @@ def test_a_job_is_not_deleted_while_its_result_is_not_stored_whatever_the_store_
     world.do(DeleteJob(ATTEMPT.job, world.cluster.jobs[ATTEMPT.job]["metadata"]["uid"], name))
 
     assert ATTEMPT.job in world.cluster.jobs
-    assert world.store.observed(UID, {}).results == {}
+    assert world.store.observed(NAMESPACE, UID, {}).results == {}
 
 
 def test_only_the_job_with_the_uid_that_was_meant_is_deleted(world: World) -> None:
@@ -133,9 +133,9 @@ def test_an_expectation_is_evaluated_when_its_result_is_stored(world: World) -> 
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    asyncio.run(world.applier.apply(Collect(ATTEMPT, last=False), plan, world.store.observed(UID, {})))
+    asyncio.run(world.applier.apply(Collect(ATTEMPT, last=False), plan, world.store.observed(NAMESPACE, UID, {})))
 
-    (sentence,) = world.store.observed(UID, {}).results[CASE].not_met
+    (sentence,) = world.store.observed(NAMESPACE, UID, {}).results[CASE].not_met
     assert "jax/jit" in sentence
 
 
@@ -164,7 +164,7 @@ def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_g
     assert world.losses() == []
 
     world.do(Collect(ATTEMPT, last=False))
-    assert CASE in world.store.observed(UID, {}).results
+    assert CASE in world.store.observed(NAMESPACE, UID, {}).results
 
 
 def test_a_pod_that_still_runs_after_its_time_is_lost(world: World) -> None:
@@ -193,7 +193,7 @@ def test_a_pod_that_ended_while_the_watch_was_behind_is_not_given_up_for_lost(wo
     assert world.losses() == []
 
     world.do(Collect(ATTEMPT, last=False))
-    assert CASE in world.store.observed(UID, {}).results
+    assert CASE in world.store.observed(NAMESPACE, UID, {}).results
 
 
 def test_what_was_deleted_while_the_watch_was_behind_is_no_longer_held(world: World) -> None:
@@ -203,7 +203,7 @@ def test_what_was_deleted_while_the_watch_was_behind_is_no_longer_held(world: Wo
     world.cluster.delete(ATTEMPT.job)
     world.do(CONFIRM)
 
-    held = world.store.observed(UID, {})
+    held = world.store.observed(NAMESPACE, UID, {})
     assert (world.losses(), held.jobs, held.pods) == ([], {}, {})
 
 

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -137,3 +138,44 @@ def test_an_accepted_run_keeps_its_profile_and_image_whatever_the_operator_is_se
         assert (container["image"], container["resources"]["limits"]["cpu"]) == (SETTINGS.runner_image, "8")
     assert cluster.run["status"]["runner"]["image"] == SETTINGS.runner_image
     assert cluster.run["status"]["runner"]["profile"]["cpu"] == 8
+
+
+def test_two_operators_of_one_class_agree_on_what_the_first_wrote() -> None:
+    cluster = new_cluster()
+    first = reconciler(cluster)
+    second = reconciler(cluster, settings=replace(SETTINGS, runner_image="runner:2"))
+    put = cluster.put_run_status
+    raced: list[Any] = []
+
+    async def put_run_status(run: Any) -> None:
+        if not raced:
+            raced.append(run)
+            await first(KEY)
+        await put(run)
+
+    cluster.put_run_status = put_run_status  # type: ignore[method-assign]
+    for turn in (second, first, second, first):
+        asyncio.run(turn(KEY))
+        assert cluster.run["status"]["runner"]["image"] == SETTINGS.runner_image
+
+
+def test_a_finished_run_of_a_platform_that_was_taken_away_is_still_read_and_goes_in_time() -> None:
+    cluster = new_cluster(ttlSecondsAfterFinished=60)
+    asyncio.run(reconciler(cluster)(KEY))
+    status = cluster.run["status"]
+    status["runner"]["profile"]["platform"] = "example.com/gone"
+    for condition in status["conditions"]:
+        condition["status"] = "True"
+    cluster.advance(timedelta(seconds=120))
+    asyncio.run(reconciler(cluster)(KEY))
+    assert cluster.run is None
+
+
+def test_a_refused_run_goes_in_time() -> None:
+    manifest = run_manifest(workload={"name": "nothing"}, runPolicy={"ttlSecondsAfterFinished": 60})
+    cluster = SimulatedCluster(manifest, lambda: "")
+    asyncio.run(reconciler(cluster)(KEY))
+    assert read_status(cluster.run).phase == "InvalidSpec"
+    cluster.advance(timedelta(seconds=120))
+    asyncio.run(reconciler(cluster)(KEY))
+    assert cluster.run is None

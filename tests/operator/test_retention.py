@@ -17,9 +17,18 @@ from operator_world.builders import NOW, make_plan, make_summary
 SOME = make_summary(make_plan())
 
 
-def result(number: int, days: float = 0.0, *, case: str = "all", series: str = "nightly", run: str = "over") -> Summary:
-    finished = (NOW - timedelta(days=days)).timestamp()
-    return replace(SOME, name=f"r{number}", case=case, series=series, run_uid=run, finished_timestamp=finished)
+def result(
+    number: int,
+    days: float = 0.0,
+    *,
+    case: str = "all",
+    series: str = "nightly",
+    run: str = "over",
+    namespace: str = "team",
+) -> Summary:
+    created = (NOW - timedelta(days=days)).timestamp()
+    named = {"name": f"r{number}", "namespace": namespace, "case": case, "series": series, "run_uid": run}
+    return replace(SOME, **named, created_timestamp=created)
 
 
 def names(results: tuple[Summary, ...]) -> list[str]:
@@ -37,6 +46,14 @@ def test_of_all_series_the_oldest_go_first() -> None:
     assert names(surplus(many, Retention(total=4), NOW, ())) == ["r5", "r4"]
 
 
+def test_a_namespace_that_stores_much_gives_up_its_own_results() -> None:
+    mine = [result(number, 50.0 + number, series=f"mine-{number}") for number in range(3)]
+    flood = [result(10 + number, number / 100, series=f"flood-{number}", namespace="noisy") for number in range(9)]
+    gone = surplus([*mine, *flood], Retention(total=6), NOW, ())
+    assert {each.namespace for each in gone} == {"noisy"}
+    assert len(gone) == 6
+
+
 def test_what_is_too_old_goes() -> None:
     history = [result(1, 29.0), result(2, 31.0)]
     assert names(surplus(history, Retention(maximum_age=timedelta(days=30)), NOW, ())) == ["r2"]
@@ -51,6 +68,7 @@ results = st.lists(
         case=st.sampled_from("ab"),
         series=st.sampled_from("xy"),
         run=st.sampled_from(["over", "going"]),
+        namespace=st.sampled_from(["team", "noisy"]),
     ),
     max_size=30,
     unique_by=lambda each: each.name,
@@ -67,25 +85,48 @@ def test_whatever_there_is_the_limits_hold_and_a_run_in_progress_keeps_its_resul
     assert not any(each.run_uid == "going" for each in gone)
     over = [each for each in kept if each.run_uid == "over"]
     assert len(over) <= total
-    for key in {(each.series, each.case) for each in held}:
-        mine = [each for each in over if (each.series, each.case) == key]
+    for key in {(each.namespace, each.series, each.case) for each in held}:
+        mine = [each for each in over if (each.namespace, each.series, each.case) == key]
         assert len(mine) <= per_case
     assert surplus(kept, limits, NOW, {"going"}) == ()
-    assert list(gone) == sorted(gone, key=lambda each: each.finished_timestamp)
+    assert list(gone) == sorted(gone, key=lambda each: each.created_timestamp)
 
 
-def test_what_cannot_be_deleted_now_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("status", "asked_for"), [(503, ["r1", "r1", "r2"]), (403, ["r1", "r2", "r1"])], ids=["unwell", "refused"]
+)
+def test_what_cannot_be_deleted_now_is_tried_again_and_holds_up_nothing_that_can_be(
+    monkeypatch: pytest.MonkeyPatch, status: int, asked_for: list[str]
+) -> None:
     monkeypatch.setattr(retention, "PERIOD_SECONDS", 0.0)
     held, asked = [result(1), result(2)], []
 
     async def delete(each: Summary) -> None:
         asked.append(each.name)
         if len(asked) == 1:
-            raise ApiError(503, "etcdserver: leader changed")
+            raise ApiError(status, "no")
         held.remove(each)
         if not held:
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(keep_deleting(lambda: tuple(held), delete))
-    assert asked == ["r1", "r1", "r2"]
+    assert asked == asked_for
+
+
+def test_a_mistake_in_it_ends_no_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "PERIOD_SECONDS", 0.0)
+    asked = []
+
+    def find() -> tuple[Summary, ...]:
+        asked.append(1)
+        if len(asked) == 3:
+            raise asyncio.CancelledError
+        raise OverflowError("year 10000 is out of range")
+
+    async def delete(_: Summary) -> None:
+        raise AssertionError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(keep_deleting(find, delete))
+    assert len(asked) == 3

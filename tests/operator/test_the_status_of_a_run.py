@@ -4,10 +4,11 @@ from typing import Any
 import pytest
 
 from accelbench.api.result import Failure
-from accelbench.api.run import BenchmarkRunStatus
+from accelbench.api.run import BenchmarkRunStatus, Condition
 from accelbench_operator.decide import decide
 from accelbench_operator.events import event_manifest, transitions
 from accelbench_operator.snapshot import Summary
+from accelbench_operator.status import RunProgress, progress_status, timestamp
 from operator_world.builders import NOW, UID, make_attempt, make_job, make_plan, make_summary, observe, running
 
 
@@ -36,6 +37,27 @@ FAILED = Failure(reason="OutOfMemory", message="too big", round=2)
 )
 def test_the_reason_says_what_was_wrong(result: dict[str, Any], expected: tuple[str, str]) -> None:
     assert reason(status_with(make_summary(make_plan(), **result))) == expected
+
+
+def test_a_case_whose_result_somebody_deleted_is_no_success() -> None:
+    plan = make_plan(sizes=(64, 128))
+    attempts = tuple(make_attempt(plan, index, finished=True) for index in range(2))
+    progress = RunProgress(attempts, {plan.cases[1].name: make_summary(plan, 1)}, NOW, None, False, "")
+    status = progress_status(plan, BenchmarkRunStatus(), progress)
+    assert reason(status) == ("False", "ResultMissing")
+    assert plan.cases[0].name in next(each.message for each in status.conditions if each.type == "Succeeded")
+
+
+def test_conditions_of_others_never_make_a_status_too_long() -> None:
+    usual = {"status": "True", "reason": "Yes", "message": "", "last_transition_time": timestamp(NOW)}
+    before = BenchmarkRunStatus(
+        conditions=tuple(Condition(type=f"example.com/C{number}", **usual) for number in range(32))
+    )
+    plan = make_plan()
+    progress = RunProgress((), {}, NOW, None, False, "")
+    status = progress_status(plan, before, progress)
+    assert [each.type for each in status.conditions[:3]] == ["Accepted", "Finished", "Succeeded"]
+    assert len(status.conditions) == 32
 
 
 def test_a_run_that_accepted_noise_and_met_it_has_no_success_and_says_why() -> None:

@@ -22,7 +22,7 @@ def new_store() -> tuple[Store, list[str]]:
 
 
 def jobs_in(store: Store) -> set[str]:
-    return set(store.observed(UID, {}).jobs)
+    return set(store.observed(NAMESPACE, UID, {}).jobs)
 
 
 def test_a_list_replaces_what_is_held_and_tells_of_what_went() -> None:
@@ -64,6 +64,13 @@ def test_the_same_again_tells_no_one() -> None:
     assert changed == [UID]
 
 
+def test_a_copy_of_a_result_in_another_namespace_is_none_of_the_runs() -> None:
+    store, _ = new_store()
+    store.put("BenchmarkResult", replace(make_summary(PLAN), namespace="elsewhere"))
+    assert store.observed(NAMESPACE, UID, {}).results == {}
+    assert len(store.results()) == 1
+
+
 def test_the_newest_pod_of_a_job_counts() -> None:
     store, _ = new_store()
     attempt = make_attempt(PLAN)
@@ -72,7 +79,7 @@ def test_the_newest_pod_of_a_job_counts() -> None:
     store.put("Pod", new)
     store.put("Pod", old)
 
-    assert store.observed(UID, {}).pods[attempt.job] == new
+    assert store.observed(NAMESPACE, UID, {}).pods[attempt.job] == new
 
 
 def test_of_a_series_only_the_latest_result_is_exported() -> None:

@@ -122,8 +122,9 @@ class SimulatedCluster:
             raise ConflictError(409, "already exists")
         self.stored.append(name)
         self.results[name] = copy.deepcopy(result)
+        self.results[name]["metadata"]["creationTimestamp"] = timestamp(self.now)
         self._may_fail()
-        return copy.deepcopy(result)
+        return copy.deepcopy(self.results[name])
 
     async def read_log(self, namespace: str, pod: str) -> str | None:
         """See `Cluster`."""

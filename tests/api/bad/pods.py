@@ -45,6 +45,24 @@ PODS = (
         "spec.podTemplate.spec.affinity.podAffinity: Forbidden: not for a run to set; remove it",
     ),
     bad(
+        "nodes by their fields",
+        {
+            "spec.podTemplate": {
+                "spec": {
+                    "affinity": {
+                        "nodeAffinity": {
+                            "requiredDuringSchedulingIgnoredDuringExecution": {
+                                "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name"}]}]
+                            }
+                        }
+                    }
+                }
+            }
+        },
+        "spec.podTemplate.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        ".nodeSelectorTerms[0].matchFields: Forbidden: not for a run to set; remove it",
+    ),
+    bad(
         "a claim from nowhere",
         {"spec.podTemplate": {"spec": {"resourceClaims": [{"name": "gpu"}]}}},
         "spec.podTemplate.spec.resourceClaims[0]: Invalid value: "
@@ -59,7 +77,9 @@ PODS = (
     bad(
         "a directory of the node",
         {"spec.podTemplate": {"spec": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}}},
-        'unknown field "spec.podTemplate.spec.volumes[0].hostPath"',
+        "spec.podTemplate.spec.volumes[0].hostPath: Forbidden: not for a run to set; remove it",
+        "spec.podTemplate.spec.volumes[0]: Invalid value: "
+        "give exactly one of emptyDir, configMap, secret, persistentVolumeClaim",
     ),
     bad(
         "a volume from nowhere",
