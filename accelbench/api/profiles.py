@@ -22,7 +22,7 @@ ResourceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[
 Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?([EPTGMK]i?|m|k)?$")]
 
 
-class Toleration(Document):
+class ProfileToleration(Document):
     """A `core/v1` Toleration."""
 
     key: str | None = None
@@ -42,7 +42,7 @@ class Profile(Document):
     platform: str = Field(description="The kind of device: cpu, cuda, tpu, or one that a package adds.")
     resource: ResourceName | None = Field(default=None, description="Extended resource, e.g. nvidia.com/gpu.")
     node_selector: dict[str, str] = {}
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[ProfileToleration, ...] = ()
     env: dict[str, str] = {}
     runtime_class_name: str | None = None
     cpu: int = Field(default=1, ge=1, description="Whole processors.")
@@ -63,7 +63,7 @@ PRESETS = (
         name="nvidia",
         platform="cuda",
         resource="nvidia.com/gpu",
-        tolerations=(Toleration(key="nvidia.com/gpu"),),
+        tolerations=(ProfileToleration(key="nvidia.com/gpu"),),
         cpu=4,
         memory="16Gi",
     ),

@@ -46,7 +46,7 @@ def judge(request: JudgeRequest) -> Assessment:
         return check(request.case, launches, parity)
     sifted = sift(request.case, [launch for launch in launches if launch.failure is None])
     evidence = Evidence(case=request.case, launches=sifted.counted, quarantined=sifted.quarantined)
-    measured = MeasuredCase(request.case, launches, certify(evidence), sifted)
+    measured = JudgedCase(request.case, launches, certify(evidence), sifted)
     return Assessment(
         parity=parity,
         certificate=measured.certificate,
@@ -148,7 +148,7 @@ def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> U
 
 
 @dataclass(frozen=True)
-class MeasuredCase:
+class JudgedCase:
     """A case's launches with their certificate: what comparisons and the decision to stop are made from."""
 
     case: Case
