@@ -47,7 +47,7 @@ class Number:
     compared: bool = False
     """It is over the baseline, and has the interval of a comparison."""
     undisturbed: bool = False
-    """Other load on the machine does not change it."""
+    """Other load on the machine does not change it, so that any launch tells it."""
     asked_by: str = ""
     """The check that asks the same: where no other fails, an expectation can be decided."""
 

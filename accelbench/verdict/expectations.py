@@ -84,7 +84,7 @@ def _evaluate_number(
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
-    if number.name != "parity" and (too_few := _too_few(expectation, result)):
+    if not number.undisturbed and (too_few := _too_few(expectation, result)):
         return too_few
     reading = read(number.name, result, variant)
     if reading is None:
