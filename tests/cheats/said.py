@@ -30,8 +30,10 @@ def complaint(row: Row, trial: Trial) -> str:
 def _certified_wrongly(row: Row, trial: Trial) -> str:
     outcomes = {name: check.outcome for name, check in trial.checks(row.use).items()}
     failed = {name for name, outcome in outcomes.items() if outcome == "failed"}
-    if row.fails:
-        return "" if failed & set(row.fails) else f"none of {', '.join(row.fails)} failed"
+    if failed & set(row.fails):
+        return ""
+    if row.fails and not row.unchecked:
+        return f"none of {', '.join(row.fails)} failed"
     if row.unchecked:
         outcome, comparison = outcomes.get(row.unchecked, "no check of ours"), trial.comparison(row.use)
         if outcome != "untested":
