@@ -160,7 +160,7 @@ class Resources(Document):
 class VolumeMount(Document):
     """Where a volume appears in the runner."""
 
-    model_config = refusing(string="mountPropagation recursiveReadOnly subPathExpr")
+    model_config = refusing(string="mountPropagation recursiveReadOnly subPathExpr", strings="bindMountOptions")
 
     name: ObjectName
     mount_path: Text
@@ -190,6 +190,8 @@ class RunnerContainer(Document):
 class EmptyDirectory(Document):
     """Scratch space; medium Memory for /dev/shm."""
 
+    model_config = refusing(integer="mode")
+
     medium: Literal["", "Memory"] | None = None
     size_limit: Quantity | None = None
 
@@ -197,7 +199,7 @@ class EmptyDirectory(Document):
 class ConfigMapSource(Document):
     """The keys of a ConfigMap as files."""
 
-    model_config = refusing(integer="defaultMode", objects="items")
+    model_config = refusing(integer="defaultMode defaultUser", objects="items")
 
     name: ObjectName
     optional: bool | None = None
@@ -206,7 +208,7 @@ class ConfigMapSource(Document):
 class SecretSource(Document):
     """The keys of a Secret as files."""
 
-    model_config = refusing(integer="defaultMode", objects="items")
+    model_config = refusing(integer="defaultMode defaultUser", objects="items")
 
     secret_name: ObjectName
     optional: bool | None = None
@@ -223,7 +225,9 @@ class Volume(Document):
     """A volume for the runner to mount."""
 
     model_config = refusing(
-        object="awsElasticBlockStore csi downwardAPI ephemeral fc flexVolume hostPath image iscsi nfs projected"
+        object="awsElasticBlockStore azureDisk azureFile cephfs cinder csi downwardAPI ephemeral fc flexVolume flocker"
+        " gcePersistentDisk gitRepo glusterfs hostPath image iscsi nfs photonPersistentDisk portworxVolume projected"
+        " quobyte rbd scaleIO storageos vsphereVolume"
     )
 
     name: ObjectName
@@ -291,8 +295,8 @@ class PodSpec(Document):
         string="dnsPolicy hostname hostnameOverride nodeName preemptionPolicy restartPolicy serviceAccount"
         " serviceAccountName subdomain",
         integer="activeDeadlineSeconds priority terminationGracePeriodSeconds",
-        objects="ephemeralContainers hostAliases initContainers readinessGates schedulingGates",
-        object="dnsConfig os overhead resources workloadRef",
+        objects="ephemeralContainers evictionResponders hostAliases initContainers readinessGates schedulingGates",
+        object="dnsConfig os overhead resources schedulingGroup",
     )
 
     node_selector: dict[str, Text] = Field(default={}, max_length=16, description="Beside the profile's.")

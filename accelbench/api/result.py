@@ -20,6 +20,8 @@ from accelbench.api.run import Expectation
 from accelbench.document import DecimalString, Document
 
 MAXIMUM_BYTES = 32 * 1024
+MAXIMUM_MESSAGE = 1024
+"""Characters in what is said of an expectation."""
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 CheckOutcome = Literal["passed", "failed", "untested"]
@@ -320,7 +322,7 @@ class JudgedExpectation(Expectation):
     """What became of one of the run's expectations in this case."""
 
     outcome: Outcome = Field(description="undecided: the measurement supports neither.")
-    message: str = Field(max_length=1024, description="What was found, with the numbers.")
+    message: str = Field(max_length=MAXIMUM_MESSAGE, description="What was found, with the numbers.")
 
 
 class ResultSummary(Document):

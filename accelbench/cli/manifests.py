@@ -71,7 +71,7 @@ def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence
     if target.endswith(SCRIPT_SUFFIX):
         return (_read_script(target, variants, assignments),)
     if target != STANDARD_INPUT and not Path(target).exists() and target in names():
-        return (_made_up(find(target), {"name": target}, USUAL, target, variants, assignments),)
+        return (_default_run(find(target), {"name": target}, USUAL, target, variants, assignments),)
     if variants:
         what = "a manifest lists its variants itself: change them there, or with --set variants[0].use=USE"
         raise typer.BadParameter(what, param_hint="--variant")
@@ -91,7 +91,7 @@ def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str])
     except UnknownWorkloadError as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
     source = {"script": {"configMapKeyRef": {"name": "scripts", "key": path.name}}}
-    return _made_up(workload, source, _offered(workload), file, variants, assignments)
+    return _default_run(workload, source, _offered(workload), file, variants, assignments)
 
 
 def _offered(workload: Workload) -> list[str]:
@@ -101,7 +101,7 @@ def _offered(workload: Workload) -> list[str]:
     return [use for use in workload.variants() if use in USUAL or not inherited or use not in plain]
 
 
-def _made_up(
+def _default_run(
     workload: Workload,
     source: dict[str, Any],
     preferred: Sequence[str],

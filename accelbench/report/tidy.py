@@ -5,11 +5,11 @@ import io
 from collections.abc import Iterable, Iterator
 
 from accelbench.api.numbers import MEASURED
-from accelbench.api.result import Comparison, Result
+from accelbench.api.result import Result
 from accelbench.verdict.shown import shown
 
 ASKED = ("case", "workload", "precision", "profile", "variant", "use", "baseline")
-FOUND = ("outcome", "seconds", "speedup", "speedupLower", "speedupUpper", "rounds", "failure")
+FOUND = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower", "speedupUpper", "rounds", "failure")
 
 
 def report(results: Iterable[Result]) -> str:
@@ -38,7 +38,9 @@ def _rows(result: Result) -> Iterator[dict[str, object]]:
             "use": variant.use,
             "baseline": case.baseline,
             **{f"parameter.{name}": value for name, value in case.parameters.items()},
-            "outcome": "failed" if variant.failure else _outcome(comparison),
+            "verdict": comparison.verdict if comparison else "",
+            "noisy": comparison.noisy if comparison else "",
+            "invalid": " ".join(comparison.invalid) if comparison else "",
             "seconds": variant.seconds.geometric_mean_seconds if variant.seconds else "",
             "speedup": comparison.speedup if comparison else "",
             "speedupLower": comparison.lower if comparison else "",
@@ -47,9 +49,3 @@ def _rows(result: Result) -> Iterator[dict[str, object]]:
             "failure": variant.failure.reason if variant.failure else "",
             **variant.numbers.model_dump(mode="json", by_alias=True, exclude_none=True),
         }
-
-
-def _outcome(comparison: Comparison | None) -> str:
-    if comparison is None:
-        return ""
-    return comparison.verdict or ("invalid" if comparison.invalid else "noisy" if comparison.noisy else "none")

@@ -32,7 +32,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     platform, device = platforms.find(case.accelerator.platform), launch.facts.device_reading
     users = None if isinstance(device, Unreadable) else device.other_processes
     if users is not None:
-        reading += f"; {users} other processes on the {platform.title}"
+        reading += f"; {users} other process{'' if users == 1 else 'es'} on the {platform.title}"
     if share > NEIGHBOURS.biases or users:
         return failed(reading)
     if platform.own_users and users is None:

@@ -25,7 +25,8 @@ def with_baseline(result: Result, baseline: str) -> Result:
         return result
     if not result.comparisons:
         raise NotComparableError("nothing was compared in this result")
-    if thinned := [each.name for each in shown(result).variants if not holds_every_launch(shown(result), each)]:
+    result = shown(result)
+    if thinned := [each.name for each in result.variants if each.seconds and not holds_every_launch(result, each)]:
         advice = f"name the baseline in the run: --set baseline={baseline}"
         raise NotComparableError(f"not every launch of {', '.join(thinned)} is stored; {advice}")
     measurement = case.measurement

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from accelbench.api.case import Case
 from accelbench.api.metadata import ObjectMeta
-from accelbench.api.result import BenchmarkResult, JudgedExpectation, Result
+from accelbench.api.result import MAXIMUM_MESSAGE, BenchmarkResult, JudgedExpectation, Result
 from accelbench.plan.names import result_name
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 from accelbench_operator.accept import Plan
@@ -30,9 +30,6 @@ LOG_PATIENCE = timedelta(minutes=5)
 
 QUOTA_PATIENCE = timedelta(minutes=30)
 """How long after a pod's end its result is offered to a server that forbids it: somebody may raise the quota."""
-
-
-MAXIMUM_SENTENCE = 1024
 
 
 class ForeignObjectError(Exception):
@@ -209,5 +206,5 @@ def case_of(plan: Plan, name: str, attempt: int = 1) -> Case:
 
 
 def _judged(outcome: ExpectationOutcome) -> JudgedExpectation:
-    message = " ".join(outcome.sentence.split())[:MAXIMUM_SENTENCE]
+    message = " ".join(outcome.sentence.split())[:MAXIMUM_MESSAGE]
     return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)

@@ -30,7 +30,7 @@ class Retention:
     total: int = 10_000
     """Results of all series, in all namespaces of the operator."""
     maximum_age: timedelta | None = None
-    """Since a result was finished; None: however old."""
+    """Since a result was stored; None: however old."""
 
 
 def surplus(
@@ -59,17 +59,16 @@ def surplus(
 
 def _beyond(total: int, kept: Mapping[str, list[Summary]], in_progress: Collection[str]) -> Iterator[Summary]:
     """`kept` by namespace, newest first."""
-    most = [(-len(results), namespace) for namespace, results in kept.items()]
+    free = {name: [each for each in results if each.run_uid not in in_progress] for name, results in kept.items()}
+    most = [(-len(results), name) for name, results in kept.items() if free[name]]
     heapq.heapify(most)
     for _ in range(sum(map(len, kept.values())) - total):
-        while most:
-            count, namespace = heapq.heappop(most)
-            oldest = [each for each in reversed(kept[namespace]) if each.run_uid not in in_progress]
-            if oldest:
-                kept[namespace].remove(oldest[0])
-                heapq.heappush(most, (count + 1, namespace))
-                yield oldest[0]
-                break
+        if not most:
+            return
+        count, name = heapq.heappop(most)
+        yield free[name].pop()
+        if free[name]:
+            heapq.heappush(most, (count + 1, name))
 
 
 async def keep_deleting(find: Callable[[], Iterable[Summary]], delete: Callable[[Summary], Awaitable[None]]) -> None:

@@ -7,6 +7,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from accelbench.api.result import Comparison, Result
+from accelbench.launch.record import ParityReading
 from accelbench.verdict.rebase import NotComparableError, with_baseline
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import JudgeRequest
@@ -59,6 +60,20 @@ def test_two_that_were_not_compared_get_a_verdict_and_the_report_says_so() -> No
 def test_the_runs_own_baseline_changes_nothing() -> None:
     result = measured(TWICE, BASELINE, VARIANT, OTHER)
     assert with_baseline(result, BASELINE) is result
+
+
+def test_a_variant_that_a_check_rejects_is_invalid_and_hides_no_other() -> None:
+    case, launches = a_case(BASELINE, VARIANT, OTHER, comparisons=2), rounds_of(TWICE)
+    wrong = ParityReading(units=1, finite=True, worst_ratio=9e5, worst_array="x", detail="x[0] is off by 0.1")
+    launches = tuple(
+        each.model_copy(update={"parity": wrong}) if each.variant == VARIANT else each for each in launches
+    )
+    assessment = judge(JudgeRequest(case=case, launches=launches, directory="/nowhere"))
+    found = with_baseline(assemble(case, launches, assessment, COURSE), OTHER).comparisons
+    assert {each.variant: (each.verdict, each.invalid) for each in found} == {
+        BASELINE: ("slower", ()),
+        VARIANT: (None, ("parity",)),
+    }
 
 
 def test_what_cannot_be_compared_says_why() -> None:

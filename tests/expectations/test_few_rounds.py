@@ -2,7 +2,7 @@
 
 import pytest
 
-from expectations.test_expectations import a_result, outcome_of
+from expectations.results import a_result, outcome_of
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from accelbench.api.reasons import AttemptReason
-from accelbench.api.run import BenchmarkRunStatus
 from accelbench.problem import Problem
-from accelbench_operator.accept import Plan, Refused
-from accelbench_operator.attempts import END_GRACE, Observed
-from accelbench_operator.decide import Collect, Confirm, CreateJob, Decision, DeleteJob, DeleteRun, decide
+from accelbench_operator.accept import Refused
+from accelbench_operator.attempts import END_GRACE
+from accelbench_operator.decide import Collect, Confirm, CreateJob, DeleteJob, DeleteRun, decide
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
 from operator_world.builders import (
@@ -23,28 +21,11 @@ from operator_world.builders import (
     observe,
     running,
 )
+from operator_world.decisions import finished, message, next_for
 
 LATER = NOW + timedelta(hours=1)
 INFRASTRUCTURE = AttemptFailure(AttemptReason.NODE_LOST, "gone")
 FINAL = AttemptFailure(AttemptReason.INVALID_CASE, "no such thing")
-
-
-def next_for(plan: Plan | Refused, observed: Observed | None = None, *, at: Any = NOW, **status: Any) -> Decision:
-    return decide(plan, BenchmarkRunStatus(**status), observed or observe(), at, 1)
-
-
-def finished(decision: Decision) -> tuple[str, str]:
-    (condition,) = (entry for entry in decision.status.conditions if entry.type == "Finished")
-    return condition.status, condition.reason
-
-
-def succeeded(decision: Decision) -> tuple[str, str]:
-    (condition,) = (entry for entry in decision.status.conditions if entry.type == "Succeeded")
-    return condition.status, condition.reason
-
-
-def message(decision: Decision, kind: str = "Succeeded") -> str:
-    return next(entry.message for entry in decision.status.conditions if entry.type == kind)
 
 
 # -- starting ---------------------------------------------------------------------------------------------------
@@ -313,63 +294,6 @@ def test_without_a_deadline_one_is_derived_from_what_the_cases_may_take() -> Non
 
     assert finished(next_for(plan, observed, at=late - timedelta(seconds=1), **status)) == ("False", "Running")
     assert finished(next_for(plan, observed, at=late, **status)) == ("True", "ActiveDeadlineExceeded")
-
-
-# -- suspending and cancelling ------------------------------------------------------------------------------------
-
-
-def test_suspending_discards_the_case_in_flight_and_says_so() -> None:
-    plan = make_plan(runPolicy={"suspend": True})
-    attempt = make_attempt(plan, job_uid="x")
-    job = make_job(plan, attempt)
-    decision = next_for(plan, observe([job], [running(attempt)]), attempts=(attempt,))
-
-    assert finished(decision) == ("False", "Suspended")
-    assert "discarded" in decision.status.attempts[0].message
-    assert decision.actions == (DeleteJob(job.key.name, job.key.uid),)
-
-
-def test_a_resumed_case_is_a_new_attempt_that_counts_as_no_retry() -> None:
-    plan = make_plan()
-    aside = make_attempt(plan, job="", reason="Suspended", message="discarded")
-    (attempt,) = next_for(plan, attempts=(aside,)).status.attempts
-
-    assert (attempt.number, attempt.retries) == (2, 0)
-
-
-def test_a_pod_that_ended_before_the_suspension_is_collected_all_the_same() -> None:
-    plan = make_plan(runPolicy={"suspend": True})
-    attempt = make_attempt(plan, job_uid="x")
-    observed = observe([make_job(plan, attempt, ended=True)], [ended(attempt)])
-
-    assert [type(action) for action in next_for(plan, observed, attempts=(attempt,)).actions] == [Collect]
-
-
-def test_a_suspended_run_starts_nothing_and_waits_for_nothing() -> None:
-    decision = next_for(make_plan(runPolicy={"suspend": True}))
-
-    assert decision.actions == ()
-    assert decision.requeue_at is None
-
-
-def test_a_cancelled_run_finishes_at_once_and_discards_what_is_in_flight() -> None:
-    plan = make_plan(sizes=(64, 128, 256), runPolicy={"cancel": True, "parallelism": 2})
-    attempts = (make_attempt(plan, 0), make_attempt(plan, 1, job_uid="x"))
-    job = make_job(plan, attempts[1])
-    observed = observe([job], [running(attempts[1])], [make_summary(plan, 0)])
-    decision = next_for(plan, observed, attempts=attempts)
-
-    assert finished(decision) == ("True", "Cancelled")
-    assert decision.status.active_start_time is None
-    assert decision.status.cases.model_dump() == {"total": 3, "active": 0, "measured": 1, "failed": 1}
-    assert decision.actions == (DeleteJob(job.key.name, job.key.uid),)
-
-
-def test_cancelling_a_run_that_has_every_result_leaves_it_succeeded() -> None:
-    plan = make_plan(runPolicy={"cancel": True})
-    decision = next_for(plan, observe(results=[make_summary(plan)]), attempts=(make_attempt(plan),))
-
-    assert succeeded(decision) == ("True", "Succeeded")
 
 
 # -- strays ---------------------------------------------------------------------------------------------------------

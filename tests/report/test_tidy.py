@@ -22,7 +22,7 @@ def test_each_variant_of_each_case_is_a_row_with_its_numbers() -> None:
         assert row["seconds"] == variant.seconds.geometric_mean_seconds
     for comparison in result.comparisons:
         (row,) = [row for row in found[: len(result.variants)] if row["variant"] == comparison.variant]
-        said = (row["outcome"], row["speedup"], row["speedupLower"], row["speedupUpper"])
+        said = (row["verdict"], row["speedup"], row["speedupLower"], row["speedupUpper"])
         assert said == (comparison.verdict, comparison.speedup, comparison.lower, comparison.upper)
     assert {name for name in found[0] if name.startswith("parameter.")} == {
         f"parameter.{name}" for name in result.case.parameters

@@ -1,0 +1,28 @@
+"""Decisions on one situation, and what of them tests ask for."""
+
+from typing import Any
+
+from accelbench.api.run import BenchmarkRunStatus
+from accelbench_operator.accept import Plan, Refused
+from accelbench_operator.attempts import Observed
+from accelbench_operator.decide import Decision, decide
+from operator_world.builders import NOW, observe
+
+
+def next_for(plan: Plan | Refused, observed: Observed | None = None, *, at: Any = NOW, **status: Any) -> Decision:
+    """What is decided on a run with that status."""
+    return decide(plan, BenchmarkRunStatus(**status), observed or observe(), at, 1)
+
+
+def finished(decision: Decision) -> tuple[str, str]:
+    (condition,) = (entry for entry in decision.status.conditions if entry.type == "Finished")
+    return condition.status, condition.reason
+
+
+def succeeded(decision: Decision) -> tuple[str, str]:
+    (condition,) = (entry for entry in decision.status.conditions if entry.type == "Succeeded")
+    return condition.status, condition.reason
+
+
+def message(decision: Decision, kind: str = "Succeeded") -> str:
+    return next(entry.message for entry in decision.status.conditions if entry.type == kind)
