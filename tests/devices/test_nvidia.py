@@ -47,7 +47,7 @@ CLOCKS = {
 }
 PROCESSES = {
     "ours alone": (Gpu(), "passed", "0 other processes on the GPU"),
-    "one came": (Gpu(later={"pids": "OWN 4711"}), "failed", "1 other processes on the GPU"),
+    "one came": (Gpu(later={"pids": "OWN 4711"}), "failed", "1 other process on the GPU"),
     "two were there": (
         Gpu(before={"pids": "4711 4712"}, later={"pids": "4711 4712 OWN"}),
         "failed",
@@ -59,9 +59,9 @@ PROCESSES = {
     "in a container, one was there": (
         Gpu(before={"pids": "88888"}, later={"pids": "88888 99999"}),
         "failed",
-        "1 other processes on the GPU",
+        "1 other process on the GPU",
     ),
-    "in a container, one came": (Gpu(later={"pids": "77777 99999"}), "failed", "1 other processes on the GPU"),
+    "in a container, one came": (Gpu(later={"pids": "77777 99999"}), "failed", "1 other process on the GPU"),
     "in a container that shows nobody": (Gpu(later={"pids": ""}), "untested", "NVML does not show who uses the GPU"),
 }
 
@@ -113,7 +113,7 @@ def test_an_older_driver_is_asked_by_the_names_that_it_knows(tmp_path: Path) -> 
     gpu = Gpu(said={**H100, "reasons": HOT}, later={"pids": "OWN 4711"})
     (facts,) = watched([gpu], tmp_path, library("OLD_DRIVER"))
     assert "thermal slowdown for 100%" in finding(throttled.CHECK, facts).reading
-    assert "1 other processes" in finding(shared_device.CHECK, facts).reading
+    assert "1 other process on" in finding(shared_device.CHECK, facts).reading
 
 
 @pytest.mark.parametrize("visible", ["", "0", H100["uuid"], "GPU-1111"])
