@@ -25,8 +25,9 @@ from torch.utils.benchmark import Timer
 
 from accelbench.stats.interval import student_interval
 from accelbench_runner.clock import MonotonicClock
+from accelbench_runner.frameworks.pytorch import PyTorch
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
-from accelbench_runner.launch.frameworks.pytorch import PyTorch
 
 STEPS = (("10 us", 10e-6, 64), ("1 ms", 1e-3, 64), ("100 ms", 0.1, 512))
 """What a step should take, and the rows of its matrices."""
@@ -36,16 +37,16 @@ MINIMUM_SECONDS = 1.0
 """Of torch's blocked_autorange; accelbench's blocks have the same budget."""
 VALUES = 10
 """Of a pyperf worker, each of 100 ms: with its own three, a neighbour's burst is in its median."""
-Tool = Callable[[blocks.Work], float]
+Tool = Callable[[Work], float]
 
 
-def work_of(made: PyTorch, seconds: float, size: int) -> tuple[blocks.Work, int]:
+def work_of(made: PyTorch, seconds: float, size: int) -> tuple[Work, int]:
     """A chain of about so many seconds, and how many products it has."""
     length = max(1, round(seconds / blocks.warm_up(chain(made, size, 1), MonotonicClock())))
     return chain(made, size, length), length
 
 
-def accelbench(work: blocks.Work) -> float:
+def accelbench(work: Work) -> float:
     """Seconds per call, as a launch times its steady phase."""
     clock = MonotonicClock()
     with blocks.garbage_kept():
@@ -54,7 +55,7 @@ def accelbench(work: blocks.Work) -> float:
     return statistics.median(measured.seconds) / measured.units * work.units
 
 
-def torch_benchmark(work: blocks.Work) -> float:
+def torch_benchmark(work: Work) -> float:
     """Seconds per call by torch.utils.benchmark, which takes one thread unless it is told."""
     timer = Timer(
         stmt="state, out = call(state, batches)",
@@ -74,14 +75,14 @@ class Pyperf:
         self._loops: dict[int, int] = {}
         self._asked = 0
 
-    def __call__(self, work: blocks.Work) -> float:
+    def __call__(self, work: Work) -> float:
         """Seconds per call."""
         if id(work) not in self._loops:
             self._loops[id(work)] = int(self._bench(work, calibrate=True).get_runs()[0].get_loops())
         self._runner.args.loops = self._loops[id(work)]
         return float(self._bench(work, calibrate=False).median())
 
-    def _bench(self, work: blocks.Work, *, calibrate: bool) -> Any:
+    def _bench(self, work: Work, *, calibrate: bool) -> Any:
         call, batches = work.call, work.batches
 
         def timed(loops: int) -> float:

@@ -4,9 +4,9 @@ import os
 
 from accelbench import catalogue
 from accelbench.catalogue import inputs
-from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import AdapterSettings
-from accelbench_runner.launch.frameworks.pytorch import PyTorch
+from accelbench_runner.frameworks.adapter import AdapterSettings
+from accelbench_runner.frameworks.pytorch import PyTorch
+from accelbench_runner.frameworks.work import Work
 
 USE = "pytorch/eager"
 THREADS = len(os.sched_getaffinity(0))

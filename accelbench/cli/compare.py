@@ -9,7 +9,7 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
-    from accelbench.compare.runs import RunComparison
+    from accelbench.history.runs import RunComparison
 
 SIDE = "a result's file, a run's directory, a directory of those, or a pattern in quotes"
 
@@ -36,9 +36,9 @@ def compare(
     from accelbench.cli.console import console
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read_side
-    from accelbench.compare import change_points, comparability
-    from accelbench.compare.runs import compare as compare_sides
-    from accelbench.compare.sample import Side
+    from accelbench.history import change_points, comparability
+    from accelbench.history.runs import compare as compare_sides
+    from accelbench.history.sample import Side
     from accelbench.problem import unknown
     from accelbench.report import compared
 

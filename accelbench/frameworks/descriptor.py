@@ -40,7 +40,7 @@ class Framework:
     """It is imported as."""
     modes: Mapping[str, Mode]
     adapter: str
-    """`module:class` of its adapter (`accelbench_runner.launch.frameworks.adapter.Adapter`); launches alone load it."""
+    """`module:class` of its adapter (`accelbench_runner.frameworks.adapter.Adapter`); launches alone load it."""
     platforms: tuple[str, ...] = ("cpu",)
     """Those that it computes on, by the name that it has for them itself."""
     extra: str = ""

@@ -12,7 +12,7 @@ FRAMEWORK = Framework(
         "op-by-op": Mode(),  # every operation dispatched on its own
         "scan": Mode(),  # one compiled program; the steps of a call in a loop of the program's own
     },
-    adapter="accelbench_runner.launch.frameworks.jax:Jax",
+    adapter="accelbench_runner.frameworks.jax:Jax",
     platforms=("cpu", "cuda", "tpu"),
     own=frozenset({"jax", "jaxlib", "flax", "optax", "orbax"}),
     caches={"JAX_COMPILATION_CACHE_DIR": "jax"},

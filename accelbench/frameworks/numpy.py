@@ -7,5 +7,5 @@ FRAMEWORK = Framework(
     title="NumPy",
     package="numpy",
     modes={"eager": Mode()},
-    adapter="accelbench_runner.launch.frameworks.numpy:NumPy",
+    adapter="accelbench_runner.frameworks.numpy:NumPy",
 )

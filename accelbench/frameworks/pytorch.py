@@ -25,7 +25,7 @@ FRAMEWORK = Framework(
     package="torch",
     extra="torch",
     modes={"eager": Mode(), "compile": Mode(options=CompileOptions, compiles_in_first_call=True)},
-    adapter="accelbench_runner.launch.frameworks.pytorch:PyTorch",
+    adapter="accelbench_runner.frameworks.pytorch:PyTorch",
     platforms=("cpu", "cuda"),
     own=frozenset({"torch"}),
     caches={"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"},

@@ -1,6 +1,6 @@
 """What a measurement depends on besides the case: hardware, kernel, limits, versions, environment, source.
 
-Two results may be compared over time only where what matters of these agrees (`accelbench.compare.comparability`).
+Two results may be compared over time only where what matters of these agrees (`accelbench.history.comparability`).
 Values are short strings; what cannot be read here is left out. Read once before the first launch, so that reading
 disturbs nothing.
 """

@@ -7,11 +7,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from accelbench import figures
-from accelbench.compare import comparability
-from accelbench.compare.change_points import SeriesStep
-from accelbench.compare.comparability import Difference
-from accelbench.compare.runs import Compared, RunComparison
-from accelbench.compare.sample import Sample, label
+from accelbench.history import comparability
+from accelbench.history.change_points import SeriesStep
+from accelbench.history.comparability import Difference
+from accelbench.history.runs import Compared, RunComparison
+from accelbench.history.sample import Sample, label
 from accelbench.report import terminal
 from accelbench.report.table import Table, TableColumn, filled
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from accelbench.cli.exits import Exit
 from accelbench.cli.main import app
-from compare.runs import run, scaled
+from history.runs import run, scaled
 
 
 def compare(*arguments: object) -> Result:

@@ -11,14 +11,14 @@ import numpy as np
 
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import (
+from accelbench_runner.frameworks.adapter import (
     AdapterSettings,
     Compilations,
     Counted,
     RecompiledError,
     step_loop,
 )
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch.synchronisation import PRODUCT
 from golden.machine import SimulatedMachine
 from golden.truth import Truth

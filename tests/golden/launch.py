@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
 from accelbench_runner.launch.machine import Machine
 from accelbench_runner.launch.stages import carry_out
 from accelbench_runner.protocol import LaunchRequest

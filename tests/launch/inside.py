@@ -16,8 +16,8 @@ PREPARE = """
 import json
 from accelbench import catalogue
 from accelbench.catalogue import inputs
-from accelbench_runner.launch.frameworks.adapter import AdapterSettings, UnsupportedError
-from accelbench_runner.launch.frameworks.{framework} import {adapter} as Adapter
+from accelbench_runner.frameworks.adapter import AdapterSettings, UnsupportedError
+from accelbench_runner.frameworks.{framework} import {adapter} as Adapter
 
 def prepare(workload, use, parameters, precision="float32", threads=1):
     workload = catalogue.find(workload)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelbench_runner.launch.blocks import Work
+from accelbench_runner.frameworks.work import Work
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench_runner.launch.frameworks.adapter import Span, seconds_by_part
+from accelbench_runner.frameworks.adapter import Span, seconds_by_part
 from launch.inside import inside
 
 

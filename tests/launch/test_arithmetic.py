@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from accelbench_runner.launch.frameworks.arithmetic import of_hlo
+from accelbench_runner.frameworks.arithmetic import of_hlo
 from launch.inside import inside
 
 COUNT = """
 from dataclasses import replace
-from accelbench_runner.launch.frameworks.adapter import AdapterSettings
+from accelbench_runner.frameworks.adapter import AdapterSettings
 from accelbench.workload import Program
 import numpy as np
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench_runner.clock import MonotonicClock, resolution
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 from launch.simulation import Simulated
 
@@ -162,7 +163,7 @@ def test_one_slow_reading_does_not_make_every_block_longer() -> None:
         work.synchronise(value)
         machine.now += next(disturbed, 0.0)
 
-    again = blocks.Work(work.fresh, work.call, work.batches, synchronise, work.units)
+    again = Work(work.fresh, work.call, work.batches, synchronise, work.units)
     assert blocks.overhead_seconds(again, machine) == pytest.approx(0.00001)
 
 

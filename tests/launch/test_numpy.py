@@ -8,8 +8,8 @@ import pytest
 
 from accelbench.frameworks import Options
 from accelbench.workload import Program
-from accelbench_runner.launch.frameworks.adapter import AdapterSettings, UnsupportedError
-from accelbench_runner.launch.frameworks.numpy import NumPy, Watched
+from accelbench_runner.frameworks.adapter import AdapterSettings, UnsupportedError
+from accelbench_runner.frameworks.numpy import NumPy, Watched
 
 Step = Callable[[Any, Any], Any]
 STATE = {"x": np.full((4, 6), 0.5)}

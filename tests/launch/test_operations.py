@@ -11,7 +11,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding
 from accelbench.validity.evidence import Evidence
 from accelbench.validity.work_present import CHECK
-from accelbench_runner.launch.frameworks.xla_operations import count_hlo, count_kernels
+from accelbench_runner.frameworks.xla_operations import count_hlo, count_kernels
 from launch.inside import inside
 from launch.launching import case, install_odd_workloads, launch
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from accelbench.catalogue.workload_checks import InvalidWorkloadError, check_step
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 from launch.launching import case, launch
 from launch.simulation import Simulated
@@ -67,7 +68,7 @@ def test_an_episode_gives_each_call_its_batch_and_the_state_before() -> None:
         seen.append((state, batch))
         return work.call(state, "batches")
 
-    passing = blocks.Work(work.fresh, call, None, work.synchronise, units=2)
+    passing = Work(work.fresh, call, None, work.synchronise, units=2)
     timed, (state, _) = blocks.episode(passing, ["a", "b", "c"], machine)
     assert seen == [(0, "a"), (1, "b"), (2, "c")]
     assert state == 3
@@ -80,6 +81,6 @@ def test_an_episode_tells_of_a_call_that_returned_no_state_with_an_out() -> None
     def step(state: int, _batch: str) -> int:
         return state
 
-    work = blocks.Work(lambda: 0, step, None, lambda _: None, units=1, check=partial(check_step, step))  # type: ignore[arg-type]
+    work = Work(lambda: 0, step, None, lambda _: None, units=1, check=partial(check_step, step))  # type: ignore[arg-type]
     with pytest.raises(InvalidWorkloadError, match=r"returned a int; a step has to return a tuple of two"):
         blocks.episode(work, ["a"], machine)

@@ -37,8 +37,8 @@ class Asked:
 
 def observe(asked: Asked) -> dict[str, Scalar]:
     """What a launch would report of it."""
+    from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
     from accelbench_runner.launch import observe
-    from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings
 
     workload = find(asked.workload)
     kind = workload.variants()[asked.use]
@@ -50,7 +50,7 @@ def observe(asked: Asked) -> dict[str, Scalar]:
         precision="float32",
         threads=1,
     )
-    adapter: Adapter = getattr(import_module(f"accelbench_runner.launch.frameworks.{module}"), name)(settings)
+    adapter: Adapter = getattr(import_module(f"accelbench_runner.frameworks.{module}"), name)(settings)
     adapter.import_compiler()
     adapter.initialise()
     parameters = catalogue.parse_parameters(workload, dict(asked.parameters))

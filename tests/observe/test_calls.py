@@ -10,8 +10,8 @@ import pytest
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, Scalar
 from accelbench.catalogue.workload_checks import InvalidWorkloadError, check_step
 from accelbench.workload import Program
-from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import Adapter, Compilations
+from accelbench_runner.frameworks.adapter import Adapter, Compilations
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch.observe import make_calls, observations
 
 

@@ -19,9 +19,9 @@ from accelbench.api.result import Result
 from accelbench.cli.compare_json import compare_json
 from accelbench.cli.json_report import json_report
 from accelbench.cli.live import Lines
-from accelbench.compare.runs import compare
-from accelbench.compare.sample import Side
 from accelbench.delivery.log import ComparisonNow, RoundFinished
+from accelbench.history.runs import compare
+from accelbench.history.sample import Side
 from accelbench.launch.record import LaunchRecord, ParityReading, PhaseRecord
 from accelbench.report import compared, html, markdown, terminal, tidy
 from accelbench.report.plots import amortisation

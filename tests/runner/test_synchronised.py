@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench_runner.launch.blocks import Work
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch.synchronisation import MOST_RUNS, PATIENCE_SECONDS, Aftermath
 
 CALL_SECONDS = 0.05

@@ -10,8 +10,8 @@ import numpy as np
 
 from accelbench.launch.facts import Device, GradMode, Precision
 from accelbench.workload import Array, Program
-from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError, step_loop
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError, step_loop
+from accelbench_runner.frameworks.work import Work
 
 
 class Lists(Adapter):

@@ -55,7 +55,7 @@ UNSEEN_SEED = 2
 
 def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     """What the variant exports, after how many units, and in float32 the facts of a look at other inputs."""
-    from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings
+    from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
 
     if asked.use.startswith("jax"):
         _keep_what_jax_compiles()

@@ -10,9 +10,10 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from accelbench_runner.clock import Clock
+from accelbench_runner.frameworks.work import Work
 
 BLOCK_SECONDS = 0.010
 """A block is at least this long: ten thousand times what a monotonic clock resolves, and longer than a scheduling slice
@@ -41,43 +42,8 @@ MINIMUM_LATENCY_CALLS = 100
 """...unless there are fewer than these: below, the 99th percentile is the slowest call."""
 
 
-class DeviceEvents(Protocol):
-    """The device's own clock beside the host's: marks in its queue, before the first call and after the last."""
-
-    def start(self) -> None:
-        """Marks where the device is."""
-        ...
-
-    def stop(self) -> None:
-        """Marks where it will be."""
-        ...
-
-    def compare(self, host_seconds: float) -> None:
-        """Told once the device is past both marks what the host made of it."""
-        ...
-
-
 def _ignore(_result: Any) -> None:
     """Nobody wants to look at the result."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is timed. `call` takes a state and the batches and returns the next state and everything it computed."""
-
-    fresh: Callable[[], Any]
-    call: Callable[[Any, Any], tuple[Any, Any]]
-    batches: Any
-    synchronise: Callable[[Any], None]
-    """Returns when everything in its argument has been computed."""
-    units: int
-    """Units of work in one call."""
-    check: Callable[[Any], None] = _ignore
-    """Told what a call of one step returned; raises InvalidWorkloadError where that is no state with an out."""
-    events: DeviceEvents | None = None
-    """Where the device has some that can be timed."""
-    evict: Callable[[], None] | None = None
-    """Empties the caches before the clock starts, for work that asks for cold data."""
 
 
 @dataclass(frozen=True)

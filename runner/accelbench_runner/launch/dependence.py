@@ -19,6 +19,7 @@ from accelbench.catalogue import inputs, workload_checks
 from accelbench.launch.facts import Dependence, Replay
 from accelbench.workload import Array, NamedArrays, Program, VariantKind, Workload
 from accelbench_runner.clock import Clock
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 from accelbench_runner.launch.captured import captured_arrays
 from accelbench_runner.outputs import UNSEEN, as_real
@@ -44,7 +45,7 @@ class Counting(Protocol):
         """Arrays on the device."""
         ...
 
-    def prepare(self, program: Program) -> blocks.Work:
+    def prepare(self, program: Program) -> Work:
         """The program in the variant's mode."""
         ...
 
@@ -80,11 +81,11 @@ class Subject:
     """Of the inputs that it was built from."""
     step: Callable[..., Any]
     export: Callable[[Any, Any], Mapping[str, Any]]
-    work: blocks.Work
+    work: Work
     """Its `call` is the compiled one."""
 
 
-def forget_inputs(work: blocks.Work) -> blocks.Work:
+def forget_inputs(work: Work) -> Work:
     """The work without its inputs, which may then leave memory before others come."""
     return replace(work, fresh=lambda: None, batches=None)
 
@@ -140,7 +141,7 @@ class _Trial:
 
     adapter: Counting
     export: Callable[[Any, Any], Mapping[str, Any]]
-    work: blocks.Work
+    work: Work
     clock: Clock
 
     def timed(self, calls: int) -> tuple[dict[str, int], Any]:
@@ -177,7 +178,7 @@ class Witness:
 
 
 def witness(
-    adapter: Counting, program: Program, work: blocks.Work, block: Block, calls: int, seconds: float, unseen_seed: int
+    adapter: Counting, program: Program, work: Work, block: Block, calls: int, seconds: float, unseen_seed: int
 ) -> Witness:
     """What blocks do of one call, and of `calls` or of many at random; a call takes so many `seconds`."""
     counted: dict[str, Any] = {"seen": count(adapter, work, lambda: block(1, lambda _: None))}
@@ -192,7 +193,7 @@ def witness(
     return Witness(counted, calls, _exported(adapter, program.export, results.pop()))
 
 
-def retold(adapter: Counting, program: Program, work: blocks.Work, seen: Witness) -> dict[str, Any]:
+def retold(adapter: Counting, program: Program, work: Work, seen: Witness) -> dict[str, Any]:
     """The witness's counts with `replay`: how far its results are from those of untimed calls, and these from another.
 
     Called from where nothing is timed.
@@ -208,7 +209,7 @@ def retold(adapter: Counting, program: Program, work: blocks.Work, seen: Witness
     return {**seen.counted, "replay": replay}
 
 
-def count(adapter: Counting, work: blocks.Work, run: Callable[[], object]) -> dict[str, int]:
+def count(adapter: Counting, work: Work, run: Callable[[], object]) -> dict[str, int]:
     """How often each operation runs in `run`, less those that a fresh state takes, with which it begins."""
     beside = adapter.dispatched(lambda: work.synchronise(work.fresh()))
     inside = adapter.dispatched(run)
@@ -221,7 +222,7 @@ def _exported(adapter: Counting, export: Callable[[Any, Any], Mapping[str, Any]]
     return as_real(adapter.to_numpy(export(state, adapter.last(out))))
 
 
-def _call_by_call(work: blocks.Work, times: int) -> Any:
+def _call_by_call(work: Work, times: int) -> Any:
     state, out = work.fresh(), None
     for _ in range(times):
         state, out = work.call(state, work.batches)

@@ -6,7 +6,7 @@ from pathlib import Path
 import accelbench
 from accelbench.api.reasons import FailureReason
 from accelbench.catalogue import script, workload_checks
-from accelbench_runner.launch.frameworks.adapter import Adapter, UnsupportedError
+from accelbench_runner.frameworks.adapter import Adapter, UnsupportedError
 from accelbench_runner.protocol import Failed
 
 MAXIMUM_MESSAGE_CHARACTERS = 2000

@@ -8,7 +8,7 @@ from accelbench.platforms import Platform
 from accelbench_runner.clock import Clock, MonotonicClock
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.monitor import DeviceMonitor
-from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
 
 
 def imported(framework: str) -> Callable[[AdapterSettings], Adapter]:

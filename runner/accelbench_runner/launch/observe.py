@@ -15,8 +15,8 @@ from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, N
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.launch.facts import Facts
 from accelbench.workload import Program
-from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.work import Work
 
 OUT = "out"
 

@@ -9,8 +9,8 @@ from accelbench.catalogue import inputs, workload_checks
 from accelbench.launch.fact import UNTOLD
 from accelbench.launch.facts import Facts, WorkingSet
 from accelbench.workload import Program
-from accelbench_runner.launch import blocks
-from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch.task import Task
 from accelbench_runner.launch.versions import package_of
 from accelbench_runner.protocol import PhaseEnded, PhaseStarted
@@ -49,7 +49,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
     return adapter, task.clock.seconds() - began if imported else 0.0
 
 
-def set_up(task: Task, adapter: Adapter) -> tuple[Program, blocks.Work]:
+def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     """The workload's program on its inputs, and what of it is timed, on the device."""
     observed = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
@@ -81,7 +81,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, blocks.Work]:
     return program, work
 
 
-def make_first_call(task: Task, adapter: Adapter, work: blocks.Work, imported_seconds: float) -> tuple[Any, Any]:
+def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: float) -> tuple[Any, Any]:
     """Returns what it returned. `compile` is what compiling took: its imports, ahead, inside; `first-step` is the rest.
 
     A call that fails and has nothing left to compile has failed in its first step.

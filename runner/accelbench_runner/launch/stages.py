@@ -18,9 +18,10 @@ from accelbench.launch.fact import UNTOLD
 from accelbench.launch.facts import DeclaredOperations, Facts, Gradients, Meddling, OperationCounts, Threads
 from accelbench.workload import Program
 from accelbench_runner.devices import cpu
+from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence, limits, meddling, observe
 from accelbench_runner.launch.failure import failure
-from accelbench_runner.launch.frameworks.adapter import Adapter
 from accelbench_runner.launch.machine import Machine
 from accelbench_runner.launch.preparation import import_framework, make_first_call, set_up
 from accelbench_runner.launch.reporter import Reporter
@@ -154,10 +155,10 @@ class Launch:
             reached = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked))
             self._reporter.facts(Facts(limits=reached or UNTOLD))
 
-    def _first_call(self, adapter: Adapter, work: blocks.Work) -> tuple[Any, Any]:
+    def _first_call(self, adapter: Adapter, work: Work) -> tuple[Any, Any]:
         return make_first_call(self._task, adapter, work, self._imported_seconds)
 
-    def _compute_outputs(self, adapter: Adapter, program: Program, work: blocks.Work) -> None:
+    def _compute_outputs(self, adapter: Adapter, program: Program, work: Work) -> None:
         """The first call and as many more as parity needs, from a fresh state; writes what is compared."""
         state, out = self._first_call(adapter, work)
         self._reporter.facts(
@@ -180,7 +181,7 @@ class Launch:
         np.savez(self._task.directory / OUTPUTS, allow_pickle=False, **outputs)
         self._reporter.facts(Facts(parity_units=units))
 
-    def _count_operations(self, adapter: Adapter, work: blocks.Work) -> None:
+    def _count_operations(self, adapter: Adapter, work: Work) -> None:
         """What was compiled; and what one call does, against what the workload declares, where it declares any."""
         declared = self._task.workload.operations(self._task.parameters)
         with self._reporter.aside("operations"):
@@ -198,7 +199,7 @@ class Launch:
             )
         )
 
-    def _make_checked_blocks(self, adapter: Adapter, program: Program, work: blocks.Work) -> dependence.Witness:
+    def _make_checked_blocks(self, adapter: Adapter, program: Program, work: Work) -> dependence.Witness:
         """What one more block did, where nothing is timed."""
         with self._reporter.aside("dependence"):
 
@@ -209,9 +210,7 @@ class Launch:
             seconds, calls = block(1, lambda _: None), dependence.MOST
             return dependence.witness(adapter, program, work, block, calls, seconds, self._task.request.unseen_seed)
 
-    def _count_calls(
-        self, adapter: Adapter, program: Program, work: blocks.Work, seen: dependence.Witness | None
-    ) -> None:
+    def _count_calls(self, adapter: Adapter, program: Program, work: Work, seen: dependence.Witness | None) -> None:
         """What a call does that nobody times; after the blocks, for counters take memory and time."""
         if seen is None:
             return
@@ -224,7 +223,7 @@ class Launch:
         adapter: Adapter,
         step: Callable[..., Any],
         export: Callable[[Any, Any], Mapping[str, Any]],
-        work: blocks.Work,
+        work: Work,
     ) -> None:
         task = self._task
         subject = dependence.Subject(

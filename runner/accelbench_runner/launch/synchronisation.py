@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from accelbench.launch.facts import Synchronisation, WatchedRun
 from accelbench_runner.clock import Clock
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 
 LONG_ROUNDS = 2
@@ -65,7 +66,7 @@ class Aftermath:
         self._adapter, self._clock, self._burnt, self._probe = adapter, clock, burnt, probe
         self._product: Callable[[], None] | None = probe(self._first_product)
 
-    def measure_lateness(self, work: blocks.Work, *, calls: int, long: bool) -> Synchronisation | None:
+    def measure_lateness(self, work: Work, *, calls: int, long: bool) -> Synchronisation | None:
         """What was found; `calls` is those of a block. None where our own products gave no answer."""
         readies: list[bool | None] = []
 

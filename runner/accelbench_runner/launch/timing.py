@@ -11,9 +11,10 @@ from accelbench.workload import Program
 from accelbench_runner.clock import ClockDrift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.watch import Watch
+from accelbench_runner.frameworks.adapter import Adapter, RecompiledError
+from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence, synchronisation
 from accelbench_runner.launch.failure import MAXIMUM_MESSAGE_CHARACTERS
-from accelbench_runner.launch.frameworks.adapter import Adapter, RecompiledError
 from accelbench_runner.launch.task import Task
 from accelbench_runner.protocol import BlockTimed
 
@@ -33,7 +34,7 @@ class Timing:
         self._watch = Watch(task.monitor, task.clock, task.machine.processors)
         self._causes: list[str] = []
 
-    def measure_blocks(self, program: Program, work: blocks.Work) -> tuple[int, dependence.Witness | None]:
+    def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.Witness | None]:
         """`steady`: blocks of many calls, planned; `latency`: every call a block of its own.
 
         Returns the calls of a block, and in the first rounds what one more block did.
@@ -68,7 +69,7 @@ class Timing:
             seed = task.request.unseen_seed
             return calls, dependence.witness(adapter, program, work, block, calls, seconds_per_call, seed)
 
-    def measure_episode(self, program: Program, work: blocks.Work) -> tuple[Any, Any, int]:
+    def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
         """`episode`: one pass over the batches in order, the first calls and their compiling included.
 
         Returns the last state and out, and the units that led there.
@@ -92,7 +93,7 @@ class Timing:
         self._reporter.facts(Facts(synchronisation=found or UNTOLD, compile_cache=compile_cache or UNTOLD))
         return state, out, work.units * len(batches)
 
-    def watch_for_late_work(self, work: blocks.Work, calls: int) -> None:
+    def watch_for_late_work(self, work: Work, calls: int) -> None:
         """Whether anything goes on when the clock has stopped."""
         with self._reporter.aside("synchronisation"):
             long = self._task.request.round <= synchronisation.LONG_ROUNDS

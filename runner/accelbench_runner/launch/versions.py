@@ -4,7 +4,7 @@ import platform
 import sys
 from collections.abc import Iterable
 
-from accelbench_runner.launch.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.adapter import Adapter
 
 
 def package_of(module: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accelbench_runner.launch.frameworks.xla_operations import (
+from accelbench_runner.frameworks.xla_operations import (
     Instruction,
     Module,
     UncountableError,

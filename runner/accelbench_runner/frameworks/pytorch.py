@@ -18,9 +18,8 @@ from accelbench.catalogue.workload_checks import check_step
 from accelbench.frameworks.pytorch import CompileOptions
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks import torch_backends
-from accelbench_runner.launch.frameworks.adapter import (
+from accelbench_runner.frameworks import torch_backends
+from accelbench_runner.frameworks.adapter import (
     Adapter,
     AdapterSettings,
     Compilations,
@@ -30,7 +29,8 @@ from accelbench_runner.launch.frameworks.adapter import (
     cached_files,
     step_loop,
 )
-from accelbench_runner.launch.frameworks.torch_backends import CACHE
+from accelbench_runner.frameworks.torch_backends import CACHE
+from accelbench_runner.frameworks.work import Work
 
 DTYPES = {
     "float64": torch.float64,
@@ -105,7 +105,7 @@ class PyTorch(Adapter):
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._compiling)
         import_module("torch._inductor.compile_fx")
-        self._graphs = import_module("accelbench_runner.launch.frameworks.torch_graphs").Compiled()
+        self._graphs = import_module("accelbench_runner.frameworks.torch_graphs").Compiled()
         inductor: Any = import_module("torch._inductor.config")
         inductor.post_grad_custom_post_pass = self._graphs
         return True
@@ -234,7 +234,7 @@ class PyTorch(Adapter):
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """As ATen's operations are dispatched, and as Inductor's passes have left them."""
-        torch_arithmetic = import_module("accelbench_runner.launch.frameworks.torch_arithmetic")
+        torch_arithmetic = import_module("accelbench_runner.frameworks.torch_arithmetic")
         counted = torch_arithmetic.Dispatched()
         state = work.fresh()
         try:

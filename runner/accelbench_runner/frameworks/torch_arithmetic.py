@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from accelbench_runner.launch.frameworks.pytorch import MOVING
+from accelbench_runner.frameworks.pytorch import MOVING
 
 FUSED = {
     **dict.fromkeys(("native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm"), 7),

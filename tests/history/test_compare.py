@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from accelbench.api.case import CaseMeasurement
 from accelbench.api.result import Check, Disturbed, LaunchSummary
-from accelbench.compare.runs import Compared, RunComparison, compare
-from accelbench.compare.sample import Side
-from compare.runs import CLEAN, run, scaled
+from accelbench.history.runs import Compared, RunComparison, compare
+from accelbench.history.sample import Side
+from history.runs import CLEAN, run, scaled
 from report import sample
 
 INVERSE = {"faster": "slower", "slower": "faster"}

@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from accelbench.api.case import CaseMeasurement, CaseVariant
-from accelbench.compare import comparability
-from accelbench.compare.runs import RunComparison, compare
-from accelbench.compare.sample import Side
+from accelbench.history import comparability
+from accelbench.history.runs import RunComparison, compare
+from accelbench.history.sample import Side
 from accelbench.machine import fingerprint
-from compare.runs import run
+from history.runs import run
 
 
 def compared(before: dict[str, Any], after: dict[str, Any], *allowed: str) -> RunComparison:

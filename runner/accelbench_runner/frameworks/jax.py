@@ -16,9 +16,8 @@ import numpy as np
 from accelbench.catalogue.workload_checks import check_step
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
 from accelbench.workload import Array, Program
-from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks import arithmetic
-from accelbench_runner.launch.frameworks.adapter import (
+from accelbench_runner.frameworks import arithmetic
+from accelbench_runner.frameworks.adapter import (
     Adapter,
     AdapterSettings,
     Compilations,
@@ -30,7 +29,8 @@ from accelbench_runner.launch.frameworks.adapter import (
     seconds_by_part,
     step_loop,
 )
-from accelbench_runner.launch.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
+from accelbench_runner.frameworks.work import Work
+from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
 
 DTYPES = {
     "float64": jnp.float64,

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from accelbench_runner.launch.frameworks.adapter import UnsupportedError, installed
+from accelbench_runner.frameworks.adapter import UnsupportedError, installed
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"

@@ -12,8 +12,8 @@ import numpy as np
 from accelbench.catalogue.workload_checks import check_step
 from accelbench.launch.facts import Arithmetic, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.launch.blocks import Work
-from accelbench_runner.launch.frameworks.adapter import Adapter, AdapterSettings, Counted, UnsupportedError, step_loop
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, Counted, UnsupportedError, step_loop
+from accelbench_runner.frameworks.work import Work
 
 DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16}
 PRODUCTS = frozenset({"matmul", "vecdot", "matvec", "vecmat", "dot", "vdot", "inner", "tensordot", "einsum"})

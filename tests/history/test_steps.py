@@ -1,8 +1,8 @@
 import pytest
 
-from accelbench.compare import change_points
-from accelbench.compare.sample import Side
-from compare.runs import run
+from accelbench.history import change_points
+from accelbench.history.sample import Side
+from history.runs import run
 
 QUIET = (1.000, 1.002, 0.999, 1.001, 0.998, 1.003, 1.000, 0.999, 1.002, 1.001, 0.999, 1.000)
 

@@ -7,7 +7,7 @@ import importlib.util
 import math
 from dataclasses import dataclass
 
-from accelbench.compare.sample import Key, Quantity, Side, label, sample
+from accelbench.history.sample import Key, Quantity, Side, label, sample
 from accelbench.stats.series import FEWEST, find_steps
 
 NEEDS = ("numpy", "ruptures")

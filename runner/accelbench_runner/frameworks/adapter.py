@@ -13,7 +13,7 @@ from accelbench.api.case import Precision as Policy
 from accelbench.frameworks import Options
 from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.launch.blocks import Work
+from accelbench_runner.frameworks.work import Work
 
 
 class UnsupportedError(Exception):

@@ -6,7 +6,7 @@ import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch.utils._pytree import tree_map
 
-from accelbench_runner.launch.frameworks.torch_arithmetic import count
+from accelbench_runner.frameworks.torch_arithmetic import count
 
 
 class Compiled(CustomGraphPass):  # type: ignore[misc]

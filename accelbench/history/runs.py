@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.api.result import Certificate, Result, Verdict
-from accelbench.compare.comparability import Difference, differences, ordered
-from accelbench.compare.sample import Key, Quantity, Sample, Side, label, sample
+from accelbench.history.comparability import Difference, differences, ordered
+from accelbench.history.sample import Key, Quantity, Sample, Side, label, sample
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import Interval
 from accelbench.stats.stopping import StoppingRule
