@@ -134,6 +134,11 @@ class VariantKind:
     method: str
     summary: str = ""
 
+    @property
+    def plain(self) -> bool:
+        """The runner places the mode around a plain step; else the author has written the variant by itself."""
+        return self.method == self.framework
+
 
 def variant(use: str) -> Callable[[Builder], Builder]:
     """Marks a `Workload` method as a variant of its own, e.g. `@variant("jax/jit-pieces")`; raises ValueError."""
@@ -155,8 +160,8 @@ def variant(use: str) -> Callable[[Builder], Builder]:
 class Workload:
     """A computation with typed parameters, written once for each framework.
 
-    Subclasses set `name`, `Parameters` and `modes`, and implement `arrays`, `reference`, `cost` and the programs.
-    Those whose protocol is `observe` have neither reference nor cost: they are neither compared nor timed.
+    Subclasses set `name`, `Parameters` and `modes`, and implement `arrays` and the programs, and where they can
+    `reference` and `cost`. Those whose protocol is `observe` need neither: they are not compared, and not timed.
     """
 
     name: ClassVar[str]
@@ -185,19 +190,27 @@ class Workload:
         raise NotImplementedError
 
     def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
-        """What is right after `units` units, in float64; the same names as `Program.export`."""
+        """What is right after `units` units, in float64; the same names as `Program.export`.
+
+        Left out, it is what the baseline's own program computes in float64 on the CPU, and the certificate says so.
+        """
         raise NotImplementedError
 
-    def cost(self, parameters: Any, float_bytes: int) -> Cost:
-        """Analytic cost of one unit, where a floating-point number takes `float_bytes`."""
-        raise NotImplementedError
+    def cost(self, parameters: Any, float_bytes: int) -> Cost | None:
+        """Analytic cost of one unit, where a floating-point number takes `float_bytes`; None, the default: unknown.
+
+        Without it no FLOP/s are shown, and `impossible-speed` is not checked.
+        """
+        del parameters, float_bytes
+        return None
 
     def memory(self, parameters: Any, float_bytes: int) -> float:
         """The least bytes that are there at once, 0 where nobody knows; a case that cannot have them is refused.
 
         Where each byte moves once in a unit, it is half of what moves: what is read or what is written.
         """
-        return self.cost(parameters, float_bytes).bytes / 2 if self.moves_once else 0.0
+        cost = self.cost(parameters, float_bytes) if self.moves_once else None
+        return cost.bytes / 2 if cost else 0.0
 
     def operations(self, parameters: Any) -> Operations | None:
         """The least that one unit cannot do without; None, the default, where that cannot be said.
@@ -214,6 +227,19 @@ class Workload:
     def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         """The program in PyTorch; imports torch inside."""
         raise NotImplementedError
+
+    @classmethod
+    def has_reference(cls) -> bool:
+        """Whether the author says what is right; else the baseline's own program does."""
+        return cls.reference is not Workload.reference
+
+    @classmethod
+    def usual(cls) -> tuple[str, ...]:
+        """The variants to compare where nobody says which: of modes that it merely inherits, each framework's first."""
+        inherited = "modes" not in vars(cls)
+        first = {f"{framework}/{modes[0]}" for framework, modes in cls.modes.items() if modes}
+        kinds = cls.variants().items()
+        return tuple(use for use, kind in kinds if not (inherited and kind.plain) or use in first)
 
     @classmethod
     def variants(cls) -> dict[str, VariantKind]:

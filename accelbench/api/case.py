@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from accelbench.api import rules
 from accelbench.document import DecimalString, Document
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16"]
@@ -67,15 +68,37 @@ def name_of_file(file: str) -> str:
     return file.removesuffix(SCRIPT_SUFFIX).replace("_", "-")
 
 
+ScriptFile = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\.py$", max_length=63)]
+"""The name of a workload's own file."""
+
+
 class ConfigMapKey(Document):
     """A key of a ConfigMap in the run's namespace, that holds a workload's file."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)] = Field(
         description="The ConfigMap's name."
     )
-    key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\.py$", max_length=63)] = Field(
-        description="The file's name: my_filter.py becomes the workload my-filter. On a laptop it lies by the manifest."
+    key: ScriptFile = Field(description="The file's name: my_filter.py becomes the workload my-filter.")
+
+
+class Script(Document):
+    """A workload of one's own: a Python file with functions, or one class that inherits accelbench.workload.Workload.
+
+    On a laptop the file lies beside the manifest, whichever of the two names it.
+    """
+
+    file: Annotated[ScriptFile | None, rules.ON_A_LAPTOP] = Field(
+        default=None, description="The file, beside the manifest: on a laptop. my_filter.py is the workload my-filter."
     )
+    config_map_key_ref: ConfigMapKey | None = Field(
+        default=None,
+        description="Where the file is in a cluster: kubectl create configmap NAME --from-file=my_filter.py",
+    )
+
+    @property
+    def file_name(self) -> str:
+        """Of the file, wherever it is."""
+        return self.config_map_key_ref.key if self.config_map_key_ref else self.file or ""
 
 
 class Case(Document):
@@ -85,7 +108,7 @@ class Case(Document):
     name: str = Field(description="Unique in the run.")
     origin: CaseOrigin
     workload: str = Field(description="The workload's name, in the catalogue or from its script's file.")
-    script: ConfigMapKey | None = Field(
+    script: Script | None = Field(
         default=None,
         description="Where a script's file came from; what was in it is known by the fingerprint's workloadSource.",
     )

@@ -28,7 +28,7 @@ Manifest = Mapping[str, Any]
 class Rule:
     """One rule: `cel` and `holds` say the same; so do `arguments_cel` and `arguments`, which fill the message's `%s`.
 
-    A transition rule compares with the old object, which only the API server has: its `holds` is None.
+    Where only the API server refuses, as by a transition rule, which compares with the old object, `holds` is None.
     """
 
     cel: str
@@ -323,6 +323,16 @@ def one_of(*fields: str) -> Rule:
         message=f"give exactly one of {', '.join(fields)}",
         holds=lambda value: sum(field in value for field in fields) == 1,
     )
+
+
+ON_A_LAPTOP = Rule(
+    cel="false",
+    message="a file is found on a laptop alone; in a cluster put it into a ConfigMap, kubectl create configmap NAME "
+    "--from-file=FILE, and write configMapKeyRef: {name: NAME, key: FILE} in its place",
+    holds=None,
+    forbidden=True,
+)
+"""Of a field that `accelbench run` reads, and no API server takes: what it means lies beside the manifest."""
 
 
 # -- what may change --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from accelbench.api import rules
-from accelbench.api.case import ConfigMapKey, ParameterValue, Precision, Timestamp, name_of_file
+from accelbench.api.case import ParameterValue, Precision, Script, Timestamp, name_of_file
 from accelbench.api.metadata import Name, ObjectMeta
 from accelbench.api.numbers import EXPECTED, NUMBERS, ExpectedNumber
 from accelbench.api.pod_template import PodTemplateFragment
@@ -39,21 +39,15 @@ def _keyed_by(*fields: str) -> dict[str, JsonValue]:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 
 
-class Script(Document):
-    """A workload of one's own: a Python file with one class that inherits accelbench.workload.Workload."""
-
-    config_map_key_ref: ConfigMapKey = Field(
-        description="Where the file is: kubectl create configmap NAME --from-file=my_filter.py"
-    )
-
-
 class WorkloadReference(Document):
     """Which computation, with which parameters."""
 
     name: Name | None = Field(
         default=None, description="A workload of the catalogue: `accelbench workloads` lists them."
     )
-    script: Script | None = Field(default=None, description="A workload of one's own, in place of a name.")
+    script: Annotated[Script | None, rules.one_of("file", "configMapKeyRef")] = Field(
+        default=None, description="A workload of one's own, in place of a name."
+    )
     parameters: dict[str, ParameterValue] = Field(
         default={}, max_length=64, description="The workload's parameters; those left out take their defaults."
     )
@@ -61,7 +55,7 @@ class WorkloadReference(Document):
     @property
     def label(self) -> str:
         """The workload's name, which a script has from its file."""
-        return self.name or (name_of_file(self.script.config_map_key_ref.key) if self.script else "")
+        return self.name or (name_of_file(self.script.file_name) if self.script else "")
 
 
 class Variant(Document):

@@ -117,7 +117,7 @@ def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -
 
 def options_model(kind: VariantKind) -> type[frameworks.Options]:
     """The options that a variant takes: its mode's, or none where the workload's author has placed everything."""
-    modes = frameworks.find(kind.framework).modes if kind.method == kind.framework else {}
+    modes = frameworks.find(kind.framework).modes if kind.plain else {}
     return modes[kind.mode].options if kind.mode in modes else frameworks.Options
 
 

@@ -1,4 +1,4 @@
-"""A user's own workload: one file with one class, no package; loaded with errors that point at its lines.
+"""A user's own workload: one file with functions or one class, no package; its errors point at its lines.
 
 In a cluster the file is a key of a ConfigMap, which is mounted into the runner's pod; on a laptop it lies beside the
 manifest. Where it lies is said by the environment variable `ACCELBENCH_SCRIPT`, which launches and the judge inherit.
@@ -21,7 +21,8 @@ from types import ModuleType
 
 from accelbench import frameworks
 from accelbench.api.case import name_of_file
-from accelbench.catalogue import workload_checks
+from accelbench.catalogue import functions, workload_checks
+from accelbench.catalogue.functions import FunctionWorkload
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Workload
 
@@ -77,18 +78,27 @@ def load(file: Path) -> Workload:
             f"import it inside the methods that use it"
         )
     module = _executed(file, text)
+    kind = _kind_in(module, file)
+    kind.name = name_of_file(file.name)
+    return kind() if issubclass(kind, FunctionWorkload) else workload_checks.instantiate(kind)
+
+
+def _kind_in(module: ModuleType, file: Path) -> type[Workload]:
+    """The class that the module defines, or the one that its functions make; raises InvalidWorkloadError."""
     kinds = [
         member
         for member in vars(module).values()
         if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__
     ]
+    if not kinds and (made := functions.in_module(module)):
+        return made
     if len(kinds) != 1:
         found = ", ".join(kind.__name__ for kind in kinds) or "none"
         raise InvalidWorkloadError(
-            f"{file.name}: a script defines one class that inherits accelbench.workload.Workload; found: {found}"
+            f"{file.name}: a script has functions, such as jax(x) and pytorch(x), and arrays(rng), which draws what "
+            f"they are given; or one class that inherits accelbench.workload.Workload. Classes found: {found}"
         )
-    kinds[0].name = name_of_file(file.name)
-    return workload_checks.instantiate(kinds[0])
+    return kinds[0]
 
 
 def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:

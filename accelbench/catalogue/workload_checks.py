@@ -9,7 +9,7 @@ import inspect
 import threading
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Real
 from pathlib import Path
@@ -31,10 +31,14 @@ UNNAMED = Program.__dataclass_fields__["export"].default
 EXPORT = 'Program(..., export=lambda state, out: {"x": state})'
 SKELETONS = {
     "arrays": 'def arrays(self, parameters, rng): return Arrays(state={"x": rng.standard_normal(1000)})',
-    "reference": 'def reference(self, parameters, arrays, units): ... return {"x": x}, computed with NumPy',
-    "cost": "def cost(self, parameters, float_bytes): return Cost(flops=..., bytes=...), both for one step",
 }
 """What to write where a method is missing that no workload does without."""
+OPTIONAL = frozenset({"reference", "cost"})
+"""What a workload may leave out; misspelt, nobody would notice that it is not asked."""
+
+
+ALIKE = 0.8
+"""`torch` is meant to be pytorch; a helper called `difference` is no reference."""
 
 
 class InvalidWorkloadError(Exception):
@@ -72,15 +76,22 @@ def returned(method: Callable[..., Returned], kind: type[Returned], *arguments: 
     """What a workload's method makes of the arguments; raises InvalidWorkloadError where that is no `kind`."""
     _accepts(method)
     found = method(*arguments)
-    if not isinstance(found, kind):
-        wanted = f"accelbench.workload.{kind.__name__}"
-        raise InvalidWorkloadError(f"{place(method)} returned {_given(found)}; it has to return {wanted}")
+    _must_be(found, kind, method)
     return found
 
 
-def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost:
-    """The workload's own, of numbers; raises InvalidWorkloadError."""
-    found = returned(workload.cost, Cost, parameters, float_bytes)
+def _must_be(found: object, kind: type, method: Callable[..., Any]) -> None:
+    if not isinstance(found, kind):
+        wanted = f"accelbench.workload.{kind.__name__}"
+        raise InvalidWorkloadError(f"{place(method)} returned {_given(found)}; it has to return {wanted}")
+
+
+def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
+    """The workload's own, of numbers; None where it says none. Raises InvalidWorkloadError."""
+    _accepts(workload.cost)
+    if (found := workload.cost(parameters, float_bytes)) is None:
+        return None
+    _must_be(found, Cost, workload.cost)
     for name in ("flops", "bytes"):
         if not isinstance(getattr(found, name), Real):
             given = type(getattr(found, name)).__name__
@@ -172,26 +183,33 @@ def _instantiate(kind: type[Workload], where: str) -> Workload:
     workload = kind()
     variants = workload.variants()
     timed = returned(workload.measure, Measure, defaults).protocol != "observe"
-    needed = {each.method for each in variants.values()} | {"arrays"} | ({"reference", "cost"} if timed else set())
+    needed = {each.method for each in variants.values()} | {"arrays"}
     missing = sorted(name for name in needed if getattr(kind, name, None) is getattr(Workload, name, None))
     if missing:
         raise InvalidWorkloadError(f"{where} {_without(kind, missing)}")
+    for name in OPTIONAL - vars(kind).keys():
+        if meant := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
+            raise InvalidWorkloadError(f"{where} has no {name}(): is {meant}() meant to be {name}()?")
     if not variants:
         raise InvalidWorkloadError(f"{where} offers no variant: modes is empty, and nothing is marked with @variant")
-    for name in sorted(needed):
+    for name in sorted(needed | OPTIONAL):
         _accepts(getattr(workload, name))
     if timed:
         cost(workload, defaults, 4)
     return workload
 
 
+def misspelt(name: str, others: Iterable[str]) -> str:
+    """That of `others` which looks as if it was meant to be `name`; empty: none does."""
+    return next(iter(get_close_matches(name, others, n=1, cutoff=ALIKE)), "")
+
+
 def _without(kind: type[Workload], missing: Sequence[str]) -> str:
     """That these methods are missing, and what to write."""
     advice = []
     for name in missing:
-        meant = get_close_matches(name, vars(kind).keys() - vars(Workload).keys(), n=1, cutoff=0.7)
-        if meant:
-            advice.append(f"is {meant[0]}() meant to be {name}()?")
+        if meant := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
+            advice.append(f"is {meant}() meant to be {name}()?")
         elif name in SKELETONS:
             advice.append(f"write {SKELETONS[name]}")
         else:

@@ -12,6 +12,7 @@ from rich.text import Text
 from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.result import Check, CheckOutcome, Result
 from accelbench.cli.exits import Exit
+from accelbench.report.details import number
 from accelbench.report.terminal import MARKS
 from accelbench.report.view import OUTCOMES, title
 
@@ -73,6 +74,8 @@ def report(result: Result) -> RenderableType:
     parts: list[RenderableType] = [Text(title(result.case), style="bold")]
     for each in variants:
         parts += [Text(), Text(f"{each.variant}: {_counts(each)}"), Padding(_table(each), (0, 0, 0, 2))]
+    if result.notes:
+        parts += [Text(), *(Text(f"note: {note}", style="dim") for note in result.notes)]
     failed = any(each.failed for each in variants)
     parts += [Text(), Text(conclusion(variants), style=STYLES["failed"] if failed else "bold")]
     return Group(*parts)
@@ -82,6 +85,7 @@ def as_json(result: Result) -> dict[str, Any]:
     """The same for scripts."""
     return {
         "case": result.case.name,
+        "notes": list(result.notes),
         "variants": [
             {
                 "name": each.variant,
@@ -121,7 +125,7 @@ def _rows(variant: Checked) -> Iterator[tuple[CheckOutcome, str, str]]:
     if passed := variant.of("passed"):
         yield "passed", OUTCOMES["passed"], ", ".join(check.name for check in passed)
     if compiled := _compiled(variant.numbers):
-        told = (f"{MEASURED[field].heading}: {value:,}" for field, value in compiled.items())
+        told = (f"{MEASURED[field].heading}: {number(variant.numbers, field)}" for field in compiled)
         yield "passed", "compiled", ", ".join(told)
 
 

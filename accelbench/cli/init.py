@@ -15,14 +15,14 @@ FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="my_filter writes my_filter.py and my_filter.yaml.")],
-    jax: Annotated[str, typer.Option("--jax", metavar="FUNCTION", help="What the JAX step is called.")] = "jax_step",
+    jax: Annotated[str, typer.Option("--jax", metavar="FUNCTION", help="What the JAX function is called.")] = "jax",
     pytorch: Annotated[
-        str, typer.Option("--pytorch", metavar="FUNCTION", help="What the PyTorch step is called.")
-    ] = "pytorch_step",
+        str, typer.Option("--pytorch", metavar="FUNCTION", help="What the PyTorch function is called.")
+    ] = "pytorch",
 ) -> None:
-    """Write a script with one step in JAX and one in PyTorch, and a manifest that compares them.
+    """Write a script with one function in JAX and one in PyTorch, and a manifest that compares them.
 
-    Both work as they are: fill in your own steps, then `accelbench check` and `accelbench run`. Nothing is
+    Both work as they are: write your own in their place, then `accelbench check` and `accelbench run`. Nothing is
     overwritten.
     """
     name = name.removesuffix(".py").replace("-", "_")
@@ -40,7 +40,9 @@ def init(
     except OSError as error:
         typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
         raise typer.Exit(Exit.USAGE) from error
-    typer.echo(f"Fill in your steps in {name}.py, then:\n  accelbench check {name}.yaml\n  accelbench run {name}.yaml")
+    typer.echo(
+        f"Write your own functions in {name}.py, then:\n  accelbench check {name}.yaml\n  accelbench run {name}.yaml"
+    )
 
 
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
@@ -60,14 +62,13 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
 
 
 def script_text(name: str, jax: str, pytorch: str) -> str:
-    """The script: x <- x / (1 + x^2) in NumPy, JAX and PyTorch."""
+    """The script: y = x / (1 + x^2) in NumPy, JAX and PyTorch."""
+    called = {
+        framework: function for framework, function in (("jax", jax), ("pytorch", pytorch)) if function != framework
+    }
+    aliases = "".join(f"\n{framework} = {function}\n" for framework, function in called.items())
     title = name.replace("_", " ").capitalize()
-    return Template(SCRIPT).substitute(title=title, kind=class_name(name), jax=jax, pytorch=pytorch)
-
-
-def class_name(name: str) -> str:
-    """`my_filter` is `MyFilter`."""
-    return "".join(part.capitalize() for part in name.split("_"))
+    return Template(SCRIPT).substitute(title=title, jax=jax, pytorch=pytorch) + (f"\n\n{aliases}" if aliases else "")
 
 
 def manifest_text(name: str) -> str:
@@ -75,58 +76,37 @@ def manifest_text(name: str) -> str:
     return Template(MANIFEST).substitute(file=name, name=name.replace("_", "-").strip("-"))
 
 
-SCRIPT = '''"""$title: the same step in JAX and in PyTorch."""
-
-from pydantic import Field
-
-from accelbench.workload import Arrays, Cost, Program, Workload, WorkloadParameters
+SCRIPT = '''"""$title: the same function in JAX and in PyTorch."""
 
 
-class $kind(Workload):
-    """x <- x / (1 + x^2), element by element."""
+def arrays(rng, size: int = 512):
+    """What goes in: both get the same numbers, by these names. Set size in the manifest, or with --set size=1024."""
+    return {"x": rng.standard_normal((size, size))}
 
-    modes = {"jax": ("jit",), "pytorch": ("eager",)}
 
-    class Parameters(WorkloadParameters):
-        """Set in the manifest, under workload.parameters."""
+def $jax(x):
+    """In JAX. jit is placed around it, according to the variant."""
+    import jax.numpy as jnp
 
-        size: int = Field(default=512, ge=1, le=20_000, description="Rows and columns of x.")
+    return x / (1 + jnp.square(x))
 
-    def arrays(self, parameters, rng):
-        """What goes in: both frameworks get the same numbers."""
-        return Arrays(state={"x": rng.standard_normal((parameters.size, parameters.size))})
 
-    def reference(self, parameters, arrays, units):
-        """What is right after so many steps, in NumPy: both steps are compared with it."""
-        x = arrays.state["x"]
-        for _ in range(units):
-            x = x / (1 + x * x)
-        return {"x": x}
+def $pytorch(x):
+    """In PyTorch."""
+    import torch
 
-    def cost(self, parameters, float_bytes):
-        """One step: floating-point operations, and bytes that are read and written."""
-        numbers = parameters.size**2
-        return Cost(flops=3.0 * numbers, bytes=2.0 * numbers * float_bytes)
+    return x / (1 + torch.square(x))
 
-    def jax(self, parameters, arrays, tools):
-        """The step in JAX; jit is placed around it, according to the variant."""
 
-        def $jax(x, _batch):
-            return x / (1 + x * x), None
+def reference(x):
+    """What is right, in NumPy and float64. Left out, it is what the baseline computes in float64 on the CPU."""
+    import numpy as np
 
-        return Program(state=tools.put(arrays.state["x"]), step=$jax, export=lambda x, _: {"x": x})
-
-    def pytorch(self, parameters, arrays, tools):
-        """The step in PyTorch."""
-
-        def $pytorch(x, _batch):
-            return x / (1 + x * x), None
-
-        return Program(state=tools.put(arrays.state["x"]), step=$pytorch, export=lambda x, _: {"x": x})
+    return x / (1 + np.square(x))
 '''
 
 MANIFEST = """\
-# accelbench check $file.yaml    seconds: are both steps right?
+# accelbench check $file.yaml    seconds: are both right?
 # accelbench run $file.yaml      minutes: which is faster?
 apiVersion: accelbench.dev/v1alpha1
 kind: BenchmarkRun
@@ -134,8 +114,7 @@ metadata:
   name: $name
 spec:
   workload:
-    script:
-      configMapKeyRef: {name: $name, key: $file.py} # here: the file beside this one; in a cluster: a ConfigMap's key
+    script: {file: $file.py} # beside this manifest
     parameters: {size: 512}
   variants:
     - use: pytorch/eager

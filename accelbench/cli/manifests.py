@@ -90,15 +90,8 @@ def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str])
             workload = find(name_of_file(path.name))
     except UnknownWorkloadError as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
-    source = {"script": {"configMapKeyRef": {"name": "scripts", "key": path.name}}}
-    return _default_run(workload, source, _offered(workload), file, variants, assignments)
-
-
-def _offered(workload: Workload) -> list[str]:
-    """All that a script offers, where it says what; of the modes that it merely inherits, one for each framework."""
-    inherited = "modes" not in vars(type(workload))
-    plain = {use for use, kind in workload.variants().items() if kind.method == kind.framework}
-    return [use for use in workload.variants() if use in USUAL or not inherited or use not in plain]
+    source = {"script": {"file": path.name}}
+    return _default_run(workload, source, workload.usual(), file, variants, assignments)
 
 
 def _default_run(
@@ -144,11 +137,11 @@ def _of_spec(assignment: str, workload: Workload) -> str:
 
 
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
-    """Where the run's script is to lie on this machine: beside its manifest, under the ConfigMap's key."""
+    """Where the run's script is to lie on this machine: beside its manifest, under its name."""
     if run.spec.workload.script is None:
         return None
     directory = Path() if file == STANDARD_INPUT else Path(file).parent
-    return (directory / run.spec.workload.script.config_map_key_ref.key).absolute()
+    return (directory / run.spec.workload.script.file_name).absolute()
 
 
 def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:
@@ -157,7 +150,7 @@ def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:
         return check_run(run)
     if not path.is_file():
         what = f"script not found: expected {path}, beside the manifest"
-        return (Problem("spec.workload.script.configMapKeyRef.key", what),)
+        return (Problem("spec.workload.script", what),)
     with script.used(path):
         return check_run(run)
 

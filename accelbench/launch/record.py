@@ -52,6 +52,8 @@ class ParityReading(Document):
     """For people: the error, the tolerance and where."""
     reference_frameworks: tuple[str, ...] = ()
     """That the reference was computed with."""
+    own_program: str = ""
+    """The variant whose own program the reference is, where the workload has none: it is as wrong as that is."""
     compared: bool = True
     """False: nothing tells right from wrong, as no number is finite or what is right is what there was before."""
     counts_units: bool = True

@@ -47,7 +47,7 @@ def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, platf
             run=run.metadata.name, series=run.series, namespace=run.metadata.namespace, uid=run.metadata.uid
         ),
         workload=spec.workload.label,
-        script=spec.workload.script.config_map_key_ref if spec.workload.script else None,
+        script=spec.workload.script,
         parameters=spec.workload.parameters | swept,
         swept=swept,
         variants=tuple(

@@ -6,8 +6,8 @@ Nothing is computed here that the result does not state.
 from collections.abc import Iterable
 
 from accelbench import figures
-from accelbench.api.numbers import MEASURED
-from accelbench.api.result import OutlierCounts, PaysBack, PhaseTime, Result, Spread, VariantResult
+from accelbench.api.numbers import MEASURED, Numbers
+from accelbench.api.result import Bound, OutlierCounts, PaysBack, PhaseTime, Result, Spread
 from accelbench.report import view
 from accelbench.report.table import Table, TableColumn, filled
 from accelbench.stats.amortisation import NOTHING_SECONDS
@@ -95,19 +95,23 @@ def _numbers(caption: str, table: str, result: Result, *, whole: bool = True) ->
     """A column for each measured number that belongs there."""
     shown = {field: each for field, each in MEASURED.items() if each.table == table and (whole or each.brief)}
     columns = [TableColumn(each.heading.format(unit=result.unit), number=True) for each in shown.values()]
-    rows = ((variant.name, *(_number(variant, field) for field in shown)) for variant in view.ordered(result))
+    rows = (
+        (variant.name, *(number(variant.numbers, field, variant.bound) for field in shown))
+        for variant in view.ordered(result)
+    )
     return filled(caption, (TableColumn("variant"), *columns), rows)
 
 
-def _number(variant: VariantResult, field: str) -> str:
-    value, unit = variant.numbers.value(field), MEASURED[field].unit
+def number(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
+    """A measured number in its unit, empty where there is none; a share is one of what `bound` names."""
+    value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:
         return ""
     match unit:
         case "":
             return f"{value:,}"
         case "share":
-            return f"{figures.percent(value)} {variant.bound}"
+            return f"{figures.percent(value)} {bound}"
         case _:
             return figures.quantity(value, unit) if value else "none"
 

@@ -77,7 +77,7 @@ def of_case(case: Case) -> dict[str, Any]:
 def _source(case: Case) -> dict[str, Any]:
     if case.script is None:
         return {"name": case.workload}
-    return {"script": {"configMapKeyRef": {"name": case.script.name, "key": case.script.key}}}
+    return {"script": case.script.model_dump(by_alias=True, exclude_none=True)}
 
 
 def _percentage(ratio: str) -> str:

@@ -12,6 +12,7 @@ from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
+from accelbench.api.rules import ON_A_LAPTOP
 from accelbench.api.run import BenchmarkRun, UsedRunner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
@@ -83,7 +84,8 @@ def _accept(
             return Refused(problems)
         runner = runner or UsedRunner(image=image, profile=profiles.get(run.spec.accelerator.profile))
         profile = runner.profile
-        if problems := (*check_platform(run, platforms.find(profile.platform)), *_contradictions(run, profile)):
+        platform = platforms.find(profile.platform)
+        if problems := (*_laptops(run), *check_platform(run, platform), *_contradictions(run, profile)):
             return Refused(problems)
         plan = Plan(run, plan_cases(run, profile.platform), runner)
         problem = next(_too_large(plan), None)
@@ -94,6 +96,12 @@ def _accept(
         return Refused((Problem("", str(error)),))
     except ValidationError as error:
         return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
+
+
+def _laptops(run: BenchmarkRun) -> Iterator[Problem]:
+    """What only a laptop has; the API server refuses it, where its CRD is of this version."""
+    if (script := run.spec.workload.script) and script.file:
+        yield Problem("spec.workload.script.file", ON_A_LAPTOP.message)
 
 
 def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from enum import Enum
 from accelbench.api.run import Attempt
 from accelbench_operator.accept import Plan
 from accelbench_operator.failure import AttemptFailure, node_lost, start_deadline_exceeded
-from accelbench_operator.job import pod_deadline_seconds
+from accelbench_operator.job import pod_deadline_seconds, script_of
 from accelbench_operator.observed import ObservedJob, ObservedPod
 from accelbench_operator.pending import explain_pending
 from accelbench_operator.snapshot import Summary
@@ -83,7 +83,7 @@ def _waiting(
     attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, now: datetime
 ) -> AttemptState:
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
-    pending = explain_pending(job, pod, plan.profile, plan.run.spec.workload.script)
+    pending = explain_pending(job, pod, plan.profile, script_of(plan.cases[0]))
     if job and job.suspended:
         return AttemptState(phase, pending=pending)
     seconds = plan.run.spec.run_policy.start_deadline_seconds

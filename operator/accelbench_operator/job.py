@@ -114,7 +114,7 @@ def _template(case: Case, profile: Profile, image: str, marks: Mapping[str, str]
             {"name": "accelbench-case", "downwardAPI": {"items": [_case_item()]}},
             {"name": "accelbench-work", "emptyDir": {}},
             {"name": "accelbench-tmp", "emptyDir": {}},
-            *([_script_volume(case.script)] if case.script else []),
+            *([_script_volume(script)] if (script := script_of(case)) else []),
         ],
     }
     if profile.runtime_class_name:
@@ -144,7 +144,7 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
         "imagePullPolicy": "IfNotPresent",
         "command": ["python", "-m", "accelbench_runner"],
         "args": [labels.CASE_FILE],
-        "env": _environment(profile, case.script),
+        "env": _environment(profile, script_of(case)),
         "resources": _resources(case, profile),
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -157,9 +157,14 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
             {"name": "accelbench-case", "mountPath": labels.CASE_FILE.rpartition("/")[0], "readOnly": True},
             {"name": "accelbench-work", "mountPath": WORK_DIRECTORY},
             {"name": "accelbench-tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
-            *([_script_mount(case.script)] if case.script else []),
+            *([_script_mount(script)] if (script := script_of(case)) else []),
         ],
     }
+
+
+def script_of(case: Case) -> ConfigMapKey | None:
+    """Where its workload's file is; None: the image has it."""
+    return case.script.config_map_key_ref if case.script else None
 
 
 def _script_volume(script: ConfigMapKey) -> Manifest:

@@ -2,8 +2,8 @@
 
 import re
 
+from accelbench.api.case import ConfigMapKey
 from accelbench.api.profiles import Profile
-from accelbench.api.run import Script
 from accelbench_operator.observed import ObservedJob, ObservedPod
 
 IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
@@ -12,7 +12,7 @@ PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 
 
 def explain_pending(
-    job: ObservedJob | None, pod: ObservedPod | None, profile: Profile, script: Script | None = None
+    job: ObservedJob | None, pod: ObservedPod | None, profile: Profile, script: ConfigMapKey | None = None
 ) -> str:
     """One sentence for a case whose container does not run yet; `script` is where its workload comes from one."""
     if job is None:
@@ -27,7 +27,7 @@ def explain_pending(
     return _explain_pod(pod, profile, script)
 
 
-def _explain_pod(pod: ObservedPod, profile: Profile, script: Script | None) -> str:
+def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None) -> str:
     reason, _, message = pod.waiting.partition(": ")
     if reason == "Unschedulable":
         return f"No node takes the pod: {message.rstrip('.')}. {_scheduling_remedy(message, profile)}"
@@ -42,13 +42,12 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: Script | None) -> s
     return f"The pod waits: {pod.waiting}."
 
 
-def _preparing(script: Script | None) -> str:
+def _preparing(script: ConfigMapKey | None) -> str:
     """The kubelet tells why a volume cannot be mounted in events alone."""
     preparing = "The node prepares the pod: images of both frameworks are large, a first pull takes minutes."
     if script is None:
         return preparing
-    file = script.config_map_key_ref
-    return f"{preparing} Where that lasts, see whether ConfigMap {file.name} is there and has the key {file.key}."
+    return f"{preparing} Where that lasts, see whether ConfigMap {script.name} is there and has the key {script.key}."
 
 
 def _scheduling_remedy(message: str, profile: Profile) -> str:

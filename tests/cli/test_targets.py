@@ -32,7 +32,7 @@ def test_the_first_variant_that_is_asked_for_is_the_baseline() -> None:
 def test_a_script_is_measured_as_it_is() -> None:
     [run] = read_target(SCRIPT, ("pytorch/eager",), ("rows=8",))
     assert run.spec.workload.script is not None
-    assert run.spec.workload.script.config_map_key_ref.key == "softmax_rows.py"
+    assert run.spec.workload.script.file == "softmax_rows.py"
     assert run.spec.workload.parameters == {"rows": 8}
 
 

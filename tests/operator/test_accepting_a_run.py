@@ -47,6 +47,13 @@ def test_a_run_that_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any
     assert message in refused.message
 
 
+def test_a_file_that_only_a_laptop_has_is_refused_with_what_to_do_where_an_older_crd_lets_it_pass() -> None:
+    refused = accept(run_manifest(workload={"script": {"file": "mine.py"}}), Profiles(), IMAGE)
+
+    assert isinstance(refused, Refused)
+    assert "spec.workload.script.file: a file is found on a laptop alone" in refused.message
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.case import ConfigMapKey
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench.api.run import Script
 from accelbench_operator.observed import observe_pod
 from accelbench_operator.pending import explain_pending
 from operator_world.builders import make_attempt, make_job, make_plan
@@ -49,7 +49,7 @@ def test_each_reason_comes_with_what_to_do(waiting: Any, expected: str) -> None:
 
 
 def test_a_script_may_be_what_the_node_waits_for() -> None:
-    script = Script.model_validate({"configMapKeyRef": {"name": "my-workloads", "key": "softmax.py"}})
+    script = ConfigMapKey(name="my-workloads", key="softmax.py")
     said = explain_pending(JOB, pod(waiting={"reason": "ContainerCreating"}), PROFILE, script)
     assert said.endswith("see whether ConfigMap my-workloads is there and has the key softmax.py.")
 

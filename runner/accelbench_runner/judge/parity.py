@@ -29,7 +29,11 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         severity = (not reading.finite, reading.worst_ratio, reading.compared)
         if severity >= (not worst.finite, worst.worst_ratio, worst.compared):
             worst = reading
-    told = {"reference_frameworks": reference.frameworks, "counts_units": reference.counts_units}
+    told = {
+        "reference_frameworks": reference.frameworks,
+        "own_program": reference.own_program,
+        "counts_units": reference.counts_units,
+    }
     worst = worst.model_copy(update=told)
     if worst.worst_ratio <= 1 and reference.stands_still:
         detail = f"after {units} units what is right is what the state held before: a step that does nothing would pass"

@@ -27,6 +27,7 @@ from accelbench import catalogue, frameworks
 from accelbench.api.case import Case, Precision
 from accelbench.catalogue.inputs import generate, unseen
 from accelbench.workload import Array, Arrays, NamedArrays
+from accelbench_runner.judge.own_program import OwnProgram
 from accelbench_runner.outputs import as_real
 
 EPSILON: Mapping[Precision, float] = {
@@ -88,6 +89,8 @@ class Reference:
     """The workload declares NaN and infinity: where they stand is compared, not that there are none."""
     frameworks: tuple[str, ...] = ()
     """That the reference imported when it was computed: where one of its variants is wrong, it may be as wrong."""
+    own_program: str = ""
+    """The variant whose own program it is, where the workload has no reference."""
     stands_still: bool = False
     """What is right is what the state held at the start, within the tolerance: a step that does nothing would pass."""
     counts_units: bool = True
@@ -115,8 +118,8 @@ class Reference:
 def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
     """The reference of `case` after `units` units, computed once and kept in `directory` for the next judge.
 
-    With `unseen_seed` that of inputs which no program was built from. Raises what the workload's own reference raises,
-    and ValueError where that gives other numbers each time.
+    With `unseen_seed` that of inputs which no program was built from. Where the workload has none it is what the
+    baseline's own program computes. Raises what either raises, and ValueError where it gives other numbers each time.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -133,7 +136,8 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         arrays = generate(workload, parameters, case.measurement.seed)
         if unseen_seed is not None:
             arrays = unseen(workload, parameters, arrays, unseen_seed)
-        run = partial(workload.reference, parameters)
+        own = None if workload.has_reference() else OwnProgram(case, workload, parameters)
+        run = own.run if own else partial(workload.reference, parameters)
         values, spreads = compute(run, arrays, units, precision)
         imported = (sys.modules.keys() & packages.keys()) - before
         computed = Reference(values, spreads, precision, non_finite)
@@ -150,6 +154,7 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         precision=precision,
         non_finite=non_finite,
         frameworks=tuple(about["frameworks"]),
+        own_program="" if workload.has_reference() else case.baseline,
         stands_still=about["stands_still"],
         counts_units=about["counts_units"],
     )

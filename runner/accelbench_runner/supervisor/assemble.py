@@ -73,7 +73,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             for variant in case.variants
             if variant.name not in reached
         )
-    notes += tuple(_printing(launches))
+    notes += (*_own_reference(launches), *_printing(launches))
     if any(launch.facts.cold is False for launch in launches):
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
@@ -110,6 +110,15 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         )
     )
     return fit(result)
+
+
+def _own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """A note on what outputs were compared with, where the workload does not say what is right."""
+    for variant in {launch.parity.own_program for launch in launches if launch.parity and launch.parity.own_program}:
+        yield (
+            f"the workload has no reference(): outputs were compared with what {variant}'s own program computes in "
+            f"float64 on the CPU, which would be as wrong as {variant} is"
+        )
 
 
 def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:

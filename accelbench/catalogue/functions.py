@@ -1,0 +1,184 @@
+"""Pure functions as a workload: `y = f(x)`, written once for each framework, and the arrays that they are given.
+
+Nothing is fed back from one call to the next, and nothing need be: every framework runs what one thread dispatches in
+order, so that calls never overlap (`docs/adr/0028-a-pure-function-is-a-workload.md`).
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field, create_model
+from pydantic.errors import PydanticUserError
+
+from accelbench import frameworks
+from accelbench.catalogue import workload_checks
+from accelbench.catalogue.workload_checks import InvalidWorkloadError, place
+from accelbench.workload import Arrays, NamedArrays, Program, Tools, Workload, WorkloadParameters
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+ARRAYS = 'def arrays(rng): return {"x": rng.standard_normal((1000, 1000))}'
+"""What to write where nobody says what the functions are given."""
+LOOPING = frozenset({"scan"})
+"""Modes for a loop of steps, which a function is not."""
+NAMED = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
+RESULT = "y"
+"""What the one array is called that a function returns."""
+
+
+class FunctionWorkload(Workload):
+    """What functions of other names have in common: variants in each framework's own modes, none of them written."""
+
+    functions: ClassVar[Mapping[str, Callable[..., Any]]]
+
+    @classmethod
+    def usual(cls) -> tuple[str, ...]:
+        """Each framework's first mode: nobody has chosen any."""
+        return tuple(f"{framework}/{modes[0]}" for framework, modes in cls.modes.items())
+
+
+def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
+    """The workload of the functions that are called as frameworks are; None: there are none of that name.
+
+    Raises InvalidWorkloadError where `arrays` is missing, or a name looks like one of these.
+    """
+    written = {name: member for name, member in vars(module).items() if inspect.isfunction(member)}
+    functions = {name: written[name] for name in frameworks.names() if name in written}
+    if not functions:
+        return None
+    others = written.keys() - functions.keys() - {"arrays", "reference"}
+    for name in (*frameworks.names(), "arrays", "reference"):
+        if name not in written and (meant := workload_checks.misspelt(name, others)):
+            raise InvalidWorkloadError(f"{place(written[meant])}: is it meant to be {name}()?")
+    if "arrays" not in written:
+        raise InvalidWorkloadError(
+            f"{place(next(iter(functions.values())))}: nobody says what it is given; write {ARRAYS}"
+        )
+    return kind_of(functions, written["arrays"], written.get("reference"))
+
+
+def kind_of(
+    functions: Mapping[str, Callable[..., Any]],
+    arrays: Callable[..., Any],
+    reference: Callable[..., Any] | None = None,
+) -> type[FunctionWorkload]:
+    """The workload of `functions` by framework; raises InvalidWorkloadError.
+
+    `arrays(rng, ...)` returns a dictionary of NumPy arrays, by the names of the functions' parameters; its own further
+    parameters are the workload's. `reference` is what is right, in NumPy.
+    """
+    written = [*functions.values(), *([reference] if reference else [])]
+    _refuse_other_parameters(written)
+    members: dict[str, Any] = {
+        "functions": functions,
+        "modes": {framework: _modes(framework) for framework in functions},
+        "Parameters": _parameters(arrays),
+        "arrays": _arrays(arrays, written),
+        **{framework: _program(function) for framework, function in functions.items()},
+    }
+    if reference:
+        members["reference"] = _reference(reference)
+    return type("Functions", (FunctionWorkload,), members)
+
+
+def _modes(framework: str) -> tuple[str, ...]:
+    return tuple(mode for mode in frameworks.find(framework).modes if mode not in LOOPING)
+
+
+def _refuse_other_parameters(functions: Sequence[Callable[..., Any]]) -> None:
+    """All are given the same arrays, by name."""
+    first, *others = functions
+    wanted = _needed(first)
+    for other in others:
+        if sorted(names := _needed(other)) != sorted(wanted):
+            raise InvalidWorkloadError(
+                f"{place(other)} takes ({', '.join(names)}), and {place(first)} takes ({', '.join(wanted)}); both are "
+                f"given the same arrays by name"
+            )
+
+
+def _needed(function: Callable[..., Any]) -> list[str]:
+    """Its parameters without default, each of which can be given by name; raises InvalidWorkloadError."""
+    parameters = inspect.signature(function).parameters.values()
+    if unnamed := [str(each) for each in parameters if each.kind not in NAMED]:
+        raise InvalidWorkloadError(
+            f"{place(function)} takes {', '.join(unnamed)}; arrays are given by name, as in def {function.__name__}(x)"
+        )
+    return [each.name for each in parameters if each.default is each.empty]
+
+
+def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
+    """The arguments of `arrays` after its first, each with its default."""
+    arguments = [*inspect.signature(arrays).parameters.values()]
+    if not arguments:
+        raise InvalidWorkloadError(f"{place(arrays)} takes no argument; its first is the random generator: {ARRAYS}")
+    fields: dict[str, Any] = {}
+    for each in arguments[1:]:
+        if each.default is each.empty:
+            raise InvalidWorkloadError(f"{place(arrays)}: every parameter has a default; {each.name} has none")
+        kind = type(each.default) if each.annotation is each.empty else each.annotation
+        fields[each.name] = (kind, Field(default=each.default))
+    try:
+        return create_model("Parameters", __base__=WorkloadParameters, **fields)
+    except (PydanticUserError, NameError) as error:
+        raise InvalidWorkloadError(f"{place(arrays)}: {error}") from error
+
+
+def _arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
+    def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
+        found = draw(rng, **parameters.model_dump())
+        if not isinstance(found, Mapping):
+            raise InvalidWorkloadError(
+                f"{place(draw)} returned a {type(found).__name__}; it has to return a dictionary of arrays: {ARRAYS}"
+            )
+        for function in functions:
+            _refuse_other_arrays(function, found)
+        return Arrays(state={}, batches=(dict(found),))
+
+    return arrays
+
+
+def _program(function: Callable[..., Any]) -> Callable[..., Program]:
+    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        return state, function(**batch)
+
+    # Errors and what looks for captured arrays point at the function; frameworks see what step itself takes.
+    vars(step).update(__signature__=inspect.signature(step), __wrapped__=function)
+
+    def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        given = [tools.put(dict(batch)) for batch in arrays.batches]
+        return Program(state={}, step=step, batches=given, export=lambda _state, out: _named(function, out))
+
+    return build
+
+
+def _refuse_other_arrays(function: Callable[..., Any], batch: NamedArrays) -> None:
+    try:
+        inspect.signature(function).bind(**batch)
+    except TypeError as error:
+        given = ", ".join(batch) or "nothing"
+        raise InvalidWorkloadError(f"{place(function)} is given the arrays {given}: {error}") from None
+
+
+def _named(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
+    """What a function returned, by names: a dictionary has them, others are counted."""
+    if isinstance(out, Mapping):
+        return out
+    if isinstance(out, tuple | list):
+        return {f"{RESULT}{index}": each for index, each in enumerate(out)}
+    if not hasattr(out, "dtype"):
+        raise InvalidWorkloadError(
+            f"{place(function)} returned {'None' if out is None else f'a {type(out).__name__}'}; it has to return an "
+            f"array, or several in a tuple or a dictionary"
+        )
+    return {RESULT: out}
+
+
+def _reference(right: Callable[..., Any]) -> Callable[..., NamedArrays]:
+    def reference(_self: Workload, _parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
+        return _named(right, right(**arrays.batches[0]))
+
+    return reference

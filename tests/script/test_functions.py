@@ -1,0 +1,152 @@
+"""A user's own workload as functions: `y = f(x)` for each framework, and the arrays that they are given."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from accelbench import catalogue
+from accelbench.catalogue import inputs, script
+from accelbench.catalogue.workload_checks import InvalidWorkloadError
+from accelbench.workload import Arrays, Workload
+
+GOOD = '''"""Distances from a point."""
+
+
+def arrays(rng, rows: int = 8):
+    return {"x": rng.standard_normal((rows, 2)), "origin": rng.standard_normal(2)}
+
+
+def jax(x, origin):
+    import jax.numpy as jnp
+
+    return jnp.sqrt(((x - origin) ** 2).sum(-1))
+
+
+def pytorch(x, origin):
+    return ((x - origin) ** 2).sum(-1).sqrt()
+'''
+REFERENCE = "\n\ndef reference(x, origin):\n    return (((x - origin) ** 2).sum(-1)) ** 0.5\n"
+Load = Callable[[str], Workload]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load(text: str) -> Workload:
+        path = tmp_path / str(len(list(tmp_path.iterdir()))) / "distances.py"
+        path.parent.mkdir()
+        path.write_text(text)
+        with script.used(path):
+            return catalogue.find("distances")
+
+    return load
+
+
+class Tools:
+    """Leaves arrays where they are."""
+
+    def put(self, arrays: Any) -> Any:
+        return arrays
+
+
+def drawn(workload: Workload) -> Arrays:
+    return inputs.generate(workload, workload.Parameters(), seed=1)
+
+
+def test_functions_called_like_frameworks_are_variants_in_their_modes(load: Load) -> None:
+    workload = load(GOOD)
+    assert set(workload.variants()) == {"jax/jit", "jax/op-by-op", "pytorch/eager", "pytorch/compile"}
+    assert set(workload.usual()) == {"jax/jit", "pytorch/eager"}
+    assert workload.name == "distances"
+    assert not workload.has_reference()
+    assert load(GOOD + REFERENCE).has_reference()
+
+
+def test_what_arrays_takes_beside_the_generator_are_the_parameters(load: Load) -> None:
+    workload = load(GOOD)
+    assert workload.Parameters().model_dump() == {"rows": 8}
+    arrays = inputs.generate(workload, workload.Parameters.model_validate({"rows": 3}), seed=1)
+    assert arrays.batches[0]["x"].shape == (3, 2)
+    with pytest.raises(ValidationError, match="column"):
+        workload.Parameters.model_validate({"column": 3})
+    with pytest.raises(ValidationError, match="integer"):
+        workload.Parameters.model_validate({"rows": "many"})
+
+
+def test_a_step_gives_the_function_the_arrays_by_name_and_feeds_nothing_back(load: Load) -> None:
+    workload = load(GOOD + REFERENCE)
+    arrays = drawn(workload)
+    program = workload.jax(workload.Parameters(), arrays, Tools())
+    state, out = program.step(program.state, program.batches[0])
+    assert state == program.state == {}
+    right = workload.reference(workload.Parameters(), arrays, 5)
+    np.testing.assert_allclose(program.export(state, out)["y"], right["y"], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("returned", "names"),
+    [("x, origin", ["y0", "y1"]), ('{"far": x, "near": origin}', ["far", "near"]), ("x", ["y"])],
+)
+def test_what_a_function_returns_has_names(load: Load, returned: str, names: list[str]) -> None:
+    workload = load(GOOD.replace("((x - origin) ** 2).sum(-1).sqrt()", returned))
+    arrays = drawn(workload)
+    program = workload.pytorch(workload.Parameters(), arrays, Tools())
+    assert list(program.export(*program.step({}, arrays.batches[0]))) == names
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        (
+            "def arrays(rng, rows: int = 8)",
+            "def data(rng)",
+            "line 8: jax(): nobody says what it is given; write",
+        ),
+        ("def arrays(rng, rows: int = 8)", "def arays(rng)", "line 4: arays(): is it meant to be arrays()?"),
+        ("def pytorch", "def torch", "line 14: torch(): is it meant to be pytorch()?"),
+        ("(rng, rows: int = 8)", "(rng, rows)", "line 4: arrays(): every parameter has a default; rows has none"),
+        ("(rng, rows: int = 8)", "()", "line 4: arrays() takes no argument; its first is the random generator"),
+        (
+            "def pytorch(x, origin)",
+            "def pytorch(x, point)",
+            "line 14: pytorch() takes (x, point), and distances.py",
+        ),
+        ("def pytorch(x, origin)", "def pytorch(*all)", "line 14: pytorch() takes *all; arrays are given by name"),
+        ("def jax", "import torch\ndef jax", "line 8: imports torch at the top"),
+    ],
+)
+def test_functions_that_cannot_be_compared_are_refused_with_their_line(
+    load: Load, right: str, wrong: str, said: str
+) -> None:
+    with pytest.raises(catalogue.UnknownWorkloadError) as refused:
+        load(GOOD.replace(right, wrong))
+    assert f"distances.py, {said}" in str(refused.value)
+
+
+def test_a_helper_that_sounds_alike_is_a_helper(load: Load) -> None:
+    assert set(load(GOOD + "\n\ndef difference(one, other):\n    return one - other\n").variants())
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ('{"x": rng.standard_normal(8)}', "jax() is given the arrays x: missing a required argument: 'origin'"),
+        ("rng.standard_normal(8)", "arrays() returned a ndarray; it has to return a dictionary of arrays"),
+    ],
+)
+def test_arrays_that_no_function_takes_are_said_with_their_line(load: Load, returned: str, said: str) -> None:
+    text = GOOD.replace('{"x": rng.standard_normal((rows, 2)), "origin": rng.standard_normal(2)}', returned)
+    with pytest.raises(InvalidWorkloadError) as refused:
+        drawn(load(text))
+    assert said in str(refused.value)
+
+
+def test_a_function_that_returns_nothing_is_named(load: Load) -> None:
+    workload = load(GOOD.replace("return ((x - origin) ** 2).sum(-1).sqrt()", "x - origin"))
+    arrays = drawn(workload)
+    program = workload.pytorch(workload.Parameters(), arrays, Tools())
+    with pytest.raises(InvalidWorkloadError, match=r"line 14: pytorch\(\) returned None; it has to return an array"):
+        program.export(*program.step({}, arrays.batches[0]))
