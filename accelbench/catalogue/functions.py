@@ -5,6 +5,7 @@ order, so that calls never overlap (`docs/adr/0028-a-pure-function-is-a-workload
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +15,7 @@ from pydantic.errors import PydanticUserError
 
 from accelbench import frameworks
 from accelbench.catalogue import workload_checks
+from accelbench.catalogue.pickled import Pickled, unpickled
 from accelbench.catalogue.workload_checks import InvalidWorkloadError, place
 from accelbench.workload import Arrays, NamedArrays, Program, Tools, Workload, WorkloadParameters
 
@@ -45,7 +47,8 @@ def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
 
     Raises InvalidWorkloadError where `arrays` is missing, or a name looks like one of these.
     """
-    written = {name: member for name, member in vars(module).items() if inspect.isfunction(member)}
+    members = vars(module).items()
+    written = {name: member for name, member in members if inspect.isfunction(member) or isinstance(member, Pickled)}
     functions = {name: written[name] for name in frameworks.names() if name in written}
     if not functions:
         return None
@@ -129,7 +132,12 @@ def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
 
 def _arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
-        found = draw(rng, **parameters.model_dump())
+        before = frameworks.packages() & sys.modules.keys()
+        found = unpickled(draw)(rng, **parameters.model_dump())
+        if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
+            raise InvalidWorkloadError(
+                f"{place(draw)} imports {', '.join(imported)}, and so would launches of the other framework; use NumPy"
+            )
         if not isinstance(found, Mapping):
             raise InvalidWorkloadError(
                 f"{place(draw)} returned a {type(found).__name__}; it has to return a dictionary of arrays: {ARRAYS}"
@@ -142,15 +150,16 @@ def _arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -
 
 
 def _program(function: Callable[..., Any]) -> Callable[..., Program]:
-    def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        return state, function(**batch)
-
-    # Errors and what looks for captured arrays point at the function; frameworks see what step itself takes.
-    vars(step).update(__signature__=inspect.signature(step), __wrapped__=function)
-
     def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        plain = unpickled(function)
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            return state, plain(**batch)
+
+        # Errors and what looks for captured arrays point at the function; frameworks see what step itself takes.
+        vars(step).update(__signature__=inspect.signature(step), __wrapped__=plain)
         given = [tools.put(dict(batch)) for batch in arrays.batches]
-        return Program(state={}, step=step, batches=given, export=lambda _state, out: _named(function, out))
+        return Program(state={}, step=step, batches=given, export=lambda _state, out: _named(plain, out))
 
     return build
 

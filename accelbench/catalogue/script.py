@@ -30,11 +30,6 @@ VARIABLE = "ACCELBENCH_SCRIPT"
 ORIGIN = "ACCELBENCH_SCRIPT_ORIGIN"
 
 
-def framework_packages() -> frozenset[str]:
-    """What no script may import before one of its programs is built: a launch imports one framework alone."""
-    return frozenset[str]().union(*(framework.own for framework in frameworks.every()))
-
-
 def path(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Where this process's script lies; None where it has none."""
     named = environment.get(VARIABLE)
@@ -123,7 +118,7 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
             case _:
                 continue
         for module in modules:
-            if (package := module.partition(".")[0]) in framework_packages():
+            if (package := module.partition(".")[0]) in frameworks.packages():
                 yield statement.lineno, package
 
 
@@ -135,12 +130,12 @@ def _executed(file: Path, text: str) -> ModuleType:
     sys.modules[module.__name__] = module
     # Without a time of change it is never read again: an editor may be saving the next version while this one runs.
     linecache.cache[str(where)] = (len(text), None, text.splitlines(keepends=True), str(where))
-    before = framework_packages() & sys.modules.keys()
+    before = frameworks.packages() & sys.modules.keys()
     try:
         exec(compile(text, str(where), "exec", dont_inherit=True), vars(module))  # noqa: S102 - what we are asked to do
     except workload_checks.RAISED as error:
         raise workload_checks.invalid(error, where) from error
-    if imported := sorted((framework_packages() & sys.modules.keys()) - before):
+    if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
         raise InvalidWorkloadError(
             f"{file.name}: what it imports at the top imports {', '.join(imported)}, and so would launches of the "
             f"other framework; import it inside the methods that use it"

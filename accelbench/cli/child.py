@@ -4,10 +4,8 @@ The runner's standard output and error are the container's log; events on it dri
 result. A log that is altered or cut short is reported as that, never believed.
 """
 
-import ctypes
 import os
 import select
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +22,6 @@ from accelbench.delivery.log import Event, parse_event, read_log
 
 TICK_SECONDS = 1.0
 TAIL_LINES = 12
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -69,6 +66,7 @@ def run_case(
             **environment,
             "ACCELBENCH_WORK_DIRECTORY": str(work),
             "ACCELBENCH_TERMINATION_LOG": str(Path(temporary, "termination-log")),
+            "ACCELBENCH_ENDS_WITH": str(os.getpid()),
             "PYTHONSAFEPATH": "1",  # a file of the user's called jax.py is not to be taken for the framework
         }
         with log.open("wb", buffering=0) as kept:
@@ -79,7 +77,6 @@ def run_case(
                 stderr=subprocess.STDOUT,
                 env=complete,
                 start_new_session=True,  # the terminal's Ctrl-C reaches us alone; we pass it on
-                preexec_fn=_end_with_us,  # noqa: PLW1509 - no other thread runs here
             )
             signals.child_started(process.pid)
             assert process.stdout is not None  # noqa: S101 - asked for above
@@ -92,11 +89,6 @@ def run_case(
             code = process.wait()
             signals.child_ended()
     return _ended(code, log)
-
-
-def _end_with_us() -> None:
-    """In the child: have the kernel send SIGTERM when this process is killed, or its terminal goes away."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def _lines(output: IO[bytes], on_tick: Callable[[], None], ended: Callable[[], bool]) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ A second one, or a runner that takes longer than `GRACE_SECONDS`, kills it.
 
 import os
 import signal
+import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -22,7 +23,9 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Take over."""
+        """Take over; from another thread than the main one Python lets nobody, and signals do what they did."""
+        if threading.current_thread() is not threading.main_thread():
+            return self
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._receive)
         self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._lose_patience)
@@ -32,7 +35,8 @@ class Signals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Give back."""
-        signal.alarm(0)
+        if self._before:
+            signal.alarm(0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -44,7 +48,8 @@ class Signals:
 
     def child_ended(self) -> None:
         """The child has been waited for: its number may belong to someone else now."""
-        signal.alarm(0)
+        if self._before:
+            signal.alarm(0)
         self._group = None
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:

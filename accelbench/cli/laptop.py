@@ -13,11 +13,12 @@ from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue.script import ORIGIN, VARIABLE
 from accelbench.cli.child import Ended, run_case
 from accelbench.cli.exits import Exit
-from accelbench.cli.files import RunDirectory, RunRecord
+from accelbench.cli.files import RunDirectory, RunRecord, reserve_beside
 from accelbench.cli.interrupt import Signals
 from accelbench.cli.live import Display
+from accelbench.cli.results import read
 from accelbench.plan.cases import plan_cases
-from accelbench.report import markdown
+from accelbench.report import html, markdown
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 
 EXIT_OF_SIGNAL = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED}
@@ -53,6 +54,27 @@ def now() -> datetime:
     return datetime.now(tz=UTC)
 
 
+def reserve(runs: Sequence[BenchmarkRun], out: Path | None) -> list[RunDirectory]:
+    """A new directory for each run; of several they lie in `out`. Raises OccupiedError and OSError."""
+    names = [run.metadata.name for run in runs]
+    if out is None:
+        return [reserve_beside(Path("results", f"{name}-{now():%Y%m%dT%H%M%SZ}")) for name in names]
+    directory = RunDirectory(out)
+    directory.reserve()
+    return [directory] if len(runs) == 1 else [reserve_beside(out / name) for name in names]
+
+
+def write_page(directory: RunDirectory) -> str | None:
+    """`report.html`, after all else is written and shown: drawing takes a second or two, and an extra.
+
+    Returns what to install where that is missing.
+    """
+    if (what := html.missing()) is None:
+        found = read(directory.path)
+        directory.write_page(html.report(found.name, found.pages(), manifest=found.manifest()))
+    return what
+
+
 def measure(
     run: BenchmarkRun,
     platform: str,
@@ -62,13 +84,14 @@ def measure(
     display: Display,
     script: Path | None = None,
     processors: int | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
     done: Mapping[str, Result] = MappingProxyType({}),
 ) -> RunOutcome:
     """Run every case, write what it gave as soon as it has ended, and stop at the first signal.
 
     What is `done`, by its case's name, an earlier run has left in the directory; it stays and is not run. `script` is
     the workload's file, where the run has one: a copy of it is kept beside the results, and measured. Without a number
-    of `processors` all are used.
+    of `processors` all are used. Runners have `environment` beside this process's.
     """
     cases = plan_cases(run, platform)
     record = RunRecord(
@@ -79,7 +102,7 @@ def measure(
         if case.name not in done:
             directory.forget(case.name)
     directory.write_record(record)
-    environment = script_environment(script, directory)
+    beside = {**environment, **script_environment(script, directory)}
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:
@@ -95,7 +118,7 @@ def measure(
             signals=signals,
             on_event=display.event,
             on_tick=display.tick,
-            environment=environment,
+            environment=beside,
             processors=processors,
         )
         display.case_ends()

@@ -1,18 +1,12 @@
 """`accelbench run FILE`: a manifest measured on this machine, ending in a verdict."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from accelbench.cli.exits import Exit
 from accelbench.cli.options import TARGET, Assignments, Output, Variants
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accelbench.api.run import BenchmarkRun
-    from accelbench.cli.files import RunDirectory
 
 ACCEPT_NOISE = "measurement.acceptNoise=true"
 
@@ -57,7 +51,7 @@ def run(
     from accelbench.cli.files import OccupiedError
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.json_report import json_report
-    from accelbench.cli.laptop import measure
+    from accelbench.cli.laptop import measure, reserve, write_page
     from accelbench.cli.live import display
     from accelbench.cli.manifests import InvalidSpecError, read_target, script_of
     from accelbench.report import terminal
@@ -71,7 +65,7 @@ def run(
         raise typer.Exit(Exit.INVALID_SPEC) from error
 
     try:
-        directories = _directories(runs, out)
+        directories = reserve(runs, out)
     except (OccupiedError, OSError) as error:
         what = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
         typer.echo(f"error: {what}", err=True)
@@ -103,34 +97,10 @@ def run(
                 typer.echo(json_report(outcome.measured, outcome.record))
             else:
                 console().print(terminal.reports(outcome.measured))
-            _write_page(directory)
+            if (absent := write_page(directory)) is not None:
+                typer.echo(f"no report.html: {absent}", err=True)
             typer.echo(f"results: {directory.path}", err=True)
             if signals.received is not None:
                 typer.echo("interrupted: what was measured is kept", err=True)
                 break
     raise typer.Exit(Exit.worst(codes))
-
-
-def _directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
-    """A new one for each run; of several they lie in `out`. Raises OccupiedError and OSError."""
-    from accelbench.cli.files import RunDirectory, reserve_beside
-    from accelbench.cli.laptop import now
-
-    names = [run.metadata.name for run in runs]
-    if out is None:
-        return [reserve_beside(Path("results", f"{name}-{now():%Y%m%dT%H%M%SZ}")) for name in names]
-    directory = RunDirectory(out)
-    directory.reserve()
-    return [directory] if len(runs) == 1 else [reserve_beside(out / name) for name in names]
-
-
-def _write_page(directory: "RunDirectory") -> None:
-    """`report.html`, after all else is written and shown: drawing takes a second or two, and an extra."""
-    from accelbench.cli.results import read
-    from accelbench.report import html
-
-    if (what := html.missing()) is not None:
-        typer.echo(f"no report.html: {what}", err=True)
-        return
-    found = read(directory.path)
-    directory.write_page(html.report(found.name, found.pages(), manifest=found.manifest()))

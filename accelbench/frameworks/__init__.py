@@ -17,6 +17,7 @@ __all__ = [
     "find",
     "names",
     "not_installed",
+    "packages",
 ]
 
 
@@ -35,6 +36,11 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Framework:
     """The framework of that name; raises UnknownFrameworkError."""
     return _REGISTRY.find(name)
+
+
+def packages() -> frozenset[str]:
+    """What no launch of another framework may import, of every framework."""
+    return frozenset[str]().union(*(framework.own for framework in every()))
 
 
 def every() -> tuple[Framework, ...]:

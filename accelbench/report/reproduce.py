@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from accelbench.api.case import Case
+from accelbench.api.case import Case, Script
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
@@ -17,7 +17,8 @@ def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
     """For a shell: `accelbench run -` with the manifest on its standard input; without `processors` it uses all."""
     text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
-    where = f"# where {script['configMapKeyRef']['key']} lies, a copy of which is among the results\n" if script else ""
+    file = Script.model_validate(script).file_name if script else ""
+    where = f"# where {file} lies, a copy of which is among the results\n" if file else ""
     options = f" --processors {processors}" if processors else ""
     return f"{where}accelbench run -{options} <<'{END}'\n{text}{END}"
 

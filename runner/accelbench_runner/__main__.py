@@ -5,7 +5,7 @@ With `--check` each variant runs twice, nothing is timed, and the result is a ce
 Exit status: 0 a result was delivered, failed variants included; 2 the case document cannot be run; 3 an error of
 accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial result. The log goes to standard output, the
 headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is written outside the work directory
-(ACCELBENCH_WORK_DIRECTORY, or a temporary one).
+(ACCELBENCH_WORK_DIRECTORY, or a temporary one). It ends with the process ACCELBENCH_ENDS_WITH, where that started it.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from accelbench_runner.protocol import ABOUT_THE_MACHINE
 from accelbench_runner.supervisor import affinity, surroundings
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
-from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans
+from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, end_with
 from accelbench_runner.supervisor.experiment import ProbeError, Supervisor
 from accelbench_runner.supervisor.judge_process import Judge, JudgeError
 from accelbench_runner.supervisor.launcher import Launcher
@@ -64,6 +64,8 @@ def main(
     given = parser.parse_args(arguments)
     interruption = Interruption()
     interruption.listen()
+    if parent := os.environ.get("ACCELBENCH_ENDS_WITH"):
+        end_with(int(parent))
     log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:

@@ -72,15 +72,6 @@ def test_a_second_signal_kills_a_runner_that_does_not_listen(tmp_path: Path, man
     assert (tmp_path / "out" / "run.json").exists()
 
 
-def test_a_runner_ends_when_the_command_is_killed(tmp_path: Path, manifest: Path) -> None:
-    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient") as process:
-        runner = int(wait_for(tmp_path / "out" / "all.log", "runner "))
-        process.kill()
-        process.communicate(timeout=30)
-        wait_until(lambda: not is_running(runner), what="the runner to end", seconds=10)
-    assert not is_running(runner)
-
-
 def test_a_signal_to_the_terminals_group_reaches_the_runner_once(tmp_path: Path, manifest: Path) -> None:
     with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient") as process:
         child = int(wait_for(tmp_path / "out" / "all.log", "child "))

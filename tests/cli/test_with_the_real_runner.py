@@ -88,19 +88,37 @@ def test_a_framework_that_is_missing_is_that_variants_failure_and_says_how_to_in
     assert failures["pytorch/eager"] == "Unsupported"
 
 
+def compiling(directory: Path, process: subprocess.Popen[str]) -> tuple[str, str]:
+    """The pids of the runner and of its launch, once that compiles."""
+    log = directory / "out" / "all.log"
+    wait_until(
+        lambda: log.exists() and '"phase":"compile"' in log.read_text(),
+        what="a launch that compiles",
+        every_seconds=0.02,
+    )
+    runner = child_of(process.pid)
+    return runner, child_of(int(runner))
+
+
+def child_of(pid: int) -> str:
+    [child] = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True).stdout.split()
+    return child
+
+
+def test_the_runner_and_its_launch_end_when_the_command_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "chain.yaml").write_text(MANIFEST)
+    with started("run", "chain.yaml", "--out", "out", cwd=tmp_path) as process:
+        pids = compiling(tmp_path, process)
+        process.kill()
+        process.communicate(timeout=30)
+        for pid in pids:
+            wait_until(lambda pid=pid: not Path("/proc", pid).exists(), what=f"process {pid} to end", seconds=20)
+
+
 def test_ctrl_c_ends_every_launch_within_two_seconds_and_keeps_a_partial_result(tmp_path: Path) -> None:
     (tmp_path / "chain.yaml").write_text(MANIFEST)
-    log = tmp_path / "out" / "all.log"
     with started("run", "chain.yaml", "--out", "out", cwd=tmp_path) as process:
-        wait_until(
-            lambda: log.exists() and '"phase":"compile"' in log.read_text(),
-            what="a launch that compiles",
-            every_seconds=0.02,
-        )
-        runner = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout
-        [launch] = subprocess.run(
-            ["pgrep", "-P", runner.strip()], capture_output=True, text=True, check=True
-        ).stdout.split()
+        _, launch = compiling(tmp_path, process)
         process.send_signal(signal.SIGINT)
         wait_until(lambda: not Path("/proc", launch).exists(), what="the launch to end", seconds=2, every_seconds=0.02)
         shown, _ = process.communicate(timeout=60)

@@ -1,5 +1,6 @@
 """A user's own workload as functions: `y = f(x)` for each framework, and the arrays that they are given."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from accelbench import catalogue
+from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, script
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Arrays, Workload
@@ -142,6 +143,14 @@ def test_arrays_that_no_function_takes_are_said_with_their_line(load: Load, retu
     with pytest.raises(InvalidWorkloadError) as refused:
         drawn(load(text))
     assert said in str(refused.value)
+
+
+def test_arrays_that_import_a_framework_are_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = load(GOOD.replace("    return {", "    import wave\n\n    return {", 1))
+    monkeypatch.delitem(sys.modules, "wave", raising=False)
+    monkeypatch.setattr(frameworks, "packages", lambda: frozenset({"wave"}))
+    with pytest.raises(InvalidWorkloadError, match=r"line 4: arrays\(\) imports wave, and so would"):
+        drawn(workload)
 
 
 def test_a_function_that_returns_nothing_is_named(load: Load) -> None:

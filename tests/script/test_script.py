@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from accelbench import catalogue
+from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, script, workload_checks
 
 GOOD = '''"""Doubling."""
@@ -220,7 +220,7 @@ def test_what_measure_raises_is_said_with_its_line(write: Write) -> None:
 
 
 def test_a_framework_that_comes_with_something_else_is_found_out(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script, "framework_packages", lambda: frozenset({"a_framework"}))
+    monkeypatch.setattr(frameworks, "packages", lambda: frozenset({"a_framework"}))
     monkeypatch.setitem(sys.modules, "a_framework", ModuleType("a_framework"))
     monkeypatch.delitem(sys.modules, "a_framework")
     text = 'import sys, types\n\nsys.modules["a_framework"] = types.ModuleType("a_framework")\n' + GOOD

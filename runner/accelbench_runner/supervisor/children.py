@@ -93,6 +93,13 @@ class Ending:
     wall_seconds: float
 
 
+def end_with(parent: int) -> None:
+    """Have the kernel send SIGTERM to this process when `parent`, which started it, is killed."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -1,0 +1,238 @@
+"""`accelbench.compare`: functions of a notebook or a program, measured as `accelbench run` measures a file.
+
+Whoever calls has both frameworks in memory, compiled and warm. So nothing is timed here: the functions are written into
+a script, by cloudpickle, and every launch is a fresh process that imports its own framework alone.
+"""
+
+import base64
+import contextlib
+import html
+import inspect
+import os
+import pickle
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+
+from accelbench import frameworks
+from accelbench.api.result import Result
+from accelbench.cli.console import console
+from accelbench.cli.device import missing_frameworks, platform_of
+from accelbench.cli.interrupt import Signals
+from accelbench.cli.laptop import RunOutcome, measure, reserve, write_page
+from accelbench.cli.live import display
+from accelbench.cli.manifests import InvalidSpecError, read_target
+from accelbench.problem import unknown
+from accelbench.report import terminal, view
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+FunctionOrArrays = Callable[..., Mapping[str, Any]] | Mapping[str, Any]
+LARGEST_BYTES = 32 * 1024 * 1024
+"""Every launch reads the script anew; larger arrays are better drawn by a function."""
+PAGE_HEIGHT = 900
+"""Pixels that the report takes in a notebook."""
+INSTALL = "pip install 'accelbench[notebook]'"
+
+
+class CannotBeSentError(ValueError):
+    """A function or an array cannot be sent to a process of its own; the message says why and what to write instead."""
+
+
+@dataclass(frozen=True, repr=False)
+class ComparedFunctions:
+    """What came of it: the results, and the directory with everything that `accelbench report` reads."""
+
+    outcome: RunOutcome
+    directory: Path
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """One for each case; a comparison without a sweep has one."""
+        return tuple(result for result, _ in self.outcome.measured)
+
+    @property
+    def result(self) -> Result:
+        """The first."""
+        return self.results[0]
+
+    def __repr__(self) -> str:
+        """The findings."""
+        return "\n".join(sentence for result in self.results for sentence in view.sentences(result))
+
+    def __str__(self) -> str:
+        """The report as in a terminal."""
+        paper = Console(width=100, color_system=None)
+        with paper.capture() as captured:
+            paper.print(terminal.reports(self.outcome.measured))
+        return captured.get()
+
+    def _repr_html_(self) -> str:
+        """The page that `accelbench run` writes, in a frame of its own; the terminal's where it cannot be drawn."""
+        page = self.directory / "report.html"
+        if not page.exists():
+            return f"<pre>{html.escape(str(self))}</pre>"
+        text = html.escape(page.read_text(encoding="utf-8"), quote=True)
+        return f'<iframe srcdoc="{text}" style="width: 100%; height: {PAGE_HEIGHT}px; border: 0"></iframe>'
+
+
+def compare(
+    *,
+    arrays: FunctionOrArrays,
+    reference: Callable[..., Any] | None = None,
+    variants: Sequence[str] = (),
+    settings: Mapping[str, object] = MappingProxyType({}),
+    accept_noise: bool = False,
+    processors: int | None = None,
+    name: str = "compared",
+    out: Path | str | None = None,
+    **functions: Callable[..., Any],
+) -> ComparedFunctions:
+    """Which is faster, and do they compute the same? `compare(jax=f, pytorch=g, arrays={"x": x})`.
+
+    Each of `functions` is called by its framework's name and takes `arrays` by their names: NumPy arrays, or a function
+    of a random generator that draws them. `reference` is what is right, in NumPy; without it the baseline's own program
+    is, in float64 on the CPU. `variants` names modes, such as `jax/jit`, the baseline first. `settings` are fields of a
+    BenchmarkRun, such as `{"measurement.rounds.max": 20}`. Results go to `out`, a new directory.
+
+    Raises CannotBeSentError; ValueError where no such run can be; KeyboardInterrupt when it was interrupted, once what
+    was measured has been written; RuntimeError where there is no result.
+    """
+    for each in functions:
+        if each not in frameworks.names():
+            raise ValueError(f"compare({each}=...): {unknown('framework', each, frameworks.names())}")
+    if not functions:
+        raise ValueError("nothing to compare: give a function for each framework, as in compare(jax=f, pytorch=g, ...)")
+    with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
+        script = Path(temporary, f"{name}.py")
+        script.write_text(script_text(functions, arrays, reference), encoding="utf-8")
+        try:
+            changes = {**settings, **({"measurement.acceptNoise": True} if accept_noise else {})}
+            [run] = read_target(str(script), variants, [f"{path}={_as_yaml(value)}" for path, value in changes.items()])
+            platform_name = platform_of(run)
+        except InvalidSpecError as error:
+            raise ValueError("\n".join(map(str, error.problems))) from None
+        except typer.BadParameter as error:
+            raise ValueError(error.message) from None
+        if missing := missing_frameworks(run):
+            raise ValueError("; ".join(missing.values()))
+        [directory] = reserve([run], Path(out) if out is not None else None)
+        with Signals() as signals, display(console(stderr=True)) as shown:
+            outcome = measure(
+                run,
+                platform_name,
+                directory,
+                signals=signals,
+                display=shown,
+                script=script,
+                processors=processors,
+                environment={"PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)},
+            )
+    write_page(directory)
+    if signals.received is not None:
+        raise KeyboardInterrupt(f"what was measured is in {directory.path}")
+    if not outcome.measured:
+        raise RuntimeError("\n".join(line for case in outcome.cases for line in case.trouble))
+    return ComparedFunctions(outcome, directory.path)
+
+
+def script_text(
+    functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
+) -> str:
+    """A script that `accelbench run` takes: every function pickled, its source beside it where there is one."""
+    parts = dict(functions) | ({"reference": reference} if reference else {})
+    drawn = arrays if callable(arrays) else partial(given, _in_numpy(arrays))
+    text = [
+        f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
+        "from accelbench.catalogue.pickled import Pickled\n",
+        *(line for name, function in parts.items() for line in _sent(name, function)),
+        *_sent("arrays", drawn),
+    ]
+    return "\n".join(text)
+
+
+def given(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
+    """The arrays that somebody gave, whatever is drawn."""
+    del rng
+    return arrays
+
+
+def _in_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays, whichever framework holds them, floats in float64: variants get them in the precision asked for."""
+    import numpy as np
+
+    found = {}
+    for name, array in arrays.items():
+        detached = array.detach().cpu() if hasattr(array, "detach") else array
+        values = np.asarray(detached.float() if hasattr(detached, "is_floating_point") else detached)
+        if values.dtype == object:
+            raise CannotBeSentError(f'arrays["{name}"] is a {type(array).__name__}; it has to be an array of numbers')
+        found[name] = values.astype(np.float64) if values.dtype.kind not in "biuc" else values
+    return found
+
+
+def _sent(name: str, function: Callable[..., Any]) -> Iterator[str]:
+    """Lines that define `name` as what was sent; raises CannotBeSentError."""
+    _refuse_compiled(name, function)
+    content = _pickled(name, function)
+    with contextlib.suppress(OSError, TypeError):  # a partial, or typed into a plain interpreter
+        yield "".join(f"# {line}\n" for line in inspect.getsource(function).rstrip().splitlines())
+    parameters = ", ".join(_parameter(name, each) for each in inspect.signature(function).parameters.values())
+    yield f'{name} = Pickled("{name}", "{parameters}", "{base64.b64encode(content).decode()}")\n'
+
+
+def _parameter(name: str, parameter: inspect.Parameter) -> str:
+    if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        raise CannotBeSentError(f"{name} takes {parameter}; arrays are given by name, as in lambda x: f(x)")
+    return parameter.name if parameter.default is parameter.empty else f"{parameter.name}=..."
+
+
+def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
+    """What is compiled already is not what a variant says: the mode decides."""
+    compiler = {"PjitFunction": "jax.jit"}.get(type(function).__name__)
+    if compiler or hasattr(function, "_torchdynamo_orig_callable"):
+        raise CannotBeSentError(
+            f"{name} is compiled already, by {compiler or 'torch.compile'}; give the function itself, and say how it "
+            f'is run: compare(..., variants=["pytorch/compile", "jax/jit"])'
+        )
+
+
+def _pickled(name: str, function: Callable[..., Any]) -> bytes:
+    try:
+        import cloudpickle
+    except ModuleNotFoundError:
+        raise CannotBeSentError(f"accelbench.compare needs cloudpickle: {INSTALL}") from None
+    try:
+        content: bytes = cloudpickle.dumps(function)
+    except (TypeError, pickle.PicklingError, RecursionError, AttributeError, ValueError) as error:
+        raise CannotBeSentError(
+            f"{name} cannot be sent to a process of its own: {error}.\n{_in_a_file(name)}"
+        ) from error
+    if len(content) > LARGEST_BYTES:
+        size = f"{len(content) / 2**20:,.0f} MiB"
+        raise CannotBeSentError(f"{name} takes {size}, and {LARGEST_BYTES // 2**20} are allowed.\n{_in_a_file(name)}")
+    return content
+
+
+def _in_a_file(name: str) -> str:
+    body = 'return {"x": rng.standard_normal((1000, 1000))}' if name == "arrays" else "..."
+    what = "rng" if name == "arrays" else "x"
+    return (
+        f"Put it into a file: `accelbench init my_function` writes my_function.py, with a function\n"
+        f"  def {name}({what}):\n      {body}\n"
+        f"that makes what it needs itself or takes it from its arrays; then `accelbench run my_function.py`."
+    )
+
+
+def _as_yaml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

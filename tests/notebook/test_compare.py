@@ -1,0 +1,180 @@
+"""`accelbench.compare`: what a notebook may give, what is sent to fresh processes, and what is said of the rest."""
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import accelbench
+from accelbench import catalogue
+from accelbench.catalogue import inputs, script
+from accelbench.notebook import LARGEST_BYTES, CannotBeSentError, script_text
+
+SCALE = 2.0
+X = np.arange(6.0).reshape(2, 3)
+
+
+def helper(values: Any) -> Any:
+    return values * SCALE
+
+
+def doubled(x: Any) -> Any:
+    return helper(x)
+
+
+def sent(path: Path, **given: Any) -> Any:
+    """The workload of the script that would be written."""
+    functions = {name: given[name] for name in ("jax", "pytorch", "numpy") if name in given}
+    path.write_text(script_text(functions, given["arrays"], given.get("reference")))
+    with script.used(path):
+        return catalogue.find("sent")
+
+
+def test_a_function_is_sent_with_its_helpers_and_the_values_that_it_uses(tmp_path: Path) -> None:
+    found = sent(tmp_path / "sent.py", numpy=lambda x: doubled(x) + SCALE, arrays={"x": X})
+    arrays = inputs.generate(found, found.Parameters(), 0)
+    np.testing.assert_array_equal(arrays.batches[0]["x"], X)
+    program = getattr(found, "numpy")(found.Parameters(), arrays, Tools())  # noqa: B009 - a method of its own
+    np.testing.assert_array_equal(program.step({}, arrays.batches[0])[1], 2 * X + 2)
+
+
+class Tools:
+    def put(self, arrays: Any) -> Any:
+        return arrays
+
+
+def test_what_was_sent_can_be_read_beside_it(tmp_path: Path) -> None:
+    sent(tmp_path / "sent.py", numpy=doubled, arrays={"x": X})
+    text = (tmp_path / "sent.py").read_text()
+    assert "# def doubled(x: Any) -> Any:\n#     return helper(x)\n" in text
+
+
+def test_drawing_arrays_and_a_reference_are_sent_like_functions(tmp_path: Path) -> None:
+    found = sent(
+        tmp_path / "sent.py",
+        numpy=doubled,
+        reference=lambda x: 2 * x,
+        arrays=lambda rng, rows=4: {"x": rng.standard_normal((rows, 2))},
+    )
+    assert found.has_reference()
+    assert list(found.Parameters.model_fields) == ["rows"]
+
+
+def test_a_framework_is_imported_by_the_launch_that_needs_it_and_by_no_other(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+import jax.numpy as jnp, torch
+from accelbench.notebook import script_text
+text = script_text({{"jax": lambda x: jnp.tanh(x), "pytorch": lambda x: torch.tanh(x)}}, {{"x": torch.ones(3)}}, None)
+open({str(tmp_path / "sent.py")!r}, "w").write(text)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    loading = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from accelbench import catalogue
+from accelbench.catalogue import inputs, script
+with script.used(Path({str(tmp_path / "sent.py")!r})):
+    found = catalogue.find("sent")
+drawn = inputs.generate(found, found.Parameters(), 0)
+assert drawn.batches[0]["x"].dtype == "float64", drawn
+class Tools:
+    def put(self, arrays):
+        return arrays
+found.jax(found.Parameters(), drawn, Tools())
+print("jax" in sys.modules, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", loading], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True", "False"]
+
+
+def with_a_lock() -> Callable[[Any], Any]:
+    lock = threading.Lock()
+    return lambda x: (lock, x)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"numpy": with_a_lock()}, r"numpy cannot be sent to a process of its own: .*lock.*\n.*accelbench init"),
+        ({"numpy": lambda *everything: everything}, r"numpy takes \*everything; arrays are given by name"),
+        (
+            {"arrays": {"x": np.ones(LARGEST_BYTES // 8)}},
+            r"arrays takes 32 MiB, and 32 are .*\n.*def arrays\(rng\)",
+        ),
+        ({"arrays": {"x": ["a", None]}}, r'arrays\["x"\] is a list; it has to be an array of numbers'),
+    ],
+    ids=["lock", "unnamed", "large", "no numbers"],
+)
+def test_what_cannot_be_sent_is_an_error_that_says_what_to_write(given: dict[str, Any], said: str) -> None:
+    parts = {"numpy": doubled, "arrays": {"x": X}} | given
+    with pytest.raises(CannotBeSentError) as refused:
+        script_text({"numpy": parts["numpy"]}, parts["arrays"], None)
+    assert re.search(said, str(refused.value), re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"torch": doubled}, 'compare(torch=...): unknown framework "torch"; did you mean pytorch?'),
+        ({}, "nothing to compare: give a function for each framework"),
+        ({"numpy": doubled, "settings": {"measurement.rounds.mix": 3}}, "measurement.rounds.min"),
+        ({"numpy": doubled, "settings": {"measurement.rounds.max": 0}}, "should be greater than or equal to 3"),
+        ({"numpy": doubled, "variants": ["numpy/eagre"]}, 'unknown mode "eagre"; did you mean eager?'),
+        ({"numpy": doubled, "pytorch": lambda y: y}, "numpy() takes (x)"),
+        ({"numpy": doubled, "name": "matmul_chain"}, "accelbench has a workload matmul-chain"),
+    ],
+)
+def test_what_cannot_be_run_is_a_value_error_before_anything_is_written(
+    given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        accelbench.compare(**{"arrays": {"x": X}, "out": tmp_path / "results", **given})
+    assert not (tmp_path / "results").exists()
+
+
+PROGRAM = """
+import sys
+sys.path[:0] = {path!r}
+import accelbench, jax, jax.numpy as jnp, numpy, torch
+scale = 2.0
+jax.devices(), torch.ones(3)
+found = accelbench.compare(
+    jax=lambda x: jnp.tanh(x) * scale,
+    pytorch=lambda x: torch.tanh(x) * scale,
+    arrays={{"x": numpy.random.default_rng(0).standard_normal((256, 256))}},
+    settings={{"measurement.rounds.min": 3, "measurement.rounds.max": 3}},
+    accept_noise=True,
+    out={out!r},
+)
+parity = {{check.variant: check.outcome for check in found.result.certificate.checks if check.name == "parity"}}
+print(parity["jax/jit"], found.result.case.script.file, found._repr_html_()[:15])
+print(repr(found))
+try:
+    accelbench.compare(jax=jax.jit(jnp.tanh), arrays={{"x": numpy.ones(3)}})
+except accelbench.notebook.CannotBeSentError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_functions_of_a_process_that_has_both_frameworks_are_measured_in_fresh_ones(tmp_path: Path) -> None:
+    program = PROGRAM.format(path=sys.path, out=str(tmp_path / "results"))
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, *findings, compiled = done.stdout.splitlines()
+    assert first == "passed compared.py <iframe srcdoc="
+    assert "jax/jit" in "".join(findings)
+    assert compiled.startswith("jax is compiled already, by jax.jit; give the function itself")
+    assert "fork" not in done.stderr
+    assert {path.name for path in (tmp_path / "results").iterdir()} >= {"compared.py", "report.html", "all.result.json"}
