@@ -174,6 +174,8 @@ class Workload:
     """What `Program.observe` returns, each with its meaning; beside what every launch observes."""
     moves_once: ClassVar[bool] = False
     """Every byte that `cost` counts moves once in a unit, so that half of them at least are there at once."""
+    written: ClassVar[bool] = True
+    """Somebody wrote the class; False: it is made of functions, and complete by construction."""
     libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Modules that a framework's programs import beside the framework itself; a launch imports them with it."""
 

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import pkgutil
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 from accelbench import frameworks, workloads
 from accelbench.api.case import ParameterValue, name_of_file
 from accelbench.catalogue import script, workload_checks
+from accelbench.catalogue.modules import kind_in
 from accelbench.problem import unknown
 from accelbench.workload import VariantKind, Workload
 
@@ -71,7 +72,7 @@ def find(name: str) -> Workload:
 def _find(name: str) -> Workload:
     if is_built_in(name):
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
-        return next(_defined_in(module))()
+        return kind_in(module, name)()
     if name in _installed():
         return _from_package(_installed()[name])
     raise UnknownWorkloadError(unknown("workload", name, names()))
@@ -94,6 +95,9 @@ def _loaded(point: EntryPoint) -> Workload:
         if "importlib" in last:  # nothing of the package's own was reached
             raise workload_checks.InvalidWorkloadError(workload_checks.describe(error)) from error
         raise workload_checks.invalid(error, Path(last)) from error
+    if inspect.ismodule(kind):
+        kind = kind_in(kind, point.module)
+        kind.name = point.name
     if not (inspect.isclass(kind) and issubclass(kind, Workload)):
         raise workload_checks.InvalidWorkloadError("this is no class that inherits accelbench.workload.Workload")
     called = getattr(kind, "name", None)
@@ -102,12 +106,6 @@ def _loaded(point: EntryPoint) -> Workload:
             f'the name of class {kind.__name__} is "{called}", not the entry point\'s'
         )
     return workload_checks.instantiate(kind)
-
-
-def _defined_in(module: Any) -> Iterator[type[Workload]]:
-    for member in vars(module).values():
-        if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__:
-            yield member
 
 
 def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -> Any:

@@ -34,6 +34,7 @@ RESULT = "y"
 class FunctionWorkload(Workload):
     """What functions of other names have in common: variants in each framework's own modes, none of them written."""
 
+    written = False
     functions: ClassVar[Mapping[str, Callable[..., Any]]]
 
     @classmethod
@@ -60,15 +61,16 @@ def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
         raise InvalidWorkloadError(
             f"{place(next(iter(functions.values())))}: nobody says what it is given; write {ARRAYS}"
         )
-    return kind_of(functions, written["arrays"], written.get("reference"))
+    return _kind(module, functions, written["arrays"], written.get("reference"))
 
 
-def kind_of(
+def _kind(
+    module: ModuleType,
     functions: Mapping[str, Callable[..., Any]],
     arrays: Callable[..., Any],
-    reference: Callable[..., Any] | None = None,
+    reference: Callable[..., Any] | None,
 ) -> type[FunctionWorkload]:
-    """The workload of `functions` by framework; raises InvalidWorkloadError.
+    """The workload of `functions` by framework, as if the module had it as a class; raises InvalidWorkloadError.
 
     `arrays(rng, ...)` returns a dictionary of NumPy arrays, by the names of the functions' parameters; its own further
     parameters are the workload's. `reference` is what is right, in NumPy.
@@ -76,6 +78,8 @@ def kind_of(
     written = [*functions.values(), *([reference] if reference else [])]
     _refuse_other_parameters(written)
     members: dict[str, Any] = {
+        "__module__": module.__name__,
+        "__doc__": module.__doc__ or f"{', '.join(functions)} by functions of the same arrays.",
         "functions": functions,
         "modes": {framework: _modes(framework) for framework in functions},
         "Parameters": _parameters(arrays),

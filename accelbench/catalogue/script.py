@@ -9,7 +9,6 @@ edits: tracebacks, `inspect` and `__file__` point there, with the lines of the c
 """
 
 import ast
-import inspect
 import linecache
 import os
 import sys
@@ -21,8 +20,8 @@ from types import ModuleType
 
 from accelbench import frameworks
 from accelbench.api.case import name_of_file
-from accelbench.catalogue import functions, workload_checks
-from accelbench.catalogue.functions import FunctionWorkload
+from accelbench.catalogue import workload_checks
+from accelbench.catalogue.modules import kind_in
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Workload
 
@@ -73,27 +72,9 @@ def load(file: Path) -> Workload:
             f"import it inside the methods that use it"
         )
     module = _executed(file, text)
-    kind = _kind_in(module, file)
+    kind = kind_in(module, file.name)
     kind.name = name_of_file(file.name)
-    return kind() if issubclass(kind, FunctionWorkload) else workload_checks.instantiate(kind)
-
-
-def _kind_in(module: ModuleType, file: Path) -> type[Workload]:
-    """The class that the module defines, or the one that its functions make; raises InvalidWorkloadError."""
-    kinds = [
-        member
-        for member in vars(module).values()
-        if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__
-    ]
-    if not kinds and (made := functions.in_module(module)):
-        return made
-    if len(kinds) != 1:
-        found = ", ".join(kind.__name__ for kind in kinds) or "none"
-        raise InvalidWorkloadError(
-            f"{file.name}: a script has functions, such as jax(x) and pytorch(x), and arrays(rng), which draws what "
-            f"they are given; or one class that inherits accelbench.workload.Workload. Classes found: {found}"
-        )
-    return kinds[0]
+    return workload_checks.instantiate(kind)
 
 
 def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:

@@ -11,10 +11,10 @@ from accelbench.report.markdown import escaped, markdown_table
 NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several GPUs", "tpu": "a TPU"}
 
 HOW = """A verdict is derived from the expectations of the claim's manifest: `confirmed` where a valid measurement meets
-all of them, `refuted` where one contradicts any, `inconclusive` where the interval of a comparison, or the times that
-launches took, lie on both sides of a bound, where too few rounds were measured, or where a check failed;
+all of them, `refuted` where one contradicts any, `inconclusive` where an interval has a bound inside
+it, where too few rounds were measured, or where a check failed;
 `untestable-here` where other hardware is needed. A claim about a whole suite is a geometric mean over the results of
-several manifests. Check them on your own:"""
+several manifests. To check them on your own machine:"""
 
 
 def page(settled: Sequence[Settled], *, here: Hardware, results: str) -> str:

@@ -44,8 +44,8 @@ def checked(result: Result) -> tuple[Checked, ...]:
     found = []
     for variant in result.variants:
         if failure := variant.failure:
-            during = f" during {failure.phase}" if failure.phase else ""
-            found.append(Checked(variant.name, f"{failure.reason}{during}: {failure.message}"))
+            phase = f" in phase {failure.phase}" if failure.phase else ""
+            found.append(Checked(variant.name, f"{failure.reason}{phase}: {failure.message}"))
         else:
             checks = tuple(each for each in result.certificate.checks if each.variant in {variant.name, None})
             found.append(Checked(variant.name, "", checks, variant.numbers))

@@ -103,7 +103,7 @@ class Lines:
             said = f"round {event.round} is discarded for every variant and measured again"
             return (f"{said}: {event.quarantined[0]}", noise.what_to_do(event.quarantined)) if first else (said,)
         if event.noisy:
-            said = f"round {event.round} was disturbed and counts, as noise is accepted"
+            said = f"round {event.round} was disturbed, and counts because noise is accepted"
             return (f"{said}: {event.noisy[0]}",) if first else (said,)
         return ()
 
@@ -251,7 +251,7 @@ def standing(comparison: ComparisonNow) -> str:
         return "too early to say"
     bounds = figures.interval(float(comparison.lower), float(comparison.upper))
     said: str = comparison.verdict or ("noisy" if comparison.noisy else "")
-    said = "not decided yet" if said == "inconclusive" else said
+    said = "no verdict yet" if said == "inconclusive" else said
     return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {said}".rstrip()
 
 

@@ -54,7 +54,7 @@ def _accelbench(
 ) -> None:
     """Which is faster, JAX or PyTorch, by how much, and how sure is it?
 
-    Runs a BenchmarkRun manifest on this machine exactly as the operator runs it in a cluster.
+    Measures on this machine what the operator measures in a cluster: the same manifests, the same checks.
     """
 
 

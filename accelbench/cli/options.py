@@ -12,7 +12,7 @@ Assignments = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=VALUE",
-        help="Change the spec, as in measurement.rounds.max=5, or a parameter: size=128. Repeatable.",
+        help="Set a field of the spec, measurement.rounds.max=5, or a parameter, size=128; repeatable.",
     ),
 ]
 Variants = Annotated[
@@ -20,7 +20,7 @@ Variants = Annotated[
     typer.Option(
         "--variant",
         metavar="USE",
-        help="What competes, as jax/jit; the first is the baseline. Of a script or a workload. Repeatable.",
+        help="A variant to compare, as jax/jit; repeatable, the first is the baseline. A manifest lists its own.",
     ),
 ]
 

@@ -152,7 +152,7 @@ def _rules(cases: Cases, key: Key, *, comparisons: int) -> _Rules:
         alpha=rules[0].alpha if series else min(rule.nominal_alpha for rule in rules),
         series=series,
         margin=float(first.equivalence_margin),
-        sure=f"{sure} for all {comparisons} comparisons" if comparisons > 1 else sure,
+        sure=f"{sure} for {comparisons} comparisons together" if comparisons > 1 else sure,
     )
 
 

@@ -73,17 +73,17 @@ def _digits(found: RunComparison, *, relative: bool) -> int:
 
 
 def basis(found: RunComparison) -> str:
-    """What the intervals rest on: `6 and 8 launches`; of more than one kind, each with its variant."""
+    """What the intervals come from: `6 launches before and 8 after`; of more than one kind, each with its variant."""
     said: dict[str, list[str]] = {}
     for each in found.compared:
         if each.interval is not None:
             series = len(each.before.logs) + len(each.after.logs) > 2  # noqa: PLR2004 - more than one a side
             numbers = [len(side.logs if series else side.launches) for side in (each.before, each.after)]
-            words = f"{numbers[0]} and {numbers[1]} {'results' if series else 'launches'}"
+            words = f"{numbers[0]} {'results' if series else 'launches'} before and {numbers[1]} after"
             said.setdefault(words, []).append(each.variant)
     if len(said) == 1:
-        return f"rests on {next(iter(said))}"
-    return "; ".join(f"{', '.join(dict.fromkeys(variants))} on {words}" for words, variants in said.items())
+        return f"from {next(iter(said))}"
+    return "; ".join(f"{', '.join(dict.fromkeys(variants))} from {words}" for words, variants in said.items())
 
 
 def differing(found: RunComparison) -> Table | None:
@@ -125,7 +125,7 @@ def refusal(found: RunComparison) -> tuple[str, ...]:
     if never:
         said.append(f"Times that differ in {' and '.join(never)} are not the same quantity, and are never compared.")
     elif others:
-        said.append(f"To insist: {' '.join(f'--allow-different {name}' for name in others)}")
+        said.append(f"To compare anyway, add {' '.join(f'--allow-different {name}' for name in others)}")
     return tuple(said)
 
 

@@ -284,7 +284,7 @@ def _whose(checks: Sequence[Check]) -> Iterator[str]:
     """Each check once, with its variant where it is about one alone."""
     for name in dict.fromkeys(check.name for check in checks):
         variants = [check.variant for check in checks if check.name == name and check.variant]
-        about = f" of {variants[0]}" if len(variants) == 1 else f" of {len(variants)} variants" if variants else ""
+        about = f" for {variants[0]}" if len(variants) == 1 else f" for {len(variants)} variants" if variants else ""
         yield f"{name}{about}"
 
 
@@ -300,15 +300,15 @@ def trouble(result: Result) -> tuple[str, ...]:
     failed = failed_checks(result)
     for name in dict.fromkeys(check.name for check in failed):
         first, *others = (check for check in failed if check.name == name)
-        also = ", ".join(filter(None, (check.variant for check in others)))
-        lines.append(check_line(first) + (f"; failed for {also} as well" if also else ""))
+        also = " and ".join(filter(None, (check.variant for check in others)))
+        lines.append(check_line(first) + (f". It failed for {also} too." if also else ""))
     return tuple(lines)
 
 
 def check_line(check: Check) -> str:
-    """One check with its reading: `parity (jax/jit): READING; threshold THRESHOLD`."""
+    """One check with its reading: `parity (jax/jit): READING (required: THRESHOLD)`."""
     about = f" ({check.variant})" if check.variant else ""
-    threshold = f"; threshold {check.threshold}" if check.threshold else ""
+    threshold = f" (required: {check.threshold})" if check.threshold else ""
     return f"{check.name}{about}: {check.reading}{threshold}"
 
 
@@ -317,8 +317,8 @@ def failures(result: Result) -> tuple[str, ...]:
     lines = []
     for variant in result.variants:
         if (failure := variant.failure) is not None:
-            during = f" during {failure.phase}" if failure.phase else ""
-            lines.append(f"{variant.name} failed in round {failure.round}{during}: {failure.reason}: {failure.message}")
+            phase = f", phase {failure.phase}" if failure.phase else ""
+            lines.append(f"{variant.name} failed in round {failure.round}{phase} ({failure.reason}): {failure.message}")
     return tuple(lines)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from accelbench import figures
 from accelbench.stats.interval import MINIMUM_PAIRS, student_quantile
 
 Answer = Literal["at-once", "after", "never", "until"]
@@ -106,32 +107,27 @@ def _crossings_of_shares(
     return (max(0.0, roots[1]), None)
 
 
-def payback_sentence(found: Amortisation, *, first_call: float, own: bool) -> str:
-    """The finding in plain words, as "Compiling costs 0.06 s and pays back after 1 step", and the interval.
+def payback_sentence(found: Amortisation, unit: str) -> str:
+    """The finding in plain words, as "Its first call takes 0.06 s longer and pays back after 1 step", and the interval.
 
-    `first_call`: the variant's own first-call cost in seconds; `own`: that the baseline's is next to nothing, so that
-    the variant's own is what compiling costs. Empty where the first calls cost the same within a millisecond.
+    `unit` is what a step is called. Empty where the first calls take the same within a millisecond.
     """
-    dearer = found.extra_seconds > 0
-    seconds = first_call if own and dearer else abs(found.extra_seconds)
     if abs(found.extra_seconds) < NOTHING_SECONDS:
         return ""
     begins = (
-        f"Compiling costs {_seconds(seconds)}{'' if own else ' more'}"
-        if dearer
-        else f"Its first call costs {_seconds(seconds)} less"
+        f"Its first call takes {_seconds(abs(found.extra_seconds))} {'longer' if found.extra_seconds > 0 else 'less'}"
     )
     match found.answer:
         case "never":
             return f"{begins} and never pays back."
         case "at-once":
-            return f"{begins}: it is ahead from the first step."
+            return f"{begins}: it is ahead from the first {unit}."
         case "until":
-            return f"{begins}: it is ahead until {_steps(found.steps or 0)}{_range(found)}."
+            return f"{begins}: it is ahead until {_steps(found.steps or 0, unit)}{_range(found)}."
         case "after":
             if found.upper is None and found.lower is not None:
-                return f"{begins} and pays back after {_steps(found.lower)} at the earliest, if ever."
-            return f"{begins} and pays back after {_steps(found.steps or 0)}{_range(found)}."
+                return f"{begins} and pays back after {_steps(found.lower, unit)} at the earliest, if ever."
+            return f"{begins} and pays back after {_steps(found.steps or 0, unit)}{_range(found)}."
 
 
 NOTHING_SECONDS = 0.001
@@ -156,9 +152,8 @@ def _rounded(steps: float) -> int:
     return round(whole, -digits)
 
 
-def _steps(steps: float) -> str:
-    whole = _rounded(steps)
-    return "1 step" if whole == 1 else f"{whole:,} steps"
+def _steps(steps: float, unit: str) -> str:
+    return figures.count(_rounded(steps), unit)
 
 
 def _range(found: Amortisation) -> str:

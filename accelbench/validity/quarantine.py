@@ -60,7 +60,7 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
         return ()
     findings = [(check.name, check.evaluate(case, launch)) for check in disturbance_checks()]
     return tuple(
-        f"{name} of {launch.variant}: {finding.reading}" for name, finding in findings if finding.outcome == "failed"
+        f"{name} for {launch.variant}: {finding.reading}" for name, finding in findings if finding.outcome == "failed"
     )
 
 

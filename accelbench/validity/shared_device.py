@@ -43,9 +43,13 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _named(neighbours: Neighbours) -> str:
-    """` (python, pid 1234: 49 %)`: those that used most of it, as far as they can be seen from here."""
+    """` (python, pid 1234: 49 %)`: those that used most of it, as far as they can be seen from here.
+
+    Without a share where they used more than all others did here: then they ran on other processors, too.
+    """
+    whole = neighbours_share(neighbours)
     found = [
-        f"{each.name}, pid {each.pid}: {percent(share)}"
+        f"{each.name}, pid {each.pid}" + (f": {percent(share)}" if share <= whole else "")
         for each in neighbours.processes[:NAMED]
         if (share := each.seconds / neighbours.offered_seconds) >= NAMED_SHARE
     ]

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
@@ -188,11 +188,21 @@ def _interval(comparison: Comparison) -> tuple[float, float] | None:
 
 
 def _subject(expectation: Expectation) -> str:
-    bounds = within(expectation.at_least, expectation.at_most, expectation.equals)
+    number = NUMBERS.get(expectation.subject)
+    as_reading = _seconds if number and number.unit == "s" else None
+    bounds = within(expectation.at_least, expectation.at_most, expectation.equals, as_reading)
     return f"{expectation.subject} of {expectation.variant} {bounds}".rstrip()
 
 
-def within(at_least: str | None, at_most: str | None, equals: str | None = None) -> str:
-    """The bounds in words: `at least 2 and at most 3`."""
+def _seconds(bound: str) -> str:
+    return figures.seconds(float(bound), 3)
+
+
+def within(
+    at_least: str | None, at_most: str | None, equals: str | None = None, shown: Callable[[str], str] | None = None
+) -> str:
+    """The bounds in words, `at least 2 and at most 3`, each as `shown` writes it."""
     bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
-    return " and ".join(f"{words} {bound}" for words, bound in bounds.items() if bound is not None)
+    return " and ".join(
+        f"{words} {shown(bound) if shown else bound}" for words, bound in bounds.items() if bound is not None
+    )

@@ -114,7 +114,7 @@ class MeasuredVariants:
     def _unchecked(self, sides: set[str | None]) -> str:
         """What a reader of the verdict must know was not checked, of which side and why."""
         found = {
-            f"{check.name}{f' of {check.variant}' if check.variant else ''} ({check.reading})"
+            f"{check.name}{f' for {check.variant}' if check.variant else ''} ({check.reading})"
             for check in self.certificate.checks
             if check.name in WEIGHTY and check.outcome == "untested" and check.variant in sides
         }
@@ -122,11 +122,14 @@ class MeasuredVariants:
 
     def _sure(self) -> str:
         sure = f"{100 * self.rule.confidence:.4g} %"
-        return sure if self.rule.comparisons == 1 else f"{sure} for all {self.rule.comparisons} comparisons of the run"
+        together = f"the run's {self.rule.comparisons} comparisons together"
+        return sure if self.rule.comparisons == 1 else f"{sure} for {together}"
 
     def _invalid_sentence(self, sides: tuple[str, str], names: tuple[str, ...]) -> str:
         found = [
-            f"{check.name}{f' of {check.variant}' if check.variant else ''}: {check.reading}"
+            f"{check.variant} fails {check.name}: {check.reading}"
+            if check.variant
+            else f"{check.name}: {check.reading}"
             for check in self.certificate.failed(*sides)
         ]
         return f"Invalid: {'; '.join(found) or ', '.join(names)}."[:MAXIMUM_SENTENCE]

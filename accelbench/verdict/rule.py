@@ -71,7 +71,8 @@ def verdict_sentence(
     than a fraction of a speed.
     """
     within = f"{100 * margin:.3g} %"
-    finding = f"{figures.prose(interval.estimate)}x {_bounds(interval, sure)}"
+    lower, upper = figures.prose(interval.lower), figures.prose(interval.upper)
+    between = f"between {lower} and {upper} times as fast"
     match verdict:
         case "faster":
             times = figures.prose(interval.estimate)
@@ -80,12 +81,12 @@ def verdict_sentence(
             times = figures.prose(interval.inverse.estimate)
             return f"{variant} takes {times} times as long as {baseline} {_bounds(interval.inverse, sure)}."
         case "equivalent":
-            return f"{variant} is as fast as {baseline}, within {within}: {finding}."
+            return f"{variant} is as fast as {baseline}, within {within}: {between} ({sure})."
         case "inconclusive" if interval.lower <= 1 <= interval.upper:
-            return f"No difference established between {variant} and {baseline}: {finding}."
+            return f"No verdict: {variant} is {between} as {baseline} ({sure})."
         case "inconclusive":
             direction = "faster" if interval.lower > 1 else "slower"
-            return f"{variant} is {direction} than {baseline}, but maybe by less than {within}: {finding}."
+            return f"{variant} is {direction} than {baseline}, but maybe by less than {within}: {between} ({sure})."
 
 
 def no_verdict_yet(interval: Interval, *, variant: str, baseline: str, rounds: int, least: int) -> str:
@@ -98,7 +99,7 @@ def no_verdict_yet(interval: Interval, *, variant: str, baseline: str, rounds: i
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, sure: str) -> str:
     """What is said in the place of a verdict where disturbed rounds count."""
     finding = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_bounds(interval, sure)}"
-    return f"Noisy: measured beside other load; an interval, not a certified verdict: {variant} was {finding}."
+    return f"Noisy, so no verdict: beside other load {variant} was {finding}."
 
 
 def _bounds(interval: Interval, sure: str) -> str:

@@ -49,7 +49,8 @@ def test_a_script_is_described_like_a_workload_of_the_catalogue(mine: Path) -> N
     done = accelbench("workloads", "softmax_rows.py", cwd=mine)
     assert done.returncode == 0, done.stderr
     assert "softmax-rows" in done.stdout
-    assert "Numbers in a row." in done.stdout
+    assert "Softmax over rows, written out." in done.stdout
+    assert "columns" in done.stdout
 
 
 def test_a_script_that_is_not_there_is_named(mine: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from accelbench.catalogue import script
 from accelbench.launch.facts import Facts
 from accelbench.machine import fingerprint
 from accelbench.workloads import _training, _transformer, freeze_layers, matmul_chain, vit
@@ -111,6 +112,15 @@ def test_the_workloads_source_has_a_digest() -> None:
     found = fingerprint.of_source(matmul_chain.MatmulChain)
     assert len(found["workloadSource"]) == 16
     assert fingerprint.of_source(int) == {}
+
+
+def test_the_source_of_functions_is_their_file(tmp_path: Path) -> None:
+    digests = []
+    for name, result in (("first.py", "x"), ("second.py", "2 * x"), ("again.py", "x")):
+        path = tmp_path / name
+        path.write_text(f"def arrays(rng):\n    return {{}}\n\n\ndef numpy(x):\n    return {result}\n")
+        digests.append(fingerprint.of_source(type(script.load(path)))["workloadSource"])
+    assert digests[0] == digests[2] != digests[1]
 
 
 def test_what_several_workloads_share_is_a_part_of_each_ones_source(monkeypatch: pytest.MonkeyPatch) -> None:

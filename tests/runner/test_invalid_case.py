@@ -44,11 +44,11 @@ def test_a_script_that_is_no_workload_is_refused_with_its_line(run: Run, tmp_pat
 
 def test_what_a_scripts_cost_raises_is_said_with_its_line(run: Run, tmp_path: Path) -> None:
     broken = tmp_path / "mine.py"
-    example = Path(__file__).parents[2] / "examples" / "softmax_rows.py"
-    cost = "Cost(flops=6.0 * numbers, bytes=2.0 * numbers * float_bytes)"
-    moves = '    name = "softmax-rows"\n    moves_once = True'
+    example = Path(__file__).parents[2] / "examples" / "linear_step.py"
+    cost = "Cost(flops=4.0 * numbers, bytes=2.0 * numbers * float_bytes)"
+    moves = '    name = "linear-step"\n    moves_once = True'
     text = example.read_text().replace(cost, "Cost(flops=6.0 / (parameters.rows - 7), bytes=1.0)")
-    broken.write_text(text.replace('    name = "softmax-rows"', moves))
+    broken.write_text(text.replace('    name = "linear-step"', moves))
     case = FINE.model_copy(update={"workload": "mine", "parameters": {"rows": 7}})
     ended = run(case, environment={"ACCELBENCH_SCRIPT": str(broken)})
     assert ended.status == 2
@@ -58,12 +58,11 @@ def test_what_a_scripts_cost_raises_is_said_with_its_line(run: Run, tmp_path: Pa
 
 def test_what_a_scripts_measure_raises_is_said_with_its_line(run: Run, tmp_path: Path) -> None:
     broken = tmp_path / "mine.py"
-    example = Path(__file__).parents[2] / "examples" / "softmax_rows.py"
-    name = '    name = "softmax-rows"'
-    broken.write_text(example.read_text().replace(name, f"{name}\n\n    def measure(self, parameters): return 1 / 0\n"))
+    example = Path(__file__).parents[2] / "examples" / "linear_step.py"
+    broken.write_text(example.read_text().replace("return Measure(differentiates=True)", "return 1 / 0"))
     ended = run(FINE.model_copy(update={"workload": "mine"}), environment={"ACCELBENCH_SCRIPT": str(broken)})
     assert ended.status == 2
-    assert "mine.py, line 13: ZeroDivisionError: division by zero" in ended.headline.message
+    assert "mine.py, line 25: ZeroDivisionError: division by zero" in ended.headline.message
 
 
 def test_a_case_document_that_is_not_there_is_named(run: Run) -> None:

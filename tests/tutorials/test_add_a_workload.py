@@ -49,20 +49,46 @@ def accelbench(project: Path, *arguments: str, installed: bool) -> subprocess.Co
 
 
 def test_the_page_has_the_files_and_the_commands_that_a_reader_needs() -> None:
-    files = ["softmax_jax.py", "softmax_torch.py", "softmax_rows.py", "softmax.yaml", "pyproject.toml"]
+    files = [
+        "softmax_jax.py",
+        "softmax_torch.py",
+        "softmax_rows.py",
+        "softmax.yaml",
+        "linear_step.py",
+        "pyproject.toml",
+    ]
     assert [name for name, _ in FILE.findall(PAGE)] == files
-    commands = ["init", "check", "workloads", "validate", "check", "run", "workloads"]
+    commands = [*("init", "check"), *("workloads", "check", "run"), *("validate", "check", "run"), "check", "workloads"]
     assert [command.split()[1] for command in COMMAND.findall(PAGE)] == commands
 
 
-def test_the_example_is_the_tutorials_workload() -> None:
-    assert (ROOT / "examples" / "softmax_rows.py").read_text() == dict(FILE.findall(PAGE))["softmax_rows.py"]
+@pytest.mark.parametrize("name", ["softmax_rows.py", "linear_step.py"])
+def test_the_examples_are_the_tutorials_workloads(name: str) -> None:
+    assert (ROOT / "examples" / name).read_text() == dict(FILE.findall(PAGE))[name]
 
 
 def test_its_two_scripts_compute_the_same(project: Path) -> None:
     beside = {**os.environ, "PYTHONPATH": str(project)}
     done = subprocess.run([sys.executable, "-c", SCRIPTS], env=beside, check=True, stdout=subprocess.PIPE, text=True)
     assert float(done.stdout) < 1e-6
+
+
+def test_its_reference_computes_what_the_functions_do(project: Path) -> None:
+    [reference] = re.findall(r"^def reference\(x\):\n.*?(?=^```)", PAGE, re.MULTILINE | re.DOTALL)
+    (project / "with_reference.py").write_text((project / "softmax_rows.py").read_text() + "\n\n" + reference)
+    done = accelbench(project, "check", "with_reference.py", "--set", "rows=8", installed=False)
+    assert done.returncode == Exit.SUCCESS, done.stdout + done.stderr
+    assert "note: the workload has no reference()" not in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_its_notebook_shows_a_report(project: Path) -> None:
+    [cell] = re.findall(r"^(import accelbench.*?)^found$", PAGE, re.MULTILINE | re.DOTALL)
+    cell = cell.replace("    variants=", "    accept_noise=True,\n    variants=")
+    program = f"import sys\nsys.path[:0] = {sys.path!r}\n{cell}print(found._repr_html_()[:7], found.directory)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=project, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("<iframe results/compared-"), done.stderr
 
 
 @pytest.mark.slow

@@ -15,6 +15,9 @@ from accelbench.launch.facts import Arithmetic, CompileCache, Device, Executable
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.frameworks.work import Work
 
+NOT_PLACED = "A variant of your own runs as it is written: Program(..., placed=True)"
+"""What to do where a variant's mode is none of the framework's."""
+
 
 class UnsupportedError(Exception):
     """The device, the mode or the precision is not to be had here."""

@@ -18,6 +18,7 @@ from accelbench.launch.facts import Arithmetic, CompileCache, Device, Executable
 from accelbench.workload import Array, Program
 from accelbench_runner.frameworks import arithmetic
 from accelbench_runner.frameworks.adapter import (
+    NOT_PLACED,
     Adapter,
     AdapterSettings,
     Compilations,
@@ -128,7 +129,7 @@ class Jax(Adapter):
             call, batches = self._scan(program)
             call = jax.jit(call, donate_argnums=donated)
         else:
-            raise UnsupportedError(f"JAX has no mode {mode}, and the workload has not placed jit itself")
+            raise UnsupportedError(f"JAX has no mode {mode}. {NOT_PLACED}")
         return Work(
             # Arrays cannot change, so the same ones are fresh every time, unless a call may reuse their memory.
             fresh=(lambda: jax.tree.map(jnp.copy, program.state)) if program.donate else (lambda: program.state),

@@ -20,6 +20,7 @@ from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, 
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.frameworks import torch_backends
 from accelbench_runner.frameworks.adapter import (
+    NOT_PLACED,
     Adapter,
     AdapterSettings,
     Compilations,
@@ -141,7 +142,7 @@ class PyTorch(Adapter):
         elif mode == "compile" and isinstance(options, CompileOptions):
             call = torch.compile(call, mode=options.mode, dynamic=options.dynamic, fullgraph=options.fullgraph)
         else:
-            raise UnsupportedError(f"PyTorch has no mode {mode}, and the workload has not placed compile itself")
+            raise UnsupportedError(f"PyTorch has no mode {mode}. {NOT_PLACED}")
         return Work(
             fresh=lambda: _copied(program.state),
             call=call,

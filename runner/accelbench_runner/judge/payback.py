@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accelbench.api.result import PaysBack, Phase
@@ -13,8 +13,6 @@ from accelbench.stats.amortisation import Amortisation, LaunchCost, amortisation
 from accelbench.stats.summary import geometric_mean
 
 FIRST_CALL: tuple[Phase, ...] = ("compile", "first-step")
-OWN_SHARE = 0.05
-"""A baseline whose first call costs less than this share of the variant's is not mentioned."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,18 @@ def payback(baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRe
     found = amortisation(others_costs, own_costs, alpha)
     if found is None:
         return None
-    own, others = (statistics.mean(costs[number].first_call for number in rounds) for costs in (after, before))
+    own = statistics.mean(after[number].first_call for number in rounds)
     return Payback(
         document=_document(found, own),
-        sentence=payback_sentence(found, first_call=own, own=others < OWN_SHARE * own),
+        sentence=payback_sentence(found, next(iter(_units(variant)), "step")),
     )
+
+
+def _units(launches: Mapping[int, LaunchRecord]) -> Iterator[str]:
+    """What launches call a unit of work."""
+    for launch in launches.values():
+        if not isinstance(launch.facts.unit, Unreadable):
+            yield launch.facts.unit
 
 
 def _by_the_time(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
