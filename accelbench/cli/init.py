@@ -63,10 +63,8 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
 
 def script_text(name: str, jax: str, pytorch: str) -> str:
     """The script: y = x / (1 + x^2) in NumPy, JAX and PyTorch."""
-    called = {
-        framework: function for framework, function in (("jax", jax), ("pytorch", pytorch)) if function != framework
-    }
-    aliases = "".join(f"\n{framework} = {function}\n" for framework, function in called.items())
+    called = (("jax", jax), ("pytorch", pytorch))
+    aliases = "".join(f"{framework} = {function}\n" for framework, function in called if function != framework)
     title = name.replace("_", " ").capitalize()
     return Template(SCRIPT).substitute(title=title, jax=jax, pytorch=pytorch) + (f"\n\n{aliases}" if aliases else "")
 

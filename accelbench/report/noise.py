@@ -13,7 +13,7 @@ MORE_TIME = "allow more time (measurement.timeLimitSeconds), in which to repeat 
 
 def what_to_do(reasons: Iterable[str], *others: str) -> str:
     """Advice against what disturbed a round, by the checks that `reasons` begin with; and `others`."""
-    names = {reason.partition(" of ")[0] for reason in reasons}
+    names = {reason.partition(" ")[0] for reason in reasons}
     against = (advice for name, advice in ADVICE.items() if name in names)
     return f"What to do: {'; '.join([*against, *others, f'or {ACCEPT}'])}."
 
@@ -42,5 +42,5 @@ def _rounds(found: Sequence[Disturbed]) -> str:
 
 
 def _first(found: Sequence[Disturbed]) -> str:
-    in_round = f"In round {found[0].round}: " if len(found) > 1 else ""
-    return f"{in_round}{found[0].reasons[0]}."
+    in_round = f" in round {found[0].round}" if len(found) > 1 else ""
+    return f"The reason{in_round}: {found[0].reasons[0]}."

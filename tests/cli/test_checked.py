@@ -53,7 +53,7 @@ def test_a_variant_that_failed_has_passed_nothing() -> None:
     failure = Failure(reason="Raised", message="ValueError: mine (my_filter.py, line 12)", round=1, phase="compile")
     text = shown(result(*GOOD, failure=failure))
     assert "pytorch/eager: failed\n" in text
-    assert "Raised during compile: ValueError: mine (my_filter.py, line 12)" in text
+    assert "Raised in phase compile: ValueError: mine (my_filter.py, line 12)" in text
     assert "jax/jit: 2 passed" in text
 
 

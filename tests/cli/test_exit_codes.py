@@ -42,7 +42,7 @@ def test_a_manifest_that_is_not_valid_ends_with_three_and_leaves_nothing_behind(
 def test_a_variant_that_failed_is_named_and_the_other_ones_time_stands(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="variant-failed", manifest=MANIFEST)
     assert done.returncode == Exit.VARIANT_FAILED
-    assert "jax/jit failed in round 1 during setup: OutOfMemory" in " ".join(done.stdout.split())
+    assert "jax/jit failed in round 1, phase setup (OutOfMemory)" in " ".join(done.stdout.split())
     assert "1.00 ms" in done.stdout
 
 
@@ -50,7 +50,7 @@ def test_an_invalid_comparison_ends_with_five_and_shows_the_reading(tmp_path: Pa
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="invalid", manifest=MANIFEST)
     assert done.returncode == Exit.INVALID_MEASUREMENT
     assert "invalid: parity" in done.stdout
-    assert "parity (jax/jit): x is off; threshold 1e-5" in done.stdout
+    assert "parity (jax/jit): x is off (required: 1e-5)" in done.stdout
     assert "2.04x" not in done.stdout
 
 

@@ -147,7 +147,7 @@ def test_the_terminal_gets_its_cursor_back() -> None:
     assert out.getvalue().rindex("\x1b[?25h") > out.getvalue().rindex("\x1b[?25l")
 
 
-STOLEN = ("throttled of jax/jit: Hypervisor steal: 7 % (limit 5 %)",)
+STOLEN = ("throttled for jax/jit: Hypervisor steal: 7 % (limit 5 %)",)
 
 
 def lines_of(*events: Event) -> list[str]:
@@ -176,9 +176,9 @@ def test_rounds_that_count_although_they_were_disturbed_are_said_to() -> None:
         RoundFinished(round=2, noisy=STOLEN),
     )
     assert lines == [
-        f"round 1 was disturbed and counts, as noise is accepted: {STOLEN[0]}",
+        f"round 1 was disturbed, and counts because noise is accepted: {STOLEN[0]}",
         "after round 1: jax/jit: 574 µs, 2.04x (1.51 to 2.77) noisy",
-        "round 2 was disturbed and counts, as noise is accepted",
+        "round 2 was disturbed, and counts because noise is accepted",
     ]
 
 

@@ -39,7 +39,7 @@ def test_two_frameworks_are_measured_compared_and_judged(
     untold = Exit.SUCCESS if comparison.verdict else Exit.INVALID_MEASUREMENT
     assert done.returncode == (Exit.NOISY if comparison.noisy else untold)
     assert not comparison.noisy or (result.noisy and comparison.lower)
-    assert bool(result.noisy) == ("and counts, as noise is accepted" in done.stderr)
+    assert bool(result.noisy) == ("and counts because noise is accepted" in done.stderr)
     assert not (result.noisy and comparison.verdict)
     assert comparison.invalid or all(variant.seconds is not None for variant in result.variants)
     parity = [check for check in result.certificate.checks if check.name == "parity"]

@@ -109,8 +109,8 @@ def test_rounds_that_were_disturbed_are_named_and_change_nothing(tmp_path: Path)
         case(), lambda variant, number: replace(HONEST[variant], **disturbed.get((variant, number), {})), tmp_path
     )
     assert [(each.round, each.reasons[0].partition(":")[0]) for each in result.quarantined] == [
-        (2, f"throttled of {BASELINE}"),
-        (3, f"shared-device of {VARIANT}"),
+        (2, f"throttled for {BASELINE}"),
+        (3, f"shared-device for {VARIANT}"),
     ]
     assert "failed" not in outcomes(result).values()
     assert result.rounds == 3
@@ -127,7 +127,7 @@ def test_where_noise_is_accepted_disturbed_rounds_count_and_the_result_is_noisy(
     )
     assert (result.rounds, result.quarantined, result.stopped) == (3, (), "TargetMet")
     assert [each.round for each in result.noisy] == [1, 3]
-    assert result.noisy[0].reasons == (f"throttled of {VARIANT}: Hypervisor steal: 11 % (limit 5 %)",)
+    assert result.noisy[0].reasons == (f"throttled for {VARIANT}: Hypervisor steal: 11 % (limit 5 %)",)
     assert "neighbour, pid 4711: 50 %" in result.noisy[1].reasons[0]
     (comparison,) = result.comparisons
     assert (comparison.verdict, comparison.noisy, comparison.invalid) == (None, True, ())

@@ -53,7 +53,7 @@ def test_two_that_were_not_compared_get_a_verdict_and_the_report_says_so() -> No
     result = with_baseline(measured(TWICE, BASELINE, VARIANT, OTHER), OTHER)
     verdicts = {each.variant: each.verdict for each in result.comparisons}
     assert verdicts == {BASELINE: "slower", VARIANT: "equivalent"}
-    assert "for all 3 comparisons" in result.comparisons[0].sentence
+    assert "for the run's 3 comparisons together" in result.comparisons[0].sentence
     assert "intervals pay for all pairs" in result.notes[-1]
 
 

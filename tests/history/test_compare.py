@@ -49,7 +49,7 @@ def test_what_takes_half_the_time_is_faster_and_the_sentence_says_where() -> Non
     found = of(compared(run(), run({"jax/jit": scaled(0.5)})))
     assert found.verdict == "faster"
     assert found.sentence.startswith("jax/jit in B is 2.00 times as fast as in A (1.99")
-    assert "95 % for all 3 comparisons" in found.sentence
+    assert "95 % for 3 comparisons together" in found.sentence
 
 
 def test_the_margin_and_the_confidence_are_those_of_the_runs() -> None:
@@ -114,7 +114,7 @@ def test_the_tail_of_a_latency_is_compared_beside_its_median() -> None:
     found = compared(latency(0.004), latency(0.008))
     assert of(found, quantity="p50").verdict == "equivalent"
     assert of(found, quantity="p99").verdict == "slower"
-    assert "for all 5 comparisons" in of(found, quantity="p50").sentence
+    assert "for 5 comparisons together" in of(found, quantity="p50").sentence
 
 
 def test_cases_are_matched_by_what_was_swept_and_the_rest_is_said() -> None:

@@ -85,7 +85,7 @@ def test_a_wrong_result_is_invalid_and_shows_no_speedup() -> None:
     found = assess(tuple(launches), a_case(BASELINE, VARIANT, OTHER))
     comparison = comparison_of(found)
     assert (comparison.invalid, comparison.speedup, comparison.verdict) == (("parity",), None, None)
-    assert comparison.sentence.startswith("Invalid: parity of jax/jit: round 1: ")
+    assert comparison.sentence.startswith("Invalid: jax/jit fails parity: round 1: ")
     assert comparison_of(found, OTHER).speedup is not None
 
 
@@ -166,7 +166,7 @@ def test_more_comparisons_in_the_run_widen_the_interval_and_are_said() -> None:
     among = comparison_of(assess(launches, a_case(comparisons=10)))
     assert float(among.upper) - float(among.lower) > float(alone.upper) - float(alone.lower)
     assert (alone.confidence, among.confidence) == ("0.95", "0.995")
-    assert "95 % for all 10 comparisons of the run" in among.sentence
+    assert "95 % for the run's 10 comparisons together" in among.sentence
 
 
 def test_launches_that_fall_into_groups_are_named_in_the_sentence() -> None:
@@ -222,7 +222,7 @@ def test_the_sentence_says_when_compiling_pays_back() -> None:
     # 1.5 s and a first step of 10 ms, less one call of 10 ms.
     assert float(comparison.pays_back.first_call_seconds) == pytest.approx(1.5, rel=1e-3)
     assert comparison.pays_back.lower <= 150 <= comparison.pays_back.upper
-    assert "Compiling costs 1.5 s and pays back after 150 steps" in comparison.sentence
+    assert "Its first call takes 1.5 s longer and pays back after 150 steps" in comparison.sentence
 
 
 def test_a_comparison_without_phases_says_nothing_of_compiling() -> None:

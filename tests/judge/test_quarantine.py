@@ -46,7 +46,7 @@ def test_what_disturbed_one_side_of_a_round_changes_no_verdict() -> None:
     assert (found.rounds, comparison.rounds, comparison.verdict) == (3, 3, "faster")
     assert comparison.speedup == "2"
     assert [(each.round, each.reasons) for each in found.quarantined] == [
-        (2, ("shared-device of pytorch/eager: Other processes used 40 % of the CPU",))
+        (2, ("shared-device for pytorch/eager: Other processes used 40 % of the CPU",))
     ]
 
 
@@ -75,9 +75,7 @@ def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_ha
     assert comparison.speedup is not None
     assert comparison.lower is not None
     assert float(comparison.lower) < 2 < float(comparison.speedup)
-    assert comparison.sentence.startswith(
-        "Noisy: measured beside other load; an interval, not a certified verdict: jax/jit was 2.06 times as fast"
-    )
+    assert comparison.sentence.startswith("Noisy, so no verdict: beside other load jax/jit was 2.06 times as fast as")
     assert found.quarantined == ()
     assert [each.round for each in found.noisy] == [2, 3]
     assert {check.name for check in found.certificate.failed(BASELINE)} == {"shared-device", "throttled"}

@@ -99,17 +99,17 @@ def test_a_failed_check_of_another_variant_does_not_matter() -> None:
     [
         (1.99, 2.09, "jax/jit is 2.04 times as fast as torch (1.99 to 2.09, 95 %)."),
         (0.485, 0.495, "jax/jit takes 2.04 times as long as torch (2.02 to 2.06, 95 %)."),
-        (0.997, 1.011, "jax/jit is as fast as torch, within 2 %: 1.00x (0.997 to 1.01, 95 %)."),
-        (0.9, 1.1, "No difference established between jax/jit and torch: 0.995x (0.900 to 1.10, 95 %)."),
+        (0.997, 1.011, "jax/jit is as fast as torch, within 2 %: between 0.997 and 1.01 times as fast (95 %)."),
+        (0.9, 1.1, "No verdict: jax/jit is between 0.900 and 1.10 times as fast as torch (95 %)."),
         (
             1.01,
             1.05,
-            "jax/jit is faster than torch, but maybe by less than 2 %: 1.03x (1.01 to 1.05, 95 %).",
+            "jax/jit is faster than torch, but maybe by less than 2 %: between 1.01 and 1.05 times as fast (95 %).",
         ),
         (
             0.95,
             0.99,
-            "jax/jit is slower than torch, but maybe by less than 2 %: 0.970x (0.950 to 0.990, 95 %).",
+            "jax/jit is slower than torch, but maybe by less than 2 %: between 0.950 and 0.990 times as fast (95 %).",
         ),
         (1230.0, 1270.0, "jax/jit is 1,250 times as fast as torch (1,230 to 1,270, 95 %)."),
         (0.000123, 0.000124, "jax/jit takes 8,100 times as long as torch (8,060 to 8,130, 95 %)."),

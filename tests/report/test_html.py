@@ -253,7 +253,7 @@ def test_an_invalid_comparison_shows_its_reason_and_no_speedup(browser: Page, pa
     assert "partial: out of time" in text
     assert "invalid: parity" in text
     assert "`x` is off: 3e-3 > 7e-5" in text
-    assert "jax/op-by-op failed in round 1 during setup: OutOfMemory" in text
+    assert "jax/op-by-op failed in round 1, phase setup (OutOfMemory)" in text
     assert re.search(r"\d[.,]?\d*x\b", text.partition("Certificate")[0]) is None
     assert "<script>alert(1)</script> is text" in text
     assert [name for name in browser.accessible("image") if "first call counted" in name] == []
@@ -300,6 +300,6 @@ def test_what_was_not_checked_is_named_and_not_green(browser: Page, tmp_path: Pa
     said = "[...document.querySelectorAll('p.verdict')].map(p => p.innerText + getComputedStyle(p).color)"
     green = "getComputedStyle(document.querySelector('td.faster')).color"
     [summary] = browser.evaluate(said)
-    assert summary.startswith("6 of 7 checks passed, 1 not checked (work-present of jax/jit).")
+    assert summary.startswith("6 of 7 checks passed, 1 not checked (work-present for jax/jit).")
     assert not summary.endswith(browser.evaluate(green))
     assert "untested" not in path.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from accelbench.report.html import MeasuredCase
 from report import sample
 
 BUSY = f"shared-device of jax/jit: {sample.CROWDED}"
-STOLEN = "throttled of jax/jit: Hypervisor steal: 7 % (limit 5 %)"
+STOLEN = "throttled for jax/jit: Hypervisor steal: 7 % (limit 5 %)"
 
 
 def quarantined(*reasons: str, **changes: object) -> Result:
@@ -21,9 +21,9 @@ def quarantined(*reasons: str, **changes: object) -> Result:
 
 
 def test_discarded_rounds_are_said_in_one_line_with_the_first_reason() -> None:
-    assert view.quarantined(quarantined(BUSY)) == (f"Round 2 was discarded for every variant. {BUSY}.",)
+    assert view.quarantined(quarantined(BUSY)) == (f"Round 2 was discarded for every variant. The reason: {BUSY}.",)
     assert view.quarantined(quarantined(BUSY, STOLEN, BUSY)) == (
-        f"Rounds 2, 3 and 4 were discarded for every variant. In round 2: {BUSY}.",
+        f"Rounds 2, 3 and 4 were discarded for every variant. The reason in round 2: {BUSY}.",
     )
 
 

@@ -82,8 +82,8 @@ def test_a_failed_check_is_shown_with_reading_and_threshold() -> None:
         comparisons=(sample.invalid("jax/jit", "parity"),), certificate=Certificate(checks=(*sample.CHECKS, check))
     )
     text = printed(terminal.report(result), 80)
-    assert "parity (jax/jit): x is off by 3e-2; threshold 1e-5" in text
-    assert "✗ 6 of 7 checks passed, 1 failed (parity of jax/jit)" in text
+    assert "parity (jax/jit): x is off by 3e-2 (required: 1e-5)" in text
+    assert "✗ 6 of 7 checks passed, 1 failed (parity for jax/jit)" in text
 
 
 def test_markup_in_a_message_is_printed_as_it_is() -> None:
@@ -127,5 +127,5 @@ def test_a_narrow_terminal_splits_no_word_and_hides_no_number(width: int) -> Non
 def test_the_mark_is_green_only_where_every_check_was_made_and_passed() -> None:
     open_ = Check(name="work-present", outcome="untested", reading="nobody counted", variant="jax/jit")
     text = printed(terminal.report(sample.result(certificate=Certificate(checks=(*sample.CHECKS, open_)))), 80)
-    assert "? 6 of 7 checks passed, 1 not checked (work-present of jax/jit)" in text
+    assert "? 6 of 7 checks passed, 1 not checked (work-present for jax/jit)" in text
     assert "✓" not in text

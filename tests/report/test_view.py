@@ -41,7 +41,7 @@ def test_a_failed_variant_is_told_with_reason_place_and_message() -> None:
     )
     assert view.variant_rows(result)[1].verdict == "failed: OutOfMemory"
     assert view.failures(result) == (
-        "jax/jit failed in round 1 during setup: OutOfMemory: needed 3.1 GB, had 2.0 GB: lower size",
+        "jax/jit failed in round 1, phase setup (OutOfMemory): needed 3.1 GB, had 2.0 GB: lower size",
     )
 
 
@@ -136,8 +136,8 @@ def test_a_check_that_failed_for_many_variants_is_told_once() -> None:
         for use in ("pytorch/eager", "jax/jit")
     )
     assert view.trouble(sample.result(comparisons=(), certificate=Certificate(checks=checks))) == (
-        "parity (pytorch/eager): pytorch/eager is off; threshold 0; failed for jax/jit as well",
-        "throttled (pytorch/eager): pytorch/eager is off; threshold 0; failed for jax/jit as well",
+        "parity (pytorch/eager): pytorch/eager is off (required: 0). It failed for jax/jit too.",
+        "throttled (pytorch/eager): pytorch/eager is off (required: 0). It failed for jax/jit too.",
     )
 
 
