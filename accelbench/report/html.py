@@ -102,6 +102,7 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "first_calls": details.first_calls(result),
         "work": details.work(result),
         "work_about": _work_about(result),
+        "programs": details.programs(result),
         "spread": details.spread(result),
         "phases_plot": phases.plot(result, f"{identity}-phases") if whole else None,
         "amortisation": amortisation.plot(result, f"{identity}-amortisation") if whole else None,

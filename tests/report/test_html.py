@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Result
 from accelbench.report import html, launches, overview, view
 from report import sample
@@ -303,3 +304,12 @@ def test_what_was_not_checked_is_named_and_not_green(browser: Page, tmp_path: Pa
     assert summary.startswith("6 of 7 checks passed, 1 not checked (work-present for jax/jit).")
     assert not summary.endswith(browser.evaluate(green))
     assert "untested" not in path.read_text(encoding="utf-8")
+
+
+def test_what_was_compiled_is_a_table_of_its_own() -> None:
+    first, *others = sample.result().variants
+    counted = first.model_copy(update={"numbers": Numbers(kernels_per_call=1200)})
+    page = html.report("run", [html.MeasuredCase(sample.result(variants=(counted, *others)))])
+    assert "What was compiled" in page
+    assert "1,200" in page
+    assert "What was compiled" not in html.report("run", [html.MeasuredCase(sample.result())])
