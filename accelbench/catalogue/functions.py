@@ -8,7 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, create_model
 from pydantic.errors import PydanticUserError
@@ -35,7 +35,6 @@ class FunctionWorkload(Workload):
     """What functions of other names have in common: variants in each framework's own modes, none of them written."""
 
     written = False
-    functions: ClassVar[Mapping[str, Callable[..., Any]]]
 
     @classmethod
     def usual(cls) -> tuple[str, ...]:
@@ -80,7 +79,6 @@ def _kind(
     members: dict[str, Any] = {
         "__module__": module.__name__,
         "__doc__": module.__doc__ or f"{', '.join(functions)} by functions of the same arrays.",
-        "functions": functions,
         "modes": {framework: _modes(framework) for framework in functions},
         "Parameters": _parameters(arrays),
         "arrays": _arrays(arrays, written),

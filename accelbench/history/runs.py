@@ -15,7 +15,7 @@ from accelbench.api.result import Certificate, Result, Verdict
 from accelbench.history.comparability import Difference, differences, ordered
 from accelbench.history.sample import Key, Quantity, Sample, Side, label, sample
 from accelbench.stats.gap import find_gap
-from accelbench.stats.interval import Interval
+from accelbench.stats.interval import MINIMUM_PAIRS, Interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.welch import welch_interval
 from accelbench.verdict.rule import Clean, verdict_sentence
@@ -177,9 +177,8 @@ def _compare(
     interval = welch_interval(sides[0], sides[1], rules.alpha)
     if interval is None:
         numbers = " and ".join(str(len(side)) for side in sides)
-        return compared(
-            f"{variant}: {numbers} {'results' if rules.series else 'launches'} are too few for an interval."
-        )
+        why = "are too few" if max(map(len, sides)) < MINIMUM_PAIRS else "differ too much"
+        return compared(f"{variant}: {numbers} {'results' if rules.series else 'launches'} {why} for an interval.")
     checks = (*before.certificate.checks, *after.certificate.checks)
     clean = Clean(Certificate(checks=checks), after.about, before.about)
     verdict = clean.decide(interval, rules.margin)

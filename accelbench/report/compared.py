@@ -79,7 +79,9 @@ def basis(found: RunComparison) -> str:
         if each.interval is not None:
             series = len(each.before.logs) + len(each.after.logs) > 2  # noqa: PLR2004 - more than one a side
             numbers = [len(side.logs if series else side.launches) for side in (each.before, each.after)]
-            words = f"{numbers[0]} {'results' if series else 'launches'} before and {numbers[1]} after"
+            kind = "result" if series else "launch"
+            before, after = (f"{number} {kind}{'' if number == 1 else 's' if series else 'es'}" for number in numbers)
+            words = f"{before} before and {after} after"
             said.setdefault(words, []).append(each.variant)
     if len(said) == 1:
         return f"from {next(iter(said))}"

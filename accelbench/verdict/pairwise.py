@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from accelbench import figures
 from accelbench.api.result import Certificate, Comparison, Failure
 from accelbench.document import decimal_string
 from accelbench.stats.gap import find_gap
-from accelbench.stats.interval import Interval, log_speedups, student_interval
+from accelbench.stats.interval import MINIMUM_PAIRS, Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import Quantity
 from accelbench.validity.quarantine import disturbance_checks, failed_by_noise
@@ -83,7 +84,8 @@ class MeasuredVariants:
         speedup = decimal_string(math.exp(math.fsum(pairs) / len(pairs)))
         interval = self.speedup(variant, baseline)
         if interval is None:
-            words = f"{variant}: {len(pairs)} round{'s'[: len(pairs) > 1]}, too few for an interval."
+            why = "too few for" if len(pairs) < MINIMUM_PAIRS else "which differ too much for"
+            words = f"{variant}: {figures.count(len(pairs), 'round')}, {why} an interval."
             return comparison(words, speedup=speedup)
         return comparison(speedup=speedup, **self._decided(interval, variant, baseline))
 

@@ -73,6 +73,12 @@ def test_one_round_has_a_speedup_and_no_interval() -> None:
     assert comparison.sentence == f"{comparison.variant}: 1 round, too few for an interval."
 
 
+def test_rounds_that_differ_a_thousandfold_are_not_said_to_be_too_few() -> None:
+    comparison = comparison_of(assess(rounds_of({BASELINE: [0.02, 0.2, 20.0], VARIANT: [0.01] * 3})))
+    assert (comparison.lower, comparison.verdict) == (None, None)
+    assert comparison.sentence == f"{comparison.variant}: 3 rounds, which differ too much for an interval."
+
+
 def test_fewer_rounds_than_asked_for_are_inconclusive_however_narrow() -> None:
     comparison = comparison_of(assess(rounds_of({BASELINE: noisy(0.02, 4), VARIANT: noisy(0.01, 4)})))
     assert comparison.verdict == "inconclusive"
