@@ -1,7 +1,7 @@
 """Numbers as people read them: three or four significant digits, a unit that fits, and never an exponent."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _UNITS = {name: scale for scale, name in _TIMES}
@@ -98,6 +98,18 @@ def quantity(value: float, unit: str) -> str:
         value /= 1000
         size += 1
     return f"{significant(value)} {_THOUSANDS[size]}{unit}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *others, last = names or ("",)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def between(lower: float, upper: float) -> str:
+    """Two ends with the digits that prose has: `between 0.891 and 2.08`, or one number where these do not differ."""
+    ends = prose(lower), prose(upper)
+    return ends[0] if ends[0] == ends[1] else f"between {ends[0]} and {ends[1]}"
 
 
 def count(value: int, unit: str = "") -> str:

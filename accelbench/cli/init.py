@@ -10,6 +10,8 @@ import typer
 
 from accelbench.cli.exits import Exit
 
+TAKEN = {"arrays", "reference", "jax", "pytorch", "numpy"}
+"""What functions of a script are called that mean something."""
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 
@@ -56,9 +58,11 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
         raise typer.BadParameter(
             f"accelbench has a workload {name_of_file(name)} already: choose another name", param_hint="NAME"
         )
-    for option, function in (("--jax", jax), ("--pytorch", pytorch)):
+    for option, function, other in (("--jax", jax, pytorch), ("--pytorch", pytorch, jax)):
         if not function.isidentifier() or keyword.iskeyword(function):
             raise typer.BadParameter(f"{function} is no name for a function", param_hint=option)
+        if function == other or function in TAKEN - {option.removeprefix("--")}:
+            raise typer.BadParameter(f"{function} is what another function of the script is called", param_hint=option)
 
 
 def script_text(name: str, jax: str, pytorch: str) -> str:

@@ -156,9 +156,20 @@ def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:
 
 
 def _overridden(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
-    manifests = [_override(document.content, assignments) for document in read_documents(text, source)]
+    manifests = [
+        _override(document.content, [_of_parameters(each, document.content) for each in assignments])
+        for document in read_documents(text, source)
+    ]
     # Of a file without a run it is the loader that says so.
     return tuple(parse_run(manifest, source) for manifest in manifests) or load_manifests(text, source)
+
+
+def _of_parameters(assignment: str, manifest: Any) -> str:
+    """`size=256` with its path in the spec, where the manifest sets a parameter `size` itself."""
+    name, found = assignment.partition("=")[0].strip(), manifest
+    for field in ("spec", "workload", "parameters"):
+        found = found.get(field) if isinstance(found, dict) else None
+    return f"workload.parameters.{assignment}" if isinstance(found, dict) and name in found else assignment
 
 
 def _override(manifest: Any, assignments: Sequence[str]) -> Any:

@@ -300,15 +300,15 @@ def trouble(result: Result) -> tuple[str, ...]:
     failed = failed_checks(result)
     for name in dict.fromkeys(check.name for check in failed):
         first, *others = (check for check in failed if check.name == name)
-        also = " and ".join(filter(None, (check.variant for check in others)))
-        lines.append(check_line(first) + (f". It failed for {also} too." if also else ""))
+        also = figures.listed([check.variant for check in others if check.variant])
+        lines.append(check_line(first) + (f" It failed for {also} too." if also else ""))
     return tuple(lines)
 
 
 def check_line(check: Check) -> str:
-    """One check with its reading: `parity (jax/jit): READING (required: THRESHOLD)`."""
+    """One check with its reading, as in `parity (jax/jit): READING. Required: THRESHOLD.`."""
     about = f" ({check.variant})" if check.variant else ""
-    threshold = f" (required: {check.threshold})" if check.threshold else ""
+    threshold = f". Required: {check.threshold}." if check.threshold else ""
     return f"{check.name}{about}: {check.reading}{threshold}"
 
 

@@ -107,16 +107,15 @@ def _crossings_of_shares(
     return (max(0.0, roots[1]), None)
 
 
-def payback_sentence(found: Amortisation, unit: str) -> str:
-    """The finding in plain words, as "Its first call takes 0.06 s longer and pays back after 1 step", and the interval.
+def payback_sentence(found: Amortisation, variant: str, unit: str) -> str:
+    """The finding in plain words, as "The first call of jax/jit takes 0.06 s longer and pays back after 1 step".
 
     `unit` is what a step is called. Empty where the first calls take the same within a millisecond.
     """
     if abs(found.extra_seconds) < NOTHING_SECONDS:
         return ""
-    begins = (
-        f"Its first call takes {_seconds(abs(found.extra_seconds))} {'longer' if found.extra_seconds > 0 else 'less'}"
-    )
+    compared = "longer" if found.extra_seconds > 0 else "less"
+    begins = f"The first call of {variant} takes {_seconds(abs(found.extra_seconds))} {compared}"
     match found.answer:
         case "never":
             return f"{begins} and never pays back."

@@ -112,7 +112,7 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
     if too_few := _too_few(expectation, result):
         return too_few
     if expectation.metric == "paysBackSteps":
-        return _evaluate_payback(expectation, comparison.pays_back)
+        return _evaluate_payback(expectation, comparison.pays_back, result.unit)
     speedup, lower, upper = (figures.prose(float(each or 1)) for each in (comparison.speedup, *interval))
     reading = f"{speedup} ({lower} to {upper}), {_time_saved(float(comparison.speedup or 1))}"
     return _held(expectation, *interval, reading)
@@ -126,15 +126,16 @@ def _time_saved(speedup: float) -> str:
     return f"{figures.prose(100 * abs(share))} % {'less' if share < 0 else 'more'} time"
 
 
-def _evaluate_payback(expectation: Expectation, found: PaysBack | None) -> ExpectationOutcome:
+def _evaluate_payback(expectation: Expectation, found: PaysBack | None, unit: str) -> ExpectationOutcome:
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
     lower, upper = steps(found)
     if found.answer == "until" and found.upper is not None:
-        reading = f"it is ahead until {found.steps} steps, then behind for good"
+        reading = f"it is ahead until {figures.count(found.steps or 0, unit)}, then behind for good"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {reading}.", sound=True)
-    estimate = f"after {found.steps:,} steps" if found.answer == "after" and found.steps else found.answer
-    possible = "" if lower == upper else f" ({lower:,.0f} {'or more' if upper == math.inf else f'to {upper:,.0f}'})"
+    estimate = f"after {figures.count(found.steps, unit)}" if found.answer == "after" and found.steps else found.answer
+    most = "or more" if upper == math.inf else f"to {figures.count(round(upper))}"
+    possible = "" if lower == upper else f" ({figures.count(round(lower))} {most})"
     return _held(expectation, lower, upper, estimate + possible)
 
 
@@ -188,14 +189,16 @@ def _interval(comparison: Comparison) -> tuple[float, float] | None:
 
 
 def _subject(expectation: Expectation) -> str:
-    number = NUMBERS.get(expectation.subject)
+    number = NUMBERS[expectation.metric] if expectation.metric else None
     as_reading = _seconds if number and number.unit == "s" else None
     bounds = within(expectation.at_least, expectation.at_most, expectation.equals, as_reading)
     return f"{expectation.subject} of {expectation.variant} {bounds}".rstrip()
 
 
 def _seconds(bound: str) -> str:
-    return figures.seconds(float(bound), 3)
+    """As times are shown, unless that would be another bound."""
+    said = figures.seconds(float(bound), 3)
+    return said if math.isclose(figures.read(said), float(bound), rel_tol=1e-9) else f"{bound} s"
 
 
 def within(

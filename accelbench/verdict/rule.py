@@ -71,8 +71,7 @@ def verdict_sentence(
     than a fraction of a speed.
     """
     within = f"{100 * margin:.3g} %"
-    lower, upper = figures.prose(interval.lower), figures.prose(interval.upper)
-    between = f"between {lower} and {upper} times as fast"
+    between = f"{figures.between(interval.lower, interval.upper)} times as fast"
     match verdict:
         case "faster":
             times = figures.prose(interval.estimate)
@@ -91,8 +90,7 @@ def verdict_sentence(
 
 def no_verdict_yet(interval: Interval, *, variant: str, baseline: str, rounds: int, least: int) -> str:
     """What is known before there are enough rounds."""
-    lower, upper = figures.prose(interval.lower), figures.prose(interval.upper)
-    so_far = f"{variant} is between {lower} and {upper} times as fast as {baseline}"
+    so_far = f"{variant} is {figures.between(interval.lower, interval.upper)} times as fast as {baseline}"
     return f"No verdict yet: {so_far} after {rounds} of at least {least} rounds; more rounds would tell."
 
 

@@ -129,6 +129,8 @@ def test_the_functions_have_the_names_that_were_asked_for(started: Path) -> None
         (["xor"], "accelbench has a workload xor already"),
         (["mine", "--jax", "1st"], "1st is no name for a function"),
         (["mine", "--pytorch", "lambda"], "lambda is no name for a function"),
+        (["mine", "--jax", "reference"], "reference is what another function of the script is called"),
+        (["mine", "--jax", "mine", "--pytorch", "mine"], "mine is what another function of the script is called"),
     ],
 )
 def test_init_refuses_names_that_cannot_work(

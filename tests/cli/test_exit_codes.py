@@ -50,7 +50,7 @@ def test_an_invalid_comparison_ends_with_five_and_shows_the_reading(tmp_path: Pa
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="invalid", manifest=MANIFEST)
     assert done.returncode == Exit.INVALID_MEASUREMENT
     assert "invalid: parity" in done.stdout
-    assert "parity (jax/jit): x is off (required: 1e-5)" in done.stdout
+    assert "parity (jax/jit): x is off. Required: 1e-5." in done.stdout
     assert "2.04x" not in done.stdout
 
 

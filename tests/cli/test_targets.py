@@ -1,12 +1,15 @@
 """What can be measured without writing a manifest: a workload of the catalogue, or a script."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import typer
 
 from accelbench.cli.files import RunDirectory
 from accelbench.cli.manifests import InvalidSpecError, read_target
+from accelbench.workload import Workload, variant
 from cli.command import ROOT, accelbench
 
 SCRIPT = str(ROOT / "examples" / "softmax_rows.py")
@@ -34,6 +37,25 @@ def test_a_script_is_measured_as_it_is() -> None:
     assert run.spec.workload.script is not None
     assert run.spec.workload.script.file == "softmax_rows.py"
     assert run.spec.workload.parameters == {"rows": 8}
+
+
+def test_a_parameter_that_a_manifest_sets_is_changed_by_its_name_alone(tmp_path: Path) -> None:
+    example = str(ROOT / "examples" / "01-matmul-chain.yaml")
+    [run] = read_target(example, (), ("size=8",))
+    assert run.spec.workload.parameters == {"size": 8, "length": 100}
+
+
+def test_a_class_that_inherits_its_modes_is_compared_in_one_mode_of_each_framework() -> None:
+    class Inherits(Workload):
+        @variant("jax/by-hand")
+        def by_hand(self) -> None:
+            """A variant of its own."""
+
+    class Chooses(Workload):
+        modes: ClassVar[Mapping[str, tuple[str, ...]]] = {"jax": ("jit", "op-by-op")}
+
+    assert Inherits.usual() == ("jax/jit", "pytorch/eager", "jax/by-hand")
+    assert Chooses.usual() == ("jax/jit", "jax/op-by-op")
 
 
 def test_a_file_comes_before_a_workload_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -310,3 +310,17 @@ def test_a_noisy_result_leaves_expectations_on_times_undecided(metric: Any, boun
     wrong = Check(name="parity", outcome="failed", reading="9", variant=VARIANT)
     broken = found.model_copy(update={"certificate": Certificate(checks=(shared, wrong)), "comparisons": ()})
     assert evaluate([Expectation(metric=metric, variant=VARIANT, **bound)], broken)[0].outcome == "not-met"
+
+
+@pytest.mark.parametrize(
+    ("bound", "shown"),
+    [("0.000082", "at least 82.0 µs"), ("0.0010049", "at least 0.0010049 s"), ("2", "at least 2.00 s")],
+)
+def test_a_bound_on_a_time_is_shown_as_times_are_unless_that_would_be_another(bound: str, shown: str) -> None:
+    expectation = Expectation(metric="seconds", variant="jax/jit", at_least=bound)
+    assert shown in evaluate([expectation], a_result())[0].sentence
+
+
+def test_an_observation_may_be_called_like_a_metric() -> None:
+    expectation = Expectation(observation="seconds", variant="jax/jit", equals="slow")
+    assert "equal to slow" in evaluate([expectation], a_result())[0].sentence

@@ -228,7 +228,7 @@ def test_the_sentence_says_when_compiling_pays_back() -> None:
     # 1.5 s and a first step of 10 ms, less one call of 10 ms.
     assert float(comparison.pays_back.first_call_seconds) == pytest.approx(1.5, rel=1e-3)
     assert comparison.pays_back.lower <= 150 <= comparison.pays_back.upper
-    assert "Its first call takes 1.5 s longer and pays back after 150 steps" in comparison.sentence
+    assert "The first call of jax/jit takes 1.5 s longer and pays back after 150 steps" in comparison.sentence
 
 
 def test_a_comparison_without_phases_says_nothing_of_compiling() -> None:

@@ -82,7 +82,7 @@ def test_a_failed_check_is_shown_with_reading_and_threshold() -> None:
         comparisons=(sample.invalid("jax/jit", "parity"),), certificate=Certificate(checks=(*sample.CHECKS, check))
     )
     text = printed(terminal.report(result), 80)
-    assert "parity (jax/jit): x is off by 3e-2 (required: 1e-5)" in text
+    assert "parity (jax/jit): x is off by 3e-2. Required: 1e-5." in text
     assert "✗ 6 of 7 checks passed, 1 failed (parity for jax/jit)" in text
 
 

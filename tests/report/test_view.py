@@ -136,8 +136,8 @@ def test_a_check_that_failed_for_many_variants_is_told_once() -> None:
         for use in ("pytorch/eager", "jax/jit")
     )
     assert view.trouble(sample.result(comparisons=(), certificate=Certificate(checks=checks))) == (
-        "parity (pytorch/eager): pytorch/eager is off (required: 0). It failed for jax/jit too.",
-        "throttled (pytorch/eager): pytorch/eager is off (required: 0). It failed for jax/jit too.",
+        "parity (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too.",
+        "throttled (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too.",
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accelbench.api.result import PaysBack, Phase
@@ -35,15 +35,14 @@ def payback(baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRe
     own = statistics.mean(after[number].first_call for number in rounds)
     return Payback(
         document=_document(found, own),
-        sentence=payback_sentence(found, next(iter(_units(variant)), "step")),
+        sentence=payback_sentence(found, *_named(variant.values())),
     )
 
 
-def _units(launches: Mapping[int, LaunchRecord]) -> Iterator[str]:
-    """What launches call a unit of work."""
-    for launch in launches.values():
-        if not isinstance(launch.facts.unit, Unreadable):
-            yield launch.facts.unit
+def _named(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
+    """The variant of the launches, and what they call a unit of work."""
+    launch = next(iter(launches))
+    return launch.variant, "step" if isinstance(launch.facts.unit, Unreadable) else launch.facts.unit
 
 
 def _by_the_time(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
