@@ -174,7 +174,8 @@ def _in_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for name, array in arrays.items():
         detached = array.detach().cpu() if hasattr(array, "detach") else array
-        values = np.asarray(detached.float() if hasattr(detached, "is_floating_point") else detached)
+        # NumPy has no bfloat16; everything else goes as it is, integers and complex numbers too.
+        values = np.asarray(detached.float() if str(getattr(detached, "dtype", "")) == "torch.bfloat16" else detached)
         if values.dtype == object:
             raise CannotBeSentError(f'arrays["{name}"] is a {type(array).__name__}; it has to be an array of numbers')
         found[name] = values.astype(np.float64) if values.dtype.kind not in "biuc" else values

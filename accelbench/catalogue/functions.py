@@ -15,7 +15,7 @@ from pydantic.errors import PydanticUserError
 
 from accelbench import frameworks
 from accelbench.catalogue import workload_checks
-from accelbench.catalogue.pickled import Pickled, unpickled
+from accelbench.catalogue.pickled import unpickled
 from accelbench.catalogue.workload_checks import InvalidWorkloadError, place
 from accelbench.workload import Arrays, NamedArrays, Program, Tools, Workload, WorkloadParameters
 
@@ -47,8 +47,12 @@ def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
 
     Raises InvalidWorkloadError where `arrays` is missing, or a name looks like one of these.
     """
-    members = vars(module).items()
-    written = {name: member for name, member in members if inspect.isfunction(member) or isinstance(member, Pickled)}
+    ours = {*frameworks.names(), "arrays", "reference"}
+    written = {
+        name: member
+        for name, member in vars(module).items()
+        if inspect.isfunction(member) or (name in ours and callable(member) and not inspect.isclass(member))
+    }
     functions = {name: written[name] for name in frameworks.names() if name in written}
     if not functions:
         return None
@@ -60,7 +64,7 @@ def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
         raise InvalidWorkloadError(
             f"{place(next(iter(functions.values())))}: nobody says what it is given; write {ARRAYS}"
         )
-    return _kind(module, functions, written["arrays"], written.get("reference"))
+    return _kind(module, functions, unpickled(written["arrays"]), written.get("reference"))
 
 
 def _kind(
@@ -76,11 +80,18 @@ def _kind(
     """
     written = [*functions.values(), *([reference] if reference else [])]
     _refuse_other_parameters(written)
+    parameters = _parameters(arrays)
+    for function in written:
+        if both := sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys()):
+            raise InvalidWorkloadError(
+                f"{place(function)} takes {', '.join(both)}, which arrays() takes too: a function gets arrays alone; "
+                "return it as an array, or rename one of the two"
+            )
     members: dict[str, Any] = {
         "__module__": module.__name__,
         "__doc__": module.__doc__ or f"{', '.join(functions)} by functions of the same arrays.",
         "modes": {framework: _modes(framework) for framework in functions},
-        "Parameters": _parameters(arrays),
+        "Parameters": parameters,
         "arrays": _arrays(arrays, written),
         **{framework: _program(function) for framework, function in functions.items()},
     }
@@ -117,14 +128,18 @@ def _needed(function: Callable[..., Any]) -> list[str]:
 
 def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
     """The arguments of `arrays` after its first, each with its default."""
-    arguments = [*inspect.signature(arrays).parameters.values()]
+    try:
+        arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
+    except NameError:  # of an annotation that only a type checker reads
+        arguments = [*inspect.signature(arrays).parameters.values()]
     if not arguments:
         raise InvalidWorkloadError(f"{place(arrays)} takes no argument; its first is the random generator: {ARRAYS}")
     fields: dict[str, Any] = {}
     for each in arguments[1:]:
         if each.default is each.empty:
             raise InvalidWorkloadError(f"{place(arrays)}: every parameter has a default; {each.name} has none")
-        kind = type(each.default) if each.annotation is each.empty else each.annotation
+        said = each.annotation is not each.empty and not isinstance(each.annotation, str)
+        kind = each.annotation if said else type(each.default)
         fields[each.name] = (kind, Field(default=each.default))
     try:
         return create_model("Parameters", __base__=WorkloadParameters, **fields)
@@ -161,9 +176,33 @@ def _program(function: Callable[..., Any]) -> Callable[..., Program]:
         # Errors and what looks for captured arrays point at the function; frameworks see what step itself takes.
         vars(step).update(__signature__=inspect.signature(step), __wrapped__=plain)
         given = [tools.put(dict(batch)) for batch in arrays.batches]
-        return Program(state={}, step=step, batches=given, export=lambda _state, out: _named(plain, out))
+        before = [_versions(batch) for batch in given]
+
+        def export(_state: Any, out: Any) -> Mapping[str, Any]:
+            for batch, versions in zip(given, before, strict=True):
+                _refuse_changed(plain, batch, versions)
+            return _named(plain, out)
+
+        return Program(state={}, step=step, batches=given, export=export)
 
     return build
+
+
+def _versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
+    """How often each tensor was changed in place; NumPy's arrays cannot be from here on, and JAX's never can."""
+    for array in batch.values():
+        if hasattr(array, "setflags"):
+            array.setflags(write=False)
+    return {name: getattr(array, "_version", None) for name, array in batch.items()}
+
+
+def _refuse_changed(function: Callable[..., Any], batch: Mapping[str, Any], versions: Mapping[str, int | None]) -> None:
+    """The next call would work on what this one has left."""
+    changed = [name for name, array in batch.items() if getattr(array, "_version", None) != versions[name]]
+    if changed:
+        raise InvalidWorkloadError(
+            f"{place(function)} changes {', '.join(changed)} in place, and its next call works on that: copy it first"
+        )
 
 
 def _refuse_other_arrays(function: Callable[..., Any], batch: NamedArrays) -> None:

@@ -66,6 +66,11 @@ def test_drawing_arrays_and_a_reference_are_sent_like_functions(tmp_path: Path) 
     assert list(found.Parameters.model_fields) == ["rows"]
 
 
+def test_the_defaults_of_drawing_are_those_that_it_was_given(tmp_path: Path) -> None:
+    found = sent(tmp_path / "sent.py", numpy=doubled, arrays=lambda rng, rows=4: {"x": rng.standard_normal((rows, 2))})
+    assert inputs.generate(found, found.Parameters(), 0).batches[0]["x"].shape == (4, 2)
+
+
 def test_a_framework_is_imported_by_the_launch_that_needs_it_and_by_no_other(tmp_path: Path) -> None:
     code = f"""
 import sys

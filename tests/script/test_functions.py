@@ -117,6 +117,7 @@ def test_what_a_function_returns_has_names(load: Load, returned: str, names: lis
         ),
         ("def pytorch(x, origin)", "def pytorch(*all)", "line 14: pytorch() takes *all; arrays are given by name"),
         ("def jax", "import torch\ndef jax", "line 8: imports torch at the top"),
+        ("def jax(x, origin)", "def jax(x, origin, rows=2)", "line 8: jax() takes rows, which arrays() takes too"),
     ],
 )
 def test_functions_that_cannot_be_compared_are_refused_with_their_line(
@@ -159,3 +160,25 @@ def test_a_function_that_returns_nothing_is_named(load: Load) -> None:
     program = workload.pytorch(workload.Parameters(), arrays, Tools())
     with pytest.raises(InvalidWorkloadError, match=r"line 14: pytorch\(\) returned None; it has to return an array"):
         program.export(*program.step({}, arrays.batches[0]))
+
+
+def test_a_reference_may_be_any_callable(load: Load) -> None:
+    partial = "import functools\n\nreference = functools.partial(lambda x, origin, k: x, k=3)\n"
+    assert load(f"{GOOD}\n\n{partial}").has_reference()
+
+
+def test_annotations_that_are_text_mean_what_they_say(load: Load) -> None:
+    later = "from __future__ import annotations\n\nfrom typing import Annotated\n\nfrom pydantic import Field\n"
+    text = GOOD.replace("rows: int = 8", "rows: Annotated[int, Field(ge=4)] = 8").replace('"""\n', '"""\n\n' + later, 1)
+    with pytest.raises(ValidationError, match="greater than or equal to 4"):
+        load(text).Parameters.model_validate({"rows": 3})
+    unknown = load(text.replace("(rng,", "(rng: Nowhere,")).Parameters()
+    assert unknown.model_dump() == {"rows": 8}
+
+
+def test_a_function_that_changes_its_arrays_is_refused(load: Load) -> None:
+    workload = load(GOOD.replace("def pytorch(x, origin):\n", "def pytorch(x, origin):\n    x += 1\n"))
+    arrays = drawn(workload)
+    program = workload.pytorch(workload.Parameters(), arrays, Tools())
+    with pytest.raises(ValueError, match="read-only"):
+        program.step({}, arrays.batches[0])
