@@ -24,13 +24,15 @@ import typer
 from rich.console import Console
 
 from accelbench import frameworks
+from accelbench.api.case import SCRIPT_SUFFIX
 from accelbench.api.result import Result
 from accelbench.cli.console import console
 from accelbench.cli.device import missing_frameworks, platform_of
+from accelbench.cli.files import OccupiedError
 from accelbench.cli.interrupt import Signals
 from accelbench.cli.laptop import RunOutcome, measure, reserve, write_page
 from accelbench.cli.live import display
-from accelbench.cli.manifests import InvalidSpecError, read_target
+from accelbench.cli.manifests import FILE_NAME, InvalidSpecError, read_target
 from accelbench.problem import unknown
 from accelbench.report import terminal, view
 
@@ -67,15 +69,19 @@ class ComparedFunctions:
         return self.results[0]
 
     def __repr__(self) -> str:
-        """The findings."""
-        return "\n".join(sentence for result in self.results for sentence in view.sentences(result))
+        """The findings, and where everything else is."""
+        sentences = (sentence for result in self.results for sentence in view.sentences(result))
+        return "\n".join([*sentences, self._where()])
+
+    def _where(self) -> str:
+        return f"results: {self.directory}"
 
     def __str__(self) -> str:
         """The report as in a terminal."""
         paper = Console(width=100, color_system=None)
         with paper.capture() as captured:
             paper.print(terminal.reports(self.outcome.measured))
-        return captured.get()
+        return captured.get() + self._where()
 
     def _repr_html_(self) -> str:
         """The page that `accelbench run` writes, in a frame of its own; the terminal's where it cannot be drawn."""
@@ -105,20 +111,22 @@ def compare(
     is, in float64 on the CPU. `variants` names modes, such as `jax/jit`, the baseline first. `settings` are fields of a
     BenchmarkRun, such as `{"measurement.rounds.max": 20}`. Results go to `out`, a new directory.
 
-    Raises CannotBeSentError; ValueError where no such run can be; KeyboardInterrupt when it was interrupted, once what
+    Raises CannotBeSentError; TypeError and ValueError where no such run can be; FileExistsError where `out` holds
+    something; KeyboardInterrupt when it was interrupted, once what
     was measured has been written; RuntimeError where there is no result.
     """
-    for each in functions:
-        if each not in frameworks.names():
-            raise ValueError(f"compare({each}=...): {unknown('framework', each, frameworks.names())}")
-    if not functions:
-        raise ValueError("nothing to compare: give a function for each framework, as in compare(jax=f, pytorch=g, ...)")
+    _refuse(functions, arrays, reference)
+    if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
+        raise ValueError(f'compare(name="{name}"): a name has lower-case letters, digits and underscores')
+    if processors is not None and processors < 1:
+        raise ValueError(f"compare(processors={processors}): at least 1")
+    uses = (variants,) if isinstance(variants, str) else tuple(variants)
     with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
-        script = Path(temporary, f"{name}.py")
+        script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
         script.write_text(script_text(functions, arrays, reference), encoding="utf-8")
         try:
             changes = {**settings, **({"measurement.acceptNoise": True} if accept_noise else {})}
-            [run] = read_target(str(script), variants, [f"{path}={_as_yaml(value)}" for path, value in changes.items()])
+            [run] = read_target(str(script), uses, [f"{path}={_as_yaml(value)}" for path, value in changes.items()])
             platform_name = platform_of(run)
         except InvalidSpecError as error:
             raise ValueError("\n".join(map(str, error.problems))) from None
@@ -126,7 +134,10 @@ def compare(
             raise ValueError(error.message) from None
         if missing := missing_frameworks(run):
             raise ValueError("; ".join(missing.values()))
-        [directory] = reserve([run], Path(out) if out is not None else None)
+        try:
+            [directory] = reserve([run], Path(out) if out is not None else None)
+        except OccupiedError:
+            raise FileExistsError(f"{out} is not empty, and nothing is overwritten: give out= another name") from None
         with Signals() as signals, display(console(stderr=True)) as shown:
             outcome = measure(
                 run,
@@ -146,11 +157,42 @@ def compare(
     return ComparedFunctions(outcome, directory.path)
 
 
+def _refuse(
+    functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
+) -> None:
+    """Raises TypeError and ValueError where arguments are not what they are called."""
+    for each in functions:
+        if each not in frameworks.names():
+            raise ValueError(f"compare({each}=...): {unknown('framework', each, frameworks.names())}")
+    if not functions:
+        raise ValueError("nothing to compare: give a function for each framework, as in compare(jax=f, pytorch=g, ...)")
+    if not callable(arrays) and not isinstance(arrays, Mapping):
+        raise TypeError(
+            f'compare(arrays=...) takes arrays by name, as in {{"x": x}}, or a function of a random generator that '
+            f"draws them, not a {type(arrays).__name__}"
+        )
+    for name, function in {**functions, **({} if reference is None else {"reference": reference})}.items():
+        if not callable(function):
+            raise TypeError(f"compare({name}=...) takes a function, not a {type(function).__name__}")
+        if isinstance(arrays, Mapping):
+            _refuse_other_arrays(name, function, arrays)
+
+
+def _refuse_other_arrays(name: str, function: Callable[..., Any], arrays: Mapping[str, Any]) -> None:
+    signature = inspect.signature(function)
+    for each in signature.parameters.values():
+        _parameter(name, each)
+    try:
+        signature.bind(**arrays)
+    except TypeError as error:
+        raise TypeError(f"compare({name}=...) is given the arrays {', '.join(arrays)}: {error}") from None
+
+
 def script_text(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> str:
     """A script that `accelbench run` takes: every function pickled, its source beside it where there is one."""
-    parts = dict(functions) | ({"reference": reference} if reference else {})
+    parts = dict(functions) | ({"reference": reference} if reference is not None else {})
     drawn = arrays if callable(arrays) else partial(given, _in_numpy(arrays))
     text = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
@@ -175,8 +217,12 @@ def _in_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
     for name, array in arrays.items():
         detached = array.detach().cpu() if hasattr(array, "detach") else array
         # NumPy has no bfloat16; everything else goes as it is, integers and complex numbers too.
-        values = np.asarray(detached.float() if str(getattr(detached, "dtype", "")) == "torch.bfloat16" else detached)
-        if values.dtype == object:
+        bfloat16 = str(getattr(detached, "dtype", "")) == "torch.bfloat16"
+        try:
+            values = np.asarray(detached.float() if bfloat16 else detached)
+        except ValueError as error:  # lists of several lengths
+            raise CannotBeSentError(f'arrays["{name}"] is no array: {error}') from error
+        if values.dtype.kind in "OUSMm":
             raise CannotBeSentError(f'arrays["{name}"] is a {type(array).__name__}; it has to be an array of numbers')
         found[name] = values.astype(np.float64) if values.dtype.kind not in "biuc" else values
     return found
@@ -200,7 +246,8 @@ def _parameter(name: str, parameter: inspect.Parameter) -> str:
 
 def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
     """What is compiled already is not what a variant says: the mode decides."""
-    compiler = {"PjitFunction": "jax.jit"}.get(type(function).__name__)
+    own = str(getattr(function, "__module__", "")).partition(".")[0] in frameworks.packages()
+    compiler = {"PjitFunction": "jax.jit"}.get(type(function).__name__) if not own else None
     if compiler or hasattr(function, "_torchdynamo_orig_callable"):
         raise CannotBeSentError(
             f"{name} is compiled already, by {compiler or 'torch.compile'}; give the function itself, and say how it "

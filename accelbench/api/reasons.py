@@ -190,7 +190,7 @@ class ConditionReason(Reason):
     )
     INVALID_MEASUREMENT = (
         "InvalidMeasurement",
-        "A validity check failed, or a comparison has no verdict.",
+        "A validity check failed, or a comparison could not be made.",
         "See the certificate in the BenchmarkResult",
     )
     NOISY = (

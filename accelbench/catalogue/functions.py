@@ -16,8 +16,8 @@ from pydantic.errors import PydanticUserError
 from accelbench import frameworks
 from accelbench.catalogue import workload_checks
 from accelbench.catalogue.pickled import unpickled
-from accelbench.catalogue.workload_checks import InvalidWorkloadError, place
-from accelbench.workload import Arrays, NamedArrays, Program, Tools, Workload, WorkloadParameters
+from accelbench.catalogue.workload_checks import InvalidWorkloadError, given, place
+from accelbench.workload import Array, Arrays, NamedArrays, Program, Tools, Workload, WorkloadParameters
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -161,9 +161,24 @@ def _arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -
             )
         for function in functions:
             _refuse_other_arrays(function, found)
-        return Arrays(state={}, batches=(dict(found),))
+        return Arrays(state={}, batches=({name: _numbers(draw, name, value) for name, value in found.items()},))
 
     return arrays
+
+
+def _numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
+    """An array of numbers, from one or from what NumPy makes one of; raises InvalidWorkloadError."""
+    import numpy as np
+
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # lists of several lengths
+        raise InvalidWorkloadError(f'{place(draw)} returned "{name}" as no array: {error}') from error
+    if array.dtype.kind not in "biufc":
+        raise InvalidWorkloadError(
+            f'{place(draw)} returned "{name}" as {given(value)}; it has to be an array of numbers'
+        )
+    return array
 
 
 def _program(function: Callable[..., Any]) -> Callable[..., Program]:
@@ -175,15 +190,15 @@ def _program(function: Callable[..., Any]) -> Callable[..., Program]:
 
         # Errors and what looks for captured arrays point at the function; frameworks see what step itself takes.
         vars(step).update(__signature__=inspect.signature(step), __wrapped__=plain)
-        given = [tools.put(dict(batch)) for batch in arrays.batches]
-        before = [_versions(batch) for batch in given]
+        batches = [tools.put(dict(batch)) for batch in arrays.batches]
+        before = [_versions(batch) for batch in batches]
 
         def export(_state: Any, out: Any) -> Mapping[str, Any]:
-            for batch, versions in zip(given, before, strict=True):
+            for batch, versions in zip(batches, before, strict=True):
                 _refuse_changed(plain, batch, versions)
             return _named(plain, out)
 
-        return Program(state={}, step=step, batches=given, export=export)
+        return Program(state={}, step=step, batches=batches, export=export)
 
     return build
 
@@ -214,17 +229,23 @@ def _refuse_other_arrays(function: Callable[..., Any], batch: NamedArrays) -> No
 
 
 def _named(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
-    """What a function returned, by names: a dictionary has them, others are counted."""
+    """What a function returned, by names: a dictionary has them, others are counted; raises InvalidWorkloadError."""
     if isinstance(out, Mapping):
-        return out
-    if isinstance(out, tuple | list):
-        return {f"{RESULT}{index}": each for index, each in enumerate(out)}
-    if not hasattr(out, "dtype"):
-        raise InvalidWorkloadError(
-            f"{place(function)} returned {'None' if out is None else f'a {type(out).__name__}'}; it has to return an "
-            f"array, or several in a tuple or a dictionary"
-        )
-    return {RESULT: out}
+        named = dict(out)
+    elif isinstance(out, tuple | list):
+        named = {f"{RESULT}{index}": each for index, each in enumerate(out)}
+    else:
+        named = {RESULT: out}
+    for name, each in named.items():
+        if not isinstance(name, str):
+            raise InvalidWorkloadError(f"{place(function)} names a result {name!r}; names are text")
+        if not hasattr(each, "dtype"):
+            which = "" if each is out else f'"{name}" as '
+            raise InvalidWorkloadError(
+                f"{place(function)} returned {which}{given(each)}; it has to return an array, or several in a tuple or "
+                f"a dictionary"
+            )
+    return named
 
 
 def _reference(right: Callable[..., Any]) -> Callable[..., NamedArrays]:

@@ -48,7 +48,7 @@ def _changed(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedAr
 
     def changed(array: Array, before: Array) -> Array:
         array = np.asarray(array)
-        if not np.issubdtype(array.dtype, np.floating) or not np.array_equal(array, before, equal_nan=True):
+        if not np.issubdtype(array.dtype, np.inexact) or not np.array_equal(array, before, equal_nan=True):
             return array
         share = CHANGE * rng.uniform(0.2, 1)
         with np.errstate(all="ignore"):

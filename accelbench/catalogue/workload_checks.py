@@ -83,7 +83,7 @@ def returned(method: Callable[..., Returned], kind: type[Returned], *arguments: 
 def _must_be(found: object, kind: type, method: Callable[..., Any]) -> None:
     if not isinstance(found, kind):
         wanted = f"accelbench.workload.{kind.__name__}"
-        raise InvalidWorkloadError(f"{place(method)} returned {_given(found)}; it has to return {wanted}")
+        raise InvalidWorkloadError(f"{place(method)} returned {given(found)}; it has to return {wanted}")
 
 
 def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
@@ -108,7 +108,7 @@ def check_step(step: Callable[..., Any], found: Any) -> None:
             )
         return
     raise InvalidWorkloadError(
-        f"{place(step)} returned {_given(found)}; a step has to return a tuple of two, (state, out)"
+        f"{place(step)} returned {given(found)}; a step has to return a tuple of two, (state, out)"
     )
 
 
@@ -116,7 +116,7 @@ def check_names(build: Callable[..., Any], program: Program) -> None:
     """Raises InvalidWorkloadError where nothing names what `program` is to be compared by."""
     if program.export is UNNAMED and not isinstance(program.state, Mapping):
         raise InvalidWorkloadError(
-            f"{place(build)}: its state is {_given(program.state)}, not a dictionary of named arrays, so name what is "
+            f"{place(build)}: its state is {given(program.state)}, not a dictionary of named arrays, so name what is "
             f"compared with the reference: {EXPORT}"
         )
 
@@ -126,18 +126,19 @@ def exported(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
     found = program.export(state, out)
     if not isinstance(found, Mapping):
         raise InvalidWorkloadError(
-            f"{place(program.export)} returned {_given(found)}; export has to return a dictionary of named arrays, "
+            f"{place(program.export)} returned {given(found)}; export has to return a dictionary of named arrays, "
             f"as in {EXPORT}"
         )
     for name, value in found.items():
         if not hasattr(value, "dtype"):
             raise InvalidWorkloadError(
-                f'{place(program.export)} exports "{name}" as {_given(value)}; it has to be an array, as in {EXPORT}'
+                f'{place(program.export)} exports "{name}" as {given(value)}; it has to be an array, as in {EXPORT}'
             )
     return found
 
 
-def _given(found: Any) -> str:
+def given(found: Any) -> str:
+    """What something is, as it is called in a sentence."""
     if isinstance(found, tuple):
         return f"a tuple of {len(found)}"
     if hasattr(found, "shape"):

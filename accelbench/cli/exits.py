@@ -19,7 +19,7 @@ class Exit(IntEnum):
     SUCCESS = 0, "success: every case has a valid result, every expectation is met"
     EXPECTATION_NOT_MET = 6, "an expectation is not met, or undecided"
     NOISY = 7, "rounds were disturbed, and noise was accepted: an interval, no verdict"
-    INVALID_MEASUREMENT = 5, "a comparison is invalid, or has no verdict"
+    INVALID_MEASUREMENT = 5, "a comparison is invalid, or could not be made"
     VARIANT_FAILED = 4, "a variant failed; the other variants' results stand"
     INVALID_SPEC = 3, "a manifest or a result file is not valid, or cannot run on this machine"
     USAGE = 2, "the command line is wrong, or a file cannot be read or written"

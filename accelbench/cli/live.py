@@ -100,7 +100,7 @@ class Lines:
         """That a round was disturbed; why, and what to do, of the first one alone."""
         first, self._quiet = self._quiet, self._quiet and not (event.quarantined or event.noisy)
         if event.quarantined:
-            said = f"round {event.round} is discarded for every variant and measured again"
+            said = f"round {event.round} is discarded for every variant, and measured again if there is time"
             return (f"{said}: {event.quarantined[0]}", noise.what_to_do(event.quarantined)) if first else (said,)
         if event.noisy:
             said = f"round {event.round} was disturbed, and counts because noise is accepted"

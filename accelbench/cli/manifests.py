@@ -131,8 +131,9 @@ def _of_spec(assignment: str, workload: Workload) -> str:
     if not name.isidentifier() or name in fields | {"spec"}:
         return assignment
     if name not in workload.Parameters.model_fields:
-        what = unknown("parameter", name, workload.Parameters.model_fields)
-        raise typer.BadParameter(f"{what} Other fields have a path, as measurement.rounds.max.", param_hint="--set")
+        offered = workload.Parameters.model_fields or ["none"]
+        what = f"{unknown('parameter', name, offered)}. Other fields have a path, as measurement.rounds.max."
+        raise typer.BadParameter(what, param_hint="--set")
     return f"workload.parameters.{assignment}"
 
 

@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from accelbench.document import Document
 
-MAXIMUM_CHARACTERS = 160
+MAXIMUM_CHARACTERS = 240
 
 
 def clip(text: str) -> str:

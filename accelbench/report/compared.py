@@ -73,7 +73,7 @@ def _digits(found: RunComparison, *, relative: bool) -> int:
 
 
 def basis(found: RunComparison) -> str:
-    """What the intervals come from: `6 launches before and 8 after`; of more than one kind, each with its variant."""
+    """What the intervals come from: `6 launches in A and 8 launches in B`; of several kinds, each with its variant."""
     said: dict[str, list[str]] = {}
     for each in found.compared:
         if each.interval is not None:
@@ -81,7 +81,7 @@ def basis(found: RunComparison) -> str:
             numbers = [len(side.logs if series else side.launches) for side in (each.before, each.after)]
             kind = "result" if series else "launch"
             before, after = (f"{number} {kind}{'' if number == 1 else 's' if series else 'es'}" for number in numbers)
-            words = f"{before} before and {after} after"
+            words = f"{before} in {found.before.name} and {after} in {found.after.name}"
             said.setdefault(words, []).append(each.variant)
     if len(said) == 1:
         return f"from {next(iter(said))}"

@@ -6,7 +6,7 @@ from accelbench.api.case import ParameterValue
 from accelbench.api.result import FailureReason
 from cheats.trials import Asked
 
-JIT, OPS, SCAN, EAGER = "jax/jit", "jax/op-by-op", "jax/scan", "pytorch/eager"
+JIT, OPS, SCAN, EAGER, NUMPY = "jax/jit", "jax/op-by-op", "jax/scan", "pytorch/eager", "numpy/eager"
 
 INPUTS = ("depends-on-inputs", "parity", "work-skipped")
 MEMO = ("work-skipped", "depends-on-inputs", "work-present")
@@ -58,6 +58,7 @@ ROWS: tuple[Row, ...] = (
     *_both("iterates_until_it_converges", EAGER),
     *_both("trains_a_module", EAGER, JIT),
     *_both("keeps_a_key", JIT),
+    *_both("adds_in_numpy", NUMPY, JIT),
     *_both("draws_its_shapes", EAGER, JIT, unchecked="depends-on-inputs"),
     *_both("counts_whole_numbers", EAGER, JIT, unchecked="depends-on-inputs"),
     Row("accumulates_gradients", EAGER),
@@ -98,6 +99,7 @@ ROWS: tuple[Row, ...] = (
     *_both("pretends_to_work", EAGER, OPS, unchecked="work-present"),
     *_both("knows_what_it_will_be_asked", EAGER, OPS, unchecked="work-present"),
     *_both("remembers_and_copies", EAGER, OPS, fails=MEMO),
+    Row("remembers_its_arrays", NUMPY, fails=("work-skipped",)),
     # Work that is not done
     *_both("returns_its_state", EAGER, JIT, fails=("parity",)),
     *_both("donates_and_returns_it", EAGER, JIT, fails=("parity",)),

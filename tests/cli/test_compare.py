@@ -32,7 +32,7 @@ def test_two_results_end_with_a_verdict_for_each_variant(tmp_path: Path) -> None
     assert done.exit_code == Exit.SUCCESS, done.output
     assert "jax/jit in B is 2.00 times as fast as in A" in text(done)
     assert "pytorch/eager equivalent 1.000x" in text(done)
-    assert "from 5 launches before and 5 launches after" in text(done)
+    assert "from 5 launches in A and 5 launches in B" in text(done)
     assert "note: intervals on seconds exclude run-to-run drift" in text(done)
 
 
@@ -111,7 +111,7 @@ def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_told(
         factor = mood * (1.2 if day > 6 else 1)
         written(tmp_path / "nightly" / f"{day:02}" / "all.result.json", factor=factor, day=day)
     done = compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly")
-    assert "from 6 results before and 12 results after" in text(done)
+    assert "from 6 results in A and 12 results in B" in text(done)
     assert "jax/jit takes 1.2 times as long since 2026-11-07T09:00:00Z (result 7 of 12" in text(done)
     assert "run-to-run drift" not in text(done)
     steps = json.loads(compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly", "-o", "json").stdout)["steps"]

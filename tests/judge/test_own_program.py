@@ -88,6 +88,26 @@ def test_a_baselines_own_program_gives_what_the_reference_gives(
         np.testing.assert_allclose(own[name], value, rtol=1e-12)
 
 
+def test_a_baseline_that_does_not_run_in_float64_says_what_to_write(case: object, tmp_path: Path) -> None:
+    (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "{}[x.dtype.name]"))
+    assert asked(case, tmp_path, np.ones(64)).detail == (
+        "the reference cannot be computed: numpy/eager's own program fails in float64 (write a reference() in NumPy, "
+        "or make arrays with dtype=x.dtype): KeyError: 'float64' (bells.py, line 9)"
+    )
+
+
+def test_a_baseline_that_computes_something_else_in_float64_says_what_to_write(case: object, tmp_path: Path) -> None:
+    np.savez(tmp_path / "outputs.npz", y=np.zeros(64))
+    request = JudgeRequest(
+        case=case,
+        launches=(a_launch(variant=BASELINE, facts={"parityUnits": 2}),),
+        outputs={f"1/{BASELINE}": str(tmp_path)},
+        directory=str(tmp_path),
+    )
+    detail = read_parity(request)[f"1/{BASELINE}"].detail
+    assert detail.startswith("in float64 it computes something else: write a reference() in NumPy, or make arrays with")
+
+
 CODE = """
 from accelbench.api.case import Case
 from accelbench_runner.judge.own_program import OwnProgram

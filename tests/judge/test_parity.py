@@ -24,6 +24,7 @@ from accelbench_runner.judge.reference import (
     rounded,
     stands_still,
 )
+from accelbench_runner.outputs import as_real, save
 from judge.launches import a_case
 
 Array = NDArray[Any]
@@ -342,6 +343,29 @@ def test_an_imaginary_part_of_the_wrong_sign_is_wrong(tmp_path: Path) -> None:
     for sign, wrong in ((1, False), (-1, True)):
         np.savez(tmp_path / "outputs.npz", z=np.exp(sign * 1j * arrays().state["x"].astype(np.float32)))
         assert (compare(read_outputs(tmp_path), right, 1).worst_ratio > 1) is wrong
+
+
+def test_outputs_may_have_any_name(tmp_path: Path) -> None:
+    written = {"file": np.ones(2), "allow_pickle": np.zeros(())}
+    save(tmp_path / "outputs.npz", written)
+    found = read_outputs(tmp_path)
+    assert found.keys() == written.keys()
+    np.testing.assert_array_equal(found["file"], written["file"])
+
+
+def test_complex_inputs_move_as_their_parts_do() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((16, 16)) + 1j * rng.standard_normal((16, 16))
+    data = Arrays(state={}, batches=({"z": z},))
+
+    def product(data: Arrays, _units: int) -> NamedArrays:
+        return {"y": data.batches[0]["z"] @ data.batches[0]["z"]}
+
+    values, spreads = compute(product, data, 1, "float32")
+    right = Reference(values=values, spreads=spreads, precision="float32")
+    single = z.astype(np.complex64)
+    assert compare(as_real({"y": single @ single}), right, 1).worst_ratio < 1
+    assert compare(as_real({"y": (single @ single) * np.float32(1.001)}), right, 1).worst_ratio > 1
 
 
 def test_an_array_of_the_state_that_moves_shows_that_something_was_done() -> None:

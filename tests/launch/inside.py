@@ -34,7 +34,7 @@ def prepare(workload, use, parameters, precision="float32", threads=1):
 
 def inside(framework: str, code: str, environment: Mapping[str, str] | None = None) -> Any:
     """What `code` prints, as JSON; it runs in a process of its own, after `prepare` has been defined."""
-    adapter = {"jax": "Jax", "pytorch": "PyTorch"}[framework]
+    adapter = {"jax": "Jax", "pytorch": "PyTorch", "numpy": "NumPy"}[framework]
     program = PREPARE.format(framework=framework, adapter=adapter) + code
     with TemporaryDirectory() as directory:
         own = {**launch_environment(Path(directory)), **(environment or {})}

@@ -57,6 +57,34 @@ def test_op_by_op_compiles_operations_and_no_whole(chain_in_jax: dict[str, Any])
     assert chain_in_jax["op-by-op"]["again"] == []
 
 
+@pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager", "numpy/eager"])
+@pytest.mark.parametrize(("precision", "expected"), [("float32", "complex64"), ("float64", "complex128")])
+def test_complex_numbers_have_parts_of_the_precision(use: str, precision: str, expected: str) -> None:
+    code = f"""
+import numpy
+adapter, _, _ = prepare("matmul-chain", {use!r}, {{"size": 8, "length": 1}}, precision={precision!r})
+print(json.dumps(str(adapter.put({{"z": numpy.ones(3, complex)}})["z"].dtype)))
+"""
+    assert inside(use.partition("/")[0], code).removeprefix("torch.") == expected
+
+
+def test_integers_that_jax_would_narrow_are_refused_where_they_do_not_fit() -> None:
+    code = """
+from accelbench_runner.frameworks.adapter import UnsupportedError
+import numpy
+adapter, _, _ = prepare("matmul-chain", "jax/jit", {"size": 8, "length": 1})
+kept = str(adapter.put({"n": numpy.array([7])})["n"].dtype)
+try:
+    adapter.put({"n": numpy.array([2**40])})
+except UnsupportedError as error:
+    print(json.dumps([kept, str(error)]))
+"""
+    assert inside("jax", code) == [
+        "int32",
+        "JAX has no int64 outside of float64, and the numbers do not fit int32",
+    ]
+
+
 def test_a_fused_sum_is_one_pass_over_memory() -> None:
     fusions = inside(
         "jax",

@@ -135,16 +135,31 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_write(given: dict[str
         ({"numpy": doubled, "settings": {"measurement.rounds.mix": 3}}, "measurement.rounds.min"),
         ({"numpy": doubled, "settings": {"measurement.rounds.max": 0}}, "should be greater than or equal to 3"),
         ({"numpy": doubled, "variants": ["numpy/eagre"]}, 'unknown mode "eagre"; did you mean eager?'),
-        ({"numpy": doubled, "pytorch": lambda y: y}, "numpy() takes (x)"),
+        ({"numpy": doubled, "pytorch": lambda y: y}, "compare(pytorch=...) is given the arrays x: missing"),
         ({"numpy": doubled, "name": "matmul_chain"}, "accelbench has a workload matmul-chain"),
+        ({"numpy": doubled, "name": "my/thing"}, 'compare(name="my/thing"): a name has lower-case letters'),
+        ({"numpy": doubled, "settings": {"rounds": 3}}, "Other fields have a path, as measurement.rounds.max"),
+        ({"numpy": doubled, "variants": "numpy/eagre"}, 'unknown mode "eagre"; did you mean eager?'),
+        ({"numpy": doubled, "processors": 0}, "compare(processors=0): at least 1"),
+        ({"numpy": 3}, "compare(numpy=...) takes a function, not a int"),
+        ({"numpy": doubled, "reference": 0}, "compare(reference=...) takes a function, not a int"),
+        ({"numpy": doubled, "arrays": None}, "compare(arrays=...) takes arrays by name"),
+        ({"numpy": doubled, "arrays": {"y": X}}, "compare(numpy=...) is given the arrays y: missing a required"),
+        ({"numpy": doubled, "arrays": {"x": [[1, 2], [3]]}}, 'arrays["x"] is no array: '),
     ],
 )
-def test_what_cannot_be_run_is_a_value_error_before_anything_is_written(
+def test_what_cannot_be_run_is_an_error_before_anything_is_written(
     given: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises((ValueError, TypeError), match=re.escape(said)):
         accelbench.compare(**{"arrays": {"x": X}, "out": tmp_path / "results", **given})
     assert not (tmp_path / "results").exists()
+
+
+def test_results_that_stand_somewhere_are_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(FileExistsError, match="is not empty, and nothing is overwritten: give out= another name"):
+        accelbench.compare(numpy=doubled, arrays={"x": X}, out=tmp_path)
 
 
 PROGRAM = """

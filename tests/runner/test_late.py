@@ -65,4 +65,4 @@ def test_where_it_was_is_said(phase: Phase | None, aside: bool, said: str, tmp_p
 
 @pytest.mark.parametrize(("crowded", "said"), [(0.78, True), (0.05, False)])
 def test_others_that_took_the_processors_meanwhile_are_named(crowded: float, said: bool, tmp_path: Path) -> None:
-    assert ("while others took 78% of the processors" in message(late(tmp_path, SHARE, crowded=crowded))) == said
+    assert ("while others took 78 % of the processors" in message(late(tmp_path, SHARE, crowded=crowded))) == said

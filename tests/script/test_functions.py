@@ -1,5 +1,6 @@
 """A user's own workload as functions: `y = f(x)` for each framework, and the arrays that they are given."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +138,8 @@ def test_a_helper_that_sounds_alike_is_a_helper(load: Load) -> None:
     [
         ('{"x": rng.standard_normal(8)}', "jax() is given the arrays x: missing a required argument: 'origin'"),
         ("rng.standard_normal(8)", "arrays() returned a ndarray; it has to return a dictionary of arrays"),
+        ('{"x": None, "origin": 1}', 'line 4: arrays() returned "x" as None; it has to be an array of numbers'),
+        ('{"x": [[1], [2, 3]], "origin": 1}', 'line 4: arrays() returned "x" as no array: '),
     ],
 )
 def test_arrays_that_no_function_takes_are_said_with_their_line(load: Load, returned: str, said: str) -> None:
@@ -154,11 +157,25 @@ def test_arrays_that_import_a_framework_are_refused(load: Load, monkeypatch: pyt
         drawn(workload)
 
 
-def test_a_function_that_returns_nothing_is_named(load: Load) -> None:
-    workload = load(GOOD.replace("return ((x - origin) ** 2).sum(-1).sqrt()", "x - origin"))
+def test_lists_of_numbers_are_arrays(load: Load) -> None:
+    text = GOOD.replace('rng.standard_normal((rows, 2)), "origin": rng.standard_normal(2)', '[[1, 2]], "origin": 1')
+    assert {name: array.shape for name, array in drawn(load(text)).batches[0].items()} == {"x": (1, 2), "origin": ()}
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("None", "returned None; it has to return an array"),
+        ('{"a": {"b": x}}', 'returned "a" as a dict; it has to return an array'),
+        ("x, 1.5", 'returned "y1" as a float; it has to return an array'),
+        ("{0: x}", "names a result 0; names are text"),
+    ],
+)
+def test_a_function_that_returns_something_else_is_named(load: Load, returned: str, said: str) -> None:
+    workload = load(GOOD.replace("((x - origin) ** 2).sum(-1).sqrt()", returned))
     arrays = drawn(workload)
     program = workload.pytorch(workload.Parameters(), arrays, Tools())
-    with pytest.raises(InvalidWorkloadError, match=r"line 14: pytorch\(\) returned None; it has to return an array"):
+    with pytest.raises(InvalidWorkloadError, match=re.escape(f"line 14: pytorch() {said}")):
         program.export(*program.step({}, arrays.batches[0]))
 
 

@@ -102,6 +102,6 @@ def test_its_commands_end_in_a_verdict_on_what_was_proven_to_be_the_same(project
         # The machine need not be at rest while the tests run; that is no matter of the tutorial's.
         fine = {Exit.SUCCESS, Exit.NOISY, Exit.INVALID_MEASUREMENT}
         assert done.returncode in fine, f"{command}: {done.stdout}{done.stderr}"
-    result = json.loads((project / "results" / "all.result.json").read_text())
+    result = json.loads((project / "from-manifest" / "all.result.json").read_text())
     parity = [check for check in result["certificate"]["checks"] if check["name"] == "parity"]
     assert {check["variant"]: check["outcome"] for check in parity} == {"pytorch/eager": "passed", "jax/jit": "passed"}

@@ -254,6 +254,11 @@ class Adapter(ABC):
         return isinstance(error, MemoryError)
 
 
+def parts_in(array: Array, precision: Policy) -> Array:
+    """Complex numbers with parts of float64 or of float32, the narrowest that every framework has; others as given."""
+    return array if array.dtype.kind != "c" else array.astype("complex128" if precision == "float64" else "complex64")
+
+
 def step_loop(program: Program) -> tuple[Any, Any]:
     """One call as plain Python, and its batches: `inner` steps, every out returned; a single step stands alone."""
     if program.inner == 1:

@@ -27,6 +27,7 @@ from accelbench_runner.frameworks.adapter import (
     UnsupportedError,
     cached_files,
     installed,
+    parts_in,
     seconds_by_part,
     step_loop,
 )
@@ -109,8 +110,15 @@ class Jax(Adapter):
         return jax.tree.map(self._array, arrays)
 
     def _array(self, array: Array) -> jax.Array:
-        array = np.asarray(array)
-        return jax.device_put(array.astype(self._dtype) if np.issubdtype(array.dtype, np.floating) else array)
+        array = parts_in(np.asarray(array), self._settings.precision)
+        if np.issubdtype(array.dtype, np.floating):
+            return jax.device_put(array.astype(self._dtype))
+        kept = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+        if array.dtype.kind in "iu" and not np.array_equal(kept, array):
+            raise UnsupportedError(
+                f"JAX has no {array.dtype} outside of float64, and the numbers do not fit {kept.dtype}"
+            )
+        return jax.device_put(kept)
 
     def prepare(self, program: Program) -> Work:
         """Unrolls the steps of a call (jit), keeps them in a loop (scan), or dispatches every operation (op-by-op)."""

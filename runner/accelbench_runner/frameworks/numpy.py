@@ -2,8 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,14 @@ import numpy as np
 from accelbench.catalogue.workload_checks import check_step
 from accelbench.launch.facts import Arithmetic, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
-from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, Counted, UnsupportedError, step_loop
+from accelbench_runner.frameworks.adapter import (
+    Adapter,
+    AdapterSettings,
+    Counted,
+    UnsupportedError,
+    parts_in,
+    step_loop,
+)
 from accelbench_runner.frameworks.work import Work
 
 DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16}
@@ -50,7 +56,7 @@ class Watched(np.ndarray[Any, Any]):
         inner = plain[0].shape[-1] if ufunc.__name__ in PRODUCTS else 0.5
         size = np.size(plain[0]) if method == "reduce" else np.size(result)
         self._compute(np.result_type(*plain), 2 * inner * size)
-        return out[0] if out else self._watch(result)
+        return out[0] if out else self.adopt(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """A function is counted by its name; how many operations it makes is known of none but those that only move."""
@@ -58,13 +64,14 @@ class Watched(np.ndarray[Any, Any]):
         if func.__name__ not in MOVING:
             self.counts[func.__name__] += 1
             self.arithmetic[UNCOUNTED] += 1
-        return _mapped(self._watch, result) if isinstance(result, tuple | list) else self._watch(result)
+        return _mapped(self.adopt, result) if isinstance(result, tuple | list) else self.adopt(result)
 
     def _compute(self, dtype: Any, operations: float) -> None:
         if np.issubdtype(dtype, np.floating):
             self.arithmetic[np.dtype(dtype).name] += int(operations)
 
-    def _watch(self, result: Any) -> Any:
+    def adopt(self, result: Any) -> Any:
+        """A view of an array, counted with this one; anything else as it is."""
         if not isinstance(result, np.ndarray):
             return result
         watched = result.view(Watched)
@@ -89,7 +96,10 @@ class NumPy(Adapter):
             raise UnsupportedError(f"NumPy has no {settings.precision}; it has {', '.join(DTYPES)}")
         self._dtype = np.dtype(DTYPES[settings.precision])
         self._listed = False
-        self._watch: Watched | None = None
+        self._watch = np.zeros(0).view(Watched)
+        self._watching = False
+        # Of batches, by id, the same in every call: a program that remembers arrays is to know them again.
+        self._views: dict[int, tuple[Any, Any]] = {}
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
@@ -105,7 +115,7 @@ class NumPy(Adapter):
         return _mapped(self._array, arrays)
 
     def _array(self, array: Any) -> Array:
-        array = np.asarray(array)
+        array = parts_in(np.asarray(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def prepare(self, program: Program) -> Work:
@@ -114,9 +124,10 @@ class NumPy(Adapter):
         self._listed = program.inner > 1
         if self._settings.mode != "eager" and not program.placed:
             raise UnsupportedError(f"NumPy has no mode {self._settings.mode}")
+        self._views[id(batches)] = batches, self._watched(batches)
         return Work(
             fresh=lambda: self._fresh(program.state),
-            call=call,
+            call=lambda state, given: call(state, self._views[id(given)][1] if self._watching else given),
             batches=batches,
             synchronise=lambda _: None,
             units=program.inner * program.units,
@@ -125,42 +136,36 @@ class NumPy(Adapter):
 
     def _fresh(self, state: Any) -> Any:
         fresh = copy.deepcopy(state)
-        watch = self._watch
-        return fresh if watch is None else _mapped(watch._watch, fresh)  # noqa: SLF001 - our own
+        return self._watched(fresh) if self._watching else fresh
 
-    @contextmanager
-    def _watching(self) -> Iterator[Watched]:
-        """What is computed with the state is counted inside, as far as states are made there."""
-        self._watch = np.zeros(0).view(Watched)
-        try:
-            yield self._watch
-        finally:
-            self._watch = None
+    def _watched(self, arrays: Any) -> Any:
+        """Views of them, whose operations are counted."""
+        return _mapped(self._watch.adopt, arrays)
 
     def operations(self, work: Work) -> Counted:
         """Of one more call."""
-        counts = self._watched_call(work).counts
+        counts = self.dispatched(lambda: work.call(work.fresh(), work.batches))
         products = sum(counts.get(name, 0) for name in PRODUCTS)
         convolutions = sum(counts.get(name, 0) for name in CONVOLUTIONS)
         return Counted(Operations(products=products, convolutions=convolutions), SOURCE)
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """Of one more call; nobody optimises it."""
-        found = self._watched_call(work).arithmetic
+        self.dispatched(lambda: work.call(work.fresh(), work.batches))
+        found = self._watch.arithmetic
         counted = None if UNCOUNTED in found else float(sum(found.values()))
         return Arithmetic(written=counted, run=counted, source=SOURCE, types=sorted(found.keys() - {UNCOUNTED}))
 
-    def _watched_call(self, work: Work) -> Watched:
-        """What a call computes with its state and its inputs; one that counts too little would accuse a program."""
-        with self._watching() as watch:
-            work.call(work.fresh(), _mapped(watch._watch, work.batches))  # noqa: SLF001 - our own
-        return watch
-
     def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Of ufuncs and of products, where the state or what was made of it takes part."""
-        with self._watching() as watch:
+        """Of ufuncs and of functions, where the state, a batch or what was made of them takes part."""
+        self._watch.counts.clear()
+        self._watch.arithmetic.clear()
+        self._watching = True
+        try:
             call()
-        return dict(watch.counts)
+        finally:
+            self._watching = False
+        return dict(self._watch.counts)
 
     def gradients(self) -> GradMode:
         """NumPy has none."""

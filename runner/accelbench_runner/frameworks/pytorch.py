@@ -28,6 +28,7 @@ from accelbench_runner.frameworks.adapter import (
     RecompiledError,
     UnsupportedError,
     cached_files,
+    parts_in,
     step_loop,
 )
 from accelbench_runner.frameworks.torch_backends import CACHE
@@ -127,7 +128,7 @@ class PyTorch(Adapter):
         return pytree.tree_map(self._tensor, arrays)
 
     def _tensor(self, array: Array) -> torch.Tensor:
-        array = np.asarray(array)
+        array = parts_in(np.asarray(array), self._settings.precision)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         return torch.tensor(array, dtype=dtype, device=self._device)
 

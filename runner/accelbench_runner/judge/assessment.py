@@ -24,6 +24,7 @@ from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
 from accelbench.validity.quarantine import Sifted, sift
 from accelbench.verdict.pairwise import MeasuredVariants
+from accelbench_runner.judge.own_program import REMEDY
 from accelbench_runner.judge.payback import payback
 from accelbench_runner.judge.spread import spreads
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
@@ -98,12 +99,20 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             readings[key] = mismatch(units, f"its outputs cannot be read: {error!r}")
             continue
         try:
-            readings[key] = compare(outputs, reference(request.case, units, Path(request.directory)), units)
+            reading = compare(outputs, reference(request.case, units, Path(request.directory)), units)
+            readings[key] = _against_itself(reading, launch)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
             readings[key] = mismatch(units, f"the reference cannot be computed: {script.in_one_line(error)}")
         if launch and (unseen := read_unseen(request, launch, Path(directory))):
             readings[key] = readings[key].model_copy(update={"unseen": unseen})
     return _agreeing(request, readings)
+
+
+def _against_itself(reading: ParityReading, launch: LaunchRecord | None) -> ParityReading:
+    """A baseline that differs from its own program in float64 says what to do."""
+    if launch is None or reading.own_program != launch.variant or reading.worst_ratio <= 1:
+        return reading
+    return reading.model_copy(update={"detail": f"in float64 it computes something else: {REMEDY}; {reading.detail}"})
 
 
 def _agreeing(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:

@@ -10,6 +10,8 @@ from accelbench.workload import Arrays, NamedArrays, Program, Workload
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
 
 PLATFORM = "cpu"
+REMEDY = "write a reference() in NumPy, or make arrays with dtype=x.dtype"
+"""Where a baseline computes something else in float64 than it does in the precision asked for, or nothing."""
 
 
 class OwnProgram:

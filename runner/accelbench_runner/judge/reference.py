@@ -19,16 +19,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from accelbench import catalogue, frameworks
 from accelbench.api.case import Case, Precision
+from accelbench.catalogue import script
 from accelbench.catalogue.inputs import generate, unseen
+from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Array, Arrays, NamedArrays
-from accelbench_runner.judge.own_program import OwnProgram
-from accelbench_runner.outputs import as_real
+from accelbench_runner.judge.own_program import REMEDY, OwnProgram
+from accelbench_runner.outputs import as_real, save
 
 EPSILON: Mapping[Precision, float] = {
     "float64": 2.0**-52,
@@ -138,7 +139,13 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
             arrays = unseen(workload, parameters, arrays, unseen_seed)
         own = None if workload.has_reference() else OwnProgram(case, workload, parameters)
         run = own.run if own else partial(workload.reference, parameters)
-        values, spreads = compute(run, arrays, units, precision)
+        try:
+            values, spreads = compute(run, arrays, units, precision)
+        except Exception as error:
+            if own is None:
+                raise
+            said = f"{case.baseline}'s own program fails in float64 ({REMEDY}): {script.in_one_line(error)}"
+            raise InvalidWorkloadError(said) from error
         imported = (sys.modules.keys() & packages.keys()) - before
         computed = Reference(values, spreads, precision, non_finite)
         about = {
@@ -217,6 +224,9 @@ def _must_repeat(values: NamedArrays, again: NamedArrays) -> None:
 
 
 def _moved(array: Array, step: float, rng: np.random.Generator) -> Array:
+    """Every real number up or down by `step` of its size; of a complex one both parts."""
+    if np.iscomplexobj(array):
+        return _moved(array.real, step, rng) + 1j * _moved(array.imag, step, rng)
     signs = rng.integers(0, 2, size=array.shape) * 2.0 - 1.0
     return array * (1 + step * signs) if is_float(array) else array
 
@@ -234,13 +244,18 @@ def _load(kept: Path) -> tuple[NamedArrays, NamedArrays]:
 def _save(kept: Path, values: NamedArrays, spreads: NamedArrays) -> None:
     parts = {"value:": values, "spread:": spreads}
     partial_file = kept.with_suffix(".partial.npz")
-    named: dict[str, Any] = {part + name: array for part, arrays in parts.items() for name, array in arrays.items()}
-    np.savez(partial_file, **named)
+    save(partial_file, {part + name: array for part, arrays in parts.items() for name, array in arrays.items()})
     partial_file.replace(kept)
 
 
 def rounded(array: Array, precision: Precision) -> Array:
-    """`array` with each float rounded to the policy's type, half to even, and kept as float64."""
+    """`array` with each float rounded to the policy's type, half to even, and kept as float64.
+
+    Parts of complex numbers have at least the bits of float32: frameworks have no narrower ones.
+    """
+    if np.iscomplexobj(array):
+        parts: Precision = "float64" if precision == "float64" else "float32"
+        return rounded(array.real, parts) + 1j * rounded(array.imag, parts)
     if not is_float(array) or precision == "float64":
         return array
     with np.errstate(over="ignore"):

@@ -22,7 +22,7 @@ from accelbench_runner.clock import Clock
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 from accelbench_runner.launch.captured import captured_arrays
-from accelbench_runner.outputs import UNSEEN, as_real
+from accelbench_runner.outputs import UNSEEN, as_real, save
 
 ROUNDS = 2
 """Looked at in the first rounds: what a program does with its inputs is every launch's alike."""
@@ -95,8 +95,6 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
 
     What the step raises on unseen inputs is reported, not raised: it has passed with those it was built from.
     """
-    import numpy as np
-
     captured = captured_arrays(subject.step) or adapter.constants()
     try:
         seen = inputs.generate(subject.workload, subject.parameters, subject.seed)
@@ -120,7 +118,7 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
         began = clock.seconds()
         found["dispatched"], first = trial.timed(1)
         took = clock.seconds() - began
-        np.savez(directory / UNSEEN, allow_pickle=False, **trial.exported(first))
+        save(directory / UNSEEN, trial.exported(first))
         found["units"] = work.units
         if took > QUICK_SECONDS:
             return Dependence(**found, again=[trial.timed(1)[0]])

@@ -28,6 +28,7 @@ from accelbench_runner.launch.reporter import Reporter
 from accelbench_runner.launch.task import Task
 from accelbench_runner.launch.timing import Inspect, Timing
 from accelbench_runner.launch.versions import versions_of
+from accelbench_runner.outputs import save
 from accelbench_runner.protocol import UNDER_WAY, Done, LaunchRequest, Measured
 
 OUTPUTS = "outputs.npz"
@@ -175,10 +176,8 @@ class Launch:
             self._write_outputs(adapter, program, state, out, units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
-        import numpy as np
-
         outputs = adapter.to_numpy(workload_checks.exported(program, state, adapter.last(out)))
-        np.savez(self._task.directory / OUTPUTS, allow_pickle=False, **outputs)
+        save(self._task.directory / OUTPUTS, outputs)
         self._reporter.facts(Facts(parity_units=units))
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:

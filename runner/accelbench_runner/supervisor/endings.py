@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from accelbench import figures
 from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Failure
 from accelbench.delivery.log import Unfinished
@@ -191,7 +192,7 @@ def _late(listener: LaunchListener, memory: MemoryTold, crowded: float) -> tuple
     if thrashing := memory.thrashing():
         return FailureReason.OUT_OF_MEMORY, f"{late}: {thrashing}: {MORE_MEMORY}"
     if crowded > shared_device.NEIGHBOURS.biases:
-        late += f", while others took {crowded:.0%} of the processors"
+        late += f", while others took {figures.percent(crowded)} of the processors"
     return FailureReason.TIMED_OUT, f"{late}{where(listener.tail, '; it was')}"
 
 
