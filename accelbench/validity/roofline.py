@@ -24,6 +24,8 @@ class Roof:
     flops_per_second: float | None
     bytes_per_second: float | None
     source: LimitsSource | None
+    launches: int = 0
+    """How many measured it, where that is the source."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
         flops_per_second=max(each.flops_per_second for each in measured),
         bytes_per_second=max(each.bytes_per_second for each in measured),
         source="measured",
+        launches=len(measured),
     )
 
 

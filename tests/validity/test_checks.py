@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from accelbench.api.case import Case
 from accelbench.api.result import Check
+from accelbench.launch.fact import MAXIMUM_CHARACTERS
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import LaunchRecord, ParityReading
 from accelbench.validity.certificate import certify, validity_checks
@@ -261,4 +262,4 @@ garbage = st.recursive(
 def test_garbage_in_place_of_facts_is_read_and_never_crashes(facts: dict[str, Any]) -> None:
     certificate = certify(Evidence(case=a_case(), launches=(a_launch(BASELINE), a_launch(facts=facts))))
     assert {check.name for check in certificate.checks} >= NAMES
-    assert all(len(check.reading) <= 160 for check in certificate.checks)
+    assert all(len(check.reading) <= MAXIMUM_CHARACTERS for check in certificate.checks)

@@ -16,6 +16,9 @@ LIMITS = {"flops_per_second": 1e11, "bytes_per_second": 1e10}
 
 
 def check(name: str, *launches: LaunchRecord, precision: str = "float32") -> Check:
+    """Of the variant; limits are those that two launches measured."""
+    if name == "impossible-speed" and len(launches) == 1:
+        launches = (*launches, launches[0].model_copy(update={"round": 2}))
     certificate = certify(Evidence(case=a_case(precision=precision), launches=launches))
     return next(each for each in certificate.checks if each.name == name and each.variant in {VARIANT, None})
 
@@ -60,6 +63,16 @@ def test_the_best_launch_of_the_case_speaks_for_the_device() -> None:
     other = a_launch(BASELINE, facts={"limits": {"flops_per_second": 2e11, "bytes_per_second": 1e10}})
     assert check("impossible-speed", slow).outcome == "failed"
     assert check("impossible-speed", slow, other).outcome == "passed"
+
+
+def test_a_limit_that_one_launch_alone_measured_accuses_nobody() -> None:
+    quick = computing(3e11 * STEP)
+    unmeasured = with_facts(quick, limits=None).model_copy(update={"round": 2})
+    found = check("impossible-speed", quick, unmeasured)
+    assert (found.outcome, found.reading) == (
+        "untested",
+        "300 GFLOP/s of 100 GFLOP/s (measured): one launch alone measured that limit, and may have found it too low",
+    )
 
 
 def test_one_impossible_launch_is_enough() -> None:
