@@ -118,7 +118,7 @@ def _ended(code: int, log: Path) -> Ended:
     return Ended(
         code=code,
         result=delivered.latest("result") or delivered.latest("checkpoint"),
-        launches=tuple(text for kind, _, text in delivered.documents if kind == "launch"),
+        launches=tuple(found.text for found in delivered.documents if found.kind == "launch"),
         problems=delivered.problems,
         tail=tuple(others[-TAIL_LINES:]),
     )

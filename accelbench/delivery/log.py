@@ -13,14 +13,14 @@ import base64
 import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from accelbench.api.reasons import FailureReason
-from accelbench.api.result import Phase, Result, Verdict
+from accelbench.api.result import MAXIMUM_BYTES, Phase, Result, Verdict
 from accelbench.document import DecimalString, Document
 
 MARK = "accelbench/1"
@@ -29,9 +29,16 @@ MAXIMUM_LOG_BYTES = 4 * 1024 * 1024
 MAXIMUM_DOCUMENT_BYTES = 8 * 1024 * 1024
 MAXIMUM_HEADLINE_BYTES = 3 * 1024
 PAYLOAD_CHARACTERS = 7800
-MAXIMUM_REPORTED_LINES = 20
+MAXIMUM_REPORTED = 20
+"""Lines, and documents, that are named in what is said of a log."""
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
+LARGEST: Mapping[DocumentKind, int] = {
+    "checkpoint": 2 * MAXIMUM_BYTES,
+    "result": 2 * MAXIMUM_BYTES,
+    "launch": MAXIMUM_DOCUMENT_BYTES,
+}
+"""Bytes of JSON; an API server takes no larger result than `MAXIMUM_BYTES`."""
 Unfinished = Literal["interrupted", "time-limit", "probe"]
 """Why a launch ended before it had measured, and no variant is to blame: we ended it, or a probe of accelbench's own
 did; then it is made again without that probe."""
@@ -172,25 +179,6 @@ def parse_event(line: str) -> Event | None:
         return None
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """What a log holds: whole documents in order of appearance, and what was wrong with the others."""
-
-    documents: tuple[tuple[DocumentKind, str, str], ...] = ()
-    """(kind, identifier, JSON), every digest checked."""
-    problems: tuple[str, ...] = ()
-
-    def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """The last whole result or checkpoint; with `digest`, only the one that has it."""
-        for found, _, text in reversed(self.documents):
-            if found == kind and (digest is None or digest_of(text) == digest):
-                try:
-                    return Result.model_validate_json(text)
-                except ValidationError:
-                    continue
-        return None
-
-
 class _Identity(NamedTuple):
     kind: DocumentKind
     identifier: str
@@ -198,54 +186,105 @@ class _Identity(NamedTuple):
     digest: str
 
 
+@dataclass(frozen=True)
+class DeliveredDocument:
+    """A whole document, as small as it came: a few hundred kilobytes of log can inflate to as many megabytes."""
+
+    kind: DocumentKind
+    identifier: str
+    digest: str
+    payload: str
+    """Base64 of zlib of its JSON, which has the digest."""
+
+    @property
+    def text(self) -> str:
+        """Its JSON, inflated anew; empty where that is none."""
+        return _inflate(self.payload, LARGEST[self.kind])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the JSON has the digest that its lines name."""
+        return digest_of(self.text) == self.digest
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What a log holds: whole documents in order of appearance, and what was wrong with the others."""
+
+    documents: tuple[DeliveredDocument, ...] = ()
+    """Every digest checked."""
+    problems: tuple[str, ...] = ()
+
+    def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
+        """The last whole result or checkpoint; with `digest`, only the one that has it."""
+        for found in reversed(self.documents):
+            if found.kind == kind and digest in {None, found.digest}:
+                try:
+                    return Result.model_validate_json(found.text)
+                except ValidationError:
+                    continue
+        return None
+
+
 _PIECE = re.compile(
-    re.escape(MARK) + " (checkpoint|result|launch) ([!-~]+) ([0-9]{1,4})/([0-9]{1,4}) ([0-9a-f]{64}) ([A-Za-z0-9+/=]+)"
+    re.escape(MARK)
+    + " (checkpoint|result|launch) ([!-~]{1,256}) ([0-9]{1,4})/([0-9]{1,4}) ([0-9a-f]{64}) ([A-Za-z0-9+/=]+)"
 )
 
 
-def read_log(lines: Iterable[str]) -> Delivered:
-    """Every whole document of a log; lines may be cut at the front, interleaved, repeated or altered.
+def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(LARGEST)) -> Delivered:
+    """Every whole document of a log, of these kinds; lines may be cut at the front, interleaved, repeated or altered.
 
     Pieces are gathered by the digest that they name, so that a stray line can only spoil a document that it claims to
-    belong to; a document that comes again, whole or in part, counts once.
+    belong to; a document that comes again, whole or in part, counts once. What is held is never more than the log.
     """
     gathering: dict[_Identity, dict[int, str]] = {}
     complete: set[_Identity] = set()
-    documents: list[tuple[DocumentKind, str, str]] = []
+    documents: list[DeliveredDocument] = []
     problems: list[str] = []
-    unreadable = 0
+    unreadable: list[int] = []
     for number, line in enumerate(lines, start=1):
         if not line.startswith(MARK + " "):
             continue
         parsed = _parse_piece(line)
         if parsed is None:
             if parse_event(line) is None:
-                unreadable += 1
-                if unreadable <= MAXIMUM_REPORTED_LINES:
-                    problems.append(f"line {number}: altered: marked as ours, and cannot be read")
+                unreadable.append(number)
             continue
         identity, index, payload = parsed
-        if identity in complete:
+        if identity in complete or identity.kind not in kinds:
             continue
         pieces = gathering.setdefault(identity, {})
         pieces[index] = payload
         if len(pieces) < identity.lines:
             continue
-        text = _join(gathering.pop(identity), identity)
-        if text is None:
+        payload = "".join(piece for _, piece in sorted(gathering.pop(identity).items()))
+        document = DeliveredDocument(identity.kind, identity.identifier, identity.digest, payload)
+        if document.is_whole:
+            complete.add(identity)
+            documents.append(document)
+        else:
             problems.append(
                 f"{identity.kind} {identity.identifier}: altered: its lines do not have the digest that they name"
             )
-        else:
-            complete.add(identity)
-            documents.append((identity.kind, identity.identifier, text))
-    if unreadable > MAXIMUM_REPORTED_LINES:
-        problems.append(f"{unreadable - MAXIMUM_REPORTED_LINES} more lines that are marked as ours cannot be read")
     problems += [
         f"{identity.kind} {identity.identifier}: truncated: {len(pieces)} of {identity.lines} lines"
         for identity, pieces in gathering.items()
     ]
-    return Delivered(tuple(documents), tuple(problems))
+    return Delivered(tuple(documents), (*_altered(unreadable), *_bounded(problems)))
+
+
+def _altered(lines: Sequence[int]) -> Iterator[str]:
+    for number in lines[:MAXIMUM_REPORTED]:
+        yield f"line {number}: altered: marked as ours, and cannot be read"
+    if (more := len(lines) - MAXIMUM_REPORTED) > 0:
+        yield f"{more} more lines that are marked as ours cannot be read"
+
+
+def _bounded(problems: Sequence[str]) -> Iterator[str]:
+    yield from problems[:MAXIMUM_REPORTED]
+    if (more := len(problems) - MAXIMUM_REPORTED) > 0:
+        yield f"{more} more documents that are not whole"
 
 
 def _parse_piece(line: str) -> tuple[_Identity, int, str] | None:
@@ -258,13 +297,11 @@ def _parse_piece(line: str) -> tuple[_Identity, int, str] | None:
     return _Identity(cast("DocumentKind", kind), identifier, int(count), digest), int(index), payload
 
 
-def _join(pieces: dict[int, str], identity: _Identity) -> str | None:
-    payload = "".join(pieces[index] for index in range(1, identity.lines + 1))
+def _inflate(payload: str, most: int) -> str:
+    """The text; empty where it is none, or has more than `most` bytes."""
     try:
         inflate = zlib.decompressobj()
-        content = inflate.decompress(base64.b64decode(payload, validate=True), MAXIMUM_DOCUMENT_BYTES)
-        text = content.decode()
+        text = inflate.decompress(base64.b64decode(payload, validate=True), most).decode()
     except (ValueError, zlib.error):
-        return None
-    whole = inflate.eof and not inflate.unconsumed_tail
-    return text if whole and digest_of(text) == identity.digest else None
+        return ""
+    return text if inflate.eof and not inflate.unconsumed_tail else ""

@@ -13,17 +13,19 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.result import Comparison, Result, VariantResult
 from accelbench.delivery.killed import NobodyRanError, result_of_killed
-from accelbench.delivery.log import ComparisonNow, Delivered, Headline, read_log
+from accelbench.delivery.log import ComparisonNow, Delivered, DocumentKind, Headline, read_log
 from accelbench_operator.failure import AttemptFailure, interrupted, without_result
 from accelbench_operator.observed import ObservedPod
 
+OURS: frozenset[DocumentKind] = frozenset({"checkpoint", "result"})
+"""What the operator wants of a log; launches are for those who read it by hand."""
 OUT_OF_MEMORY = "OOMKilled"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
 def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | AttemptFailure:
     """What the attempt at `case` brought; `log` is None where it is lost, `last` where no other attempt will follow."""
-    delivered = read_log((log or "").splitlines())
+    delivered = read_log((log or "").splitlines(), OURS)
     headline = read_headline(case, pod.message)
     evidence = _evidence(log, delivered)
     result = _result(case, headline, delivered)

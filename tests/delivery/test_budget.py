@@ -67,7 +67,7 @@ def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_an
     lines = content().decode().split("\n")
     delivered = read_log(lines)
     assert delivered.problems == ()
-    found = [(kind, identifier) for kind, identifier, _ in delivered.documents]
+    found = [(document.kind, document.identifier) for document in delivered.documents]
     assert found[-1] == ("result", "final")
     assert [identifier for kind, identifier in found if kind == "checkpoint"] == [str(n) for n in range(1, 51)]
     launches = sum(kind == "launch" for kind, _ in found)

@@ -172,7 +172,7 @@ def in_processes(asked: Case, truths: Mapping[str, Truth], directory: Path, *, p
 def records(directory: Path) -> list[LaunchRecord]:
     """Every launch of the case that was measured in `directory`, as its log has them."""
     documents = read_log((directory / "log").read_text().split("\n")).documents
-    return [LaunchRecord.model_validate_json(text) for kind, _, text in documents if kind == "launch"]
+    return [LaunchRecord.model_validate_json(found.text) for found in documents if found.kind == "launch"]
 
 
 def outcomes(result: Result) -> dict[tuple[str, str], CheckOutcome]:

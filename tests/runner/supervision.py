@@ -53,7 +53,7 @@ class Ended:
 
     @property
     def launches(self) -> list[dict[str, Any]]:
-        return [json.loads(text) for kind, _, text in self.log.documents if kind == "launch"]
+        return [json.loads(found.text) for found in self.log.documents if found.kind == "launch"]
 
     def variant(self, name: str) -> VariantResult:
         return next(variant for variant in self.result.variants if variant.name == name)
