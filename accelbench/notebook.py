@@ -174,6 +174,7 @@ def _refuse(
     for name, function in {**functions, **({} if reference is None else {"reference": reference})}.items():
         if not callable(function):
             raise TypeError(f"compare({name}=...) takes a function, not a {type(function).__name__}")
+        _refuse_compiled(name, function)
         if isinstance(arrays, Mapping):
             _refuse_other_arrays(name, function, arrays)
 

@@ -45,8 +45,18 @@ class Profile(Document):
     tolerations: tuple[ProfileToleration, ...] = ()
     env: dict[str, str] = {}
     runtime_class_name: str | None = None
+    exclusive: Literal["Node", "Device"] | None = Field(
+        default=None,
+        description="What a case has to itself while it is measured. Node: no other case is on its node. Device: "
+        "others may be, on devices of their own. Default: Device where the profile names a resource, else Node.",
+    )
     cpu: int = Field(default=1, ge=1, description="Whole processors.")
     memory: Quantity = "4Gi"
+
+    @property
+    def takes_whole_node(self) -> bool:
+        """Whether no other case may be on the node: where nothing else is said, a processor is a node's only device."""
+        return (self.exclusive or ("Device" if self.resource else "Node")) == "Node"
 
 
 class InvalidProfilesError(ValueError):

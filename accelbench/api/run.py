@@ -303,6 +303,9 @@ class Attempt(Document):
         default=None, description="Why the attempt before this one, or this one, was lost: one word for programs."
     )
     message: str = Field(default="", description="Why, and what to do, for people.")
+    not_before: Timestamp | None = Field(
+        default=None, description="When the next attempt starts, after one that the infrastructure lost."
+    )
     finished: bool = Field(default=False, description="The case has a result, or none will come.")
     completion_time: Timestamp | None = Field(default=None, description="When it was known to be finished.")
     pod: str | None = Field(default=None, description="The pod's name, once it is there.")

@@ -150,6 +150,13 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def printable(text: str) -> str:
+    """`text` on one line and without control characters, so that no reader takes a part of it for a line of ours."""
+    return "".join(
+        character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in text
+    )
+
+
 def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[str]:
     """The lines, without line ends, that carry `text`; `identifier` has no spaces and is unique among the kind."""
     payload = base64.b64encode(zlib.compress(text.encode(), 9)).decode()

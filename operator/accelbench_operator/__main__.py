@@ -29,7 +29,7 @@ async def run(settings: Settings) -> None:
                     settings,
                     seen=operator.run_changed,
                     ending=work.cancel,
-                    oldest=operator.oldest_seconds,
+                    working=operator.longest_work_seconds,
                     lag=operator.lag_seconds,
                 )
         finally:

@@ -5,13 +5,14 @@ ours only where its owner's UID is the run's. Deletions name the UID that they m
 """
 
 import asyncio
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 
 from accelbench.api.case import Case
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import MAXIMUM_MESSAGE, BenchmarkResult, JudgedExpectation, Result
-from accelbench.plan.names import result_name
+from accelbench.plan.names import attempt_name, result_name
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 from accelbench_operator.accept import Plan
 from accelbench_operator.attempts import Observed
@@ -20,16 +21,21 @@ from accelbench_operator.collect import outcome
 from accelbench_operator.decide import Action, Collect, Confirm, CreateJob, DeleteJob
 from accelbench_operator.failure import AttemptFailure, job_deleted, job_refused, pod_gone, result_refused
 from accelbench_operator.job import build_job, identity_labels, owner_reference
-from accelbench_operator.kubernetes_api import ApiError, ConflictError, ForbiddenError, InvalidError, Manifest
+from accelbench_operator.kubernetes_api import (
+    ApiError,
+    ConflictError,
+    InvalidError,
+    Manifest,
+    NotFoundError,
+    TooLargeError,
+)
 from accelbench_operator.observed import ObservedPod, observe_job, observe_pod, observe_result, owned_by
+from accelbench_operator.obstacles import Obstacles, Step
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
 
-LOG_PATIENCE = timedelta(minutes=5)
-"""How long after a pod's end its log is asked for before it counts as lost."""
-
-QUOTA_PATIENCE = timedelta(minutes=30)
-"""How long after a pod's end its result is offered to a server that forbids it: somebody may raise the quota."""
+LOGS_AT_A_TIME = 2
+"""Up to 16 MiB each, as text and as bytes."""
 
 
 class ForeignObjectError(Exception):
@@ -45,6 +51,8 @@ class Applier:
         self._clock = clock
         self.losses: dict[str, dict[str, AttemptFailure]] = {}
         """By run UID, then by Job name: why looking for a result was in vain; found out again after a restart."""
+        self.obstacles = Obstacles()
+        self._reading = asyncio.Semaphore(LOGS_AT_A_TIME)
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
         """Do one thing; raises ApiError where it has to be tried again later."""
@@ -70,18 +78,20 @@ class Applier:
         if await self._find_result(plan, action.case):
             return
         metadata = plan.run.metadata
-        job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.runner)
-        try:
-            stored = await self._cluster.create_job(job)
-        except ConflictError:
-            existing = await self._cluster.get_job(metadata.namespace, job["metadata"]["name"])
-            if existing is None:
+        name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
+        with self._trying(Step.CREATE_JOB, plan, name):
+            job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.runner)
+            try:
+                stored = await self._cluster.create_job(job)
+            except ConflictError:
+                existing = await self._cluster.get_job(metadata.namespace, name)
+                if existing is None:
+                    return
+                stored = existing
+            except InvalidError as error:
+                self._lose(plan, name, job_refused(error.message))
                 return
-            stored = existing
-        except InvalidError as error:
-            self._lose(plan, job["metadata"]["name"], job_refused(error.message))
-            return
-        self._hold_job(stored, metadata.uid)
+            self._hold_job(stored, metadata.uid)
 
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
         attempt, metadata = action.attempt, plan.run.metadata
@@ -103,14 +113,15 @@ class Applier:
                 self._lose(plan, attempt.job, pod_gone(job))
         else:
             case = case_of(plan, attempt.case, attempt.number)
-            log = await self._read_log(pod)
-            now = timestamp(self._clock())
-            # Reading up to 8 MiB takes long enough to be noticed by the event loop.
-            found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
+            async with self._reading:
+                log = await self._read_log(plan, attempt.job, pod)
+                now = timestamp(self._clock())
+                # Reading up to 8 MiB takes long enough to be noticed by the event loop.
+                found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
             if isinstance(found, AttemptFailure):
                 self._lose(plan, attempt.job, found)
             else:
-                await self._store_result(found, plan, attempt.job, pod)
+                await self._store_result(found, plan, attempt.job)
 
     async def _confirm(self, action: Confirm, plan: Plan, observed: Observed) -> None:
         """The failure counts where the cluster shows the same Job and pod as the store; else the store learns."""
@@ -131,18 +142,25 @@ class Applier:
         for pod in pods:
             self._store.put("Pod", pod, own=True)
 
-    async def _read_log(self, pod: ObservedPod) -> str | None:
+    async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
+        """The log; None where there is none, or none can be had."""
         if pod.running is None:
             return None
         try:
-            return await self._cluster.read_log(pod.key.namespace, pod.key.name)
+            with self._trying(Step.READ_LOG, plan, job):
+                return await self._cluster.read_log(pod.key.namespace, pod.key.name)
+        except NotFoundError:
+            # So says a kubelet of a pod that it does not know yet, too.
+            if not await self._cluster.list_pods(pod.key.namespace, job) or self._is_final(plan, job):
+                return None
+            raise
         except ApiError:
-            # The node may only be busy or restarting; a node that is gone must not hold up the run for good.
-            if self._clock() - (pod.ended or pod.created) < LOG_PATIENCE:
-                raise
-            return None
+            # The node may only be busy or restarting.
+            if self._is_final(plan, job):
+                return None
+            raise
 
-    async def _store_result(self, result: Result, plan: Plan, job: str, pod: ObservedPod) -> None:
+    async def _store_result(self, result: Result, plan: Plan, job: str) -> None:
         run = plan.run
         document = BenchmarkResult.of(
             result,
@@ -158,17 +176,39 @@ class Applier:
         if run.spec.run_policy.result_retention_policy == "Delete":
             body["metadata"]["ownerReferences"] = [owner_reference(run)]
         try:
-            stored = await self._cluster.create_result(body)
+            with self._trying(Step.STORE_RESULT, plan, job):
+                stored = await self._cluster.create_result(body)
         except ConflictError:
             await self._find_result(plan, result.case.name)
-            return
-        except (InvalidError, ForbiddenError) as error:
-            waited = self._clock() - (pod.ended or pod.created)
-            if isinstance(error, ForbiddenError) and waited < QUOTA_PATIENCE:
+        except (InvalidError, TooLargeError) as error:
+            self._lose(plan, job, result_refused(error.message))
+        except ApiError as error:
+            if not self._is_final(plan, job):
                 raise
             self._lose(plan, job, result_refused(error.message))
-            return
-        self._hold_result(stored, run.metadata.uid)
+        else:
+            self._hold_result(stored, run.metadata.uid)
+
+    @contextmanager
+    def _trying(self, step: Step, plan: Plan, job: str) -> Iterator[None]:
+        """What is refused is counted, and forgotten once it is not."""
+        run_uid = plan.run.metadata.uid
+        try:
+            yield
+        except Exception as error:
+            words = error.message if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
+            self.obstacles.meet(run_uid, job, step, words, self._clock())
+            raise
+        self.obstacles.overcome(run_uid, job, step)
+
+    def _is_final(self, plan: Plan, job: str) -> bool:
+        obstacle = self.obstacles.of(plan.run.metadata.uid).get(job)
+        return obstacle is not None and obstacle.is_final(self._clock())
+
+    def forget(self, run_uid: str) -> None:
+        """The run is gone."""
+        self.losses.pop(run_uid, None)
+        self.obstacles.forget(run_uid)
 
     async def _find_result(self, plan: Plan, case: str) -> bool:
         """Whether the case has a result in the cluster, whatever the store has heard; then the store knows it too."""

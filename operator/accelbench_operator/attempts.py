@@ -10,6 +10,7 @@ from accelbench_operator.accept import Plan
 from accelbench_operator.failure import AttemptFailure, node_lost, start_deadline_exceeded
 from accelbench_operator.job import pod_deadline_seconds, script_of
 from accelbench_operator.observed import ObservedJob, ObservedPod
+from accelbench_operator.obstacles import Obstacle
 from accelbench_operator.pending import explain_pending
 from accelbench_operator.snapshot import Summary
 
@@ -32,6 +33,8 @@ class Observed:
     """By case."""
     losses: Mapping[str, AttemptFailure] = field(default_factory=dict)
     """By Job name: what looking for a result in vain has shown."""
+    obstacles: Mapping[str, Obstacle] = field(default_factory=dict)
+    """By Job name: what is refused to its attempt."""
 
 
 class AttemptPhase(Enum):
@@ -54,6 +57,8 @@ class AttemptState:
     """Its time is up by what the watches have told; they may be behind, so the cluster is asked before it counts."""
     pending: str = ""
     """Why it waits, while it does."""
+    waits_for_another: bool = False
+    """The pod of an attempt before it has not ended: two of a case are never at work side by side."""
 
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
@@ -63,12 +68,18 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
         return AttemptState(AttemptPhase.OVER, loss=loss)
     if job and job.suspended and not job.ended:
         # Its queue has taken it back: whatever became of its pod, there will be another, and the case starts again.
-        return _waiting(attempt, job, pod, plan, now)
+        return _waiting(attempt, job, pod, plan, observed, now)
     if (job is None and attempt.job_uid) or (job and job.ended) or (pod and pod.is_over):
-        return AttemptState(AttemptPhase.OVER)
+        return AttemptState(AttemptPhase.OVER, pending=_told(attempt, observed))
     if (pod and pod.running) or (pod and pod.deleted):
         return _running(pod, plan, now)
-    return _waiting(attempt, job, pod, plan, now)
+    return _waiting(attempt, job, pod, plan, observed, now)
+
+
+def _told(attempt: Attempt, observed: Observed) -> str:
+    """What is refused to the attempt, in words for a condition; empty where nothing is."""
+    obstacle = observed.obstacles.get(attempt.job)
+    return f"{attempt.case}: {obstacle}" if obstacle and obstacle.worth_telling else ""
 
 
 def _running(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
@@ -80,14 +91,22 @@ def _running(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
 
 
 def _waiting(
-    attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, now: datetime
+    attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
-    pending = explain_pending(job, pod, plan.profile, script_of(plan.cases[0]))
-    if job and job.suspended:
-        return AttemptState(phase, pending=pending)
+    before = None if job else _still_ending(attempt, observed, now)
+    waits = f"Pod {before.key.name} of the attempt before has not ended yet." if before else ""
+    pending = _told(attempt, observed) or waits or explain_pending(job, pod, plan.profile, script_of(plan.cases[0]))
     seconds = plan.run.spec.run_policy.start_deadline_seconds
+    if job and job.suspended and not seconds:
+        return AttemptState(phase, pending=pending)
     patience = timedelta(seconds=seconds) if seconds else DEFAULT_START_DEADLINE
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
     suspected = start_deadline_exceeded(pending, patience) if now >= since + patience else None
-    return AttemptState(phase, since + patience, suspected=suspected, pending=pending)
+    return AttemptState(phase, since + patience, None, suspected, pending, waits_for_another=before is not None)
+
+
+def _still_ending(attempt: Attempt, observed: Observed, now: datetime) -> ObservedPod | None:
+    """A pod of the same case that may still be at work; one that should have gone is on a node that is lost."""
+    others = (pod for pod in observed.pods.values() if pod.case == attempt.case and pod.job != attempt.job)
+    return next((pod for pod in others if not pod.is_over and (not pod.deleted or now < pod.deleted + END_GRACE)), None)

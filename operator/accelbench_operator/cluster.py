@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from accelbench.delivery.log import MAXIMUM_LOG_BYTES
-from accelbench_operator.kubernetes_api import InvalidError, KubernetesApi, Manifest, NotFoundError
+from accelbench_operator.kubernetes_api import KubernetesApi, Manifest, NotFoundError
 from accelbench_operator.pod_template import CONTAINER
 
 RUNS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkruns"
@@ -50,8 +50,8 @@ class Cluster(Protocol):
     async def delete_result(self, namespace: str, name: str, uid: str) -> None:
         """Delete exactly that BenchmarkResult; nothing happens where it is gone."""
 
-    async def read_log(self, namespace: str, pod: str) -> str | None:
-        """The log of the runner's container, its end where it is too long; None where there is none any more."""
+    async def read_log(self, namespace: str, pod: str) -> str:
+        """The log of the runner's container, its end where it is too long; raises ApiError where none can be had."""
 
     async def create_event(self, event: Manifest) -> None:
         """Post an Event; raises ConflictError where it was posted already."""
@@ -106,18 +106,13 @@ class KubernetesCluster:
         """See `Cluster`."""
         await self._delete(RESULTS, namespace, name, uid)
 
-    async def read_log(self, namespace: str, pod: str) -> str | None:
+    async def read_log(self, namespace: str, pod: str) -> str:
         """See `Cluster`."""
         path = f"{PODS.format(namespace=namespace)}/{pod}/log"
         query = {"container": CONTAINER, "limitBytes": READ_BYTES}
-        try:
-            log = await self._api.text(path, query)
-            if len(log.encode()) >= READ_BYTES:
-                log = await self._api.text(path, {**query, "tailLines": TAIL_LINES})
-        except (NotFoundError, InvalidError):
-            # The second is what the API server says of a pod or container that has no log to be had.
-            return None
-        return log
+        log = await self._api.text(path, query)
+        is_whole = len(log.encode()) < READ_BYTES
+        return log if is_whole else await self._api.text(path, {**query, "tailLines": TAIL_LINES})
 
     async def create_event(self, event: Manifest) -> None:
         """See `Cluster`."""

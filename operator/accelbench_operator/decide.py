@@ -7,7 +7,7 @@ It knows no API: `apply` does what it says, and may be killed between any two ca
 - every wait has an end: `requeue_at` is when to look again even if nothing is heard until then.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,11 +18,27 @@ from accelbench_operator.accept import Plan, Refused
 from accelbench_operator.attempts import AttemptPhase, AttemptState, Observed, state_of
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
-from accelbench_operator.status import RunProgress, Stop, finished_at, progress_status, refused_status, timestamp
+from accelbench_operator.observed import ObservedPod
+from accelbench_operator.status import (
+    RunProgress,
+    Stop,
+    finished_at,
+    progress_status,
+    refused_status,
+    seen_status,
+    timestamp,
+)
 
 SLACK = timedelta(minutes=10)
 """On top of the derived deadline of a run: for what lies between two cases."""
 
+
+FIRST_RETRY = timedelta(seconds=10)
+LONGEST_RETRY = timedelta(minutes=10)
+"""Between an attempt that the infrastructure lost and the next: whatever lost it may not be over."""
+
+BUSY = frozenset({AttemptPhase.RUNNING, AttemptPhase.OVER})
+"""While one of its cases is in these, a run is running: what has ended is being collected."""
 
 NO_JOB = {"job": "", "job_uid": None, "pod": None, "node": None, "image": None}
 
@@ -85,7 +101,7 @@ def decide(
 ) -> Decision:
     """What happens next; `status` is the run's as the API server has it now, never older than any of its Jobs."""
     if finished := finished_at(status):
-        seen = status.model_copy(update={"observed_generation": generation})
+        seen = seen_status(status, generation)
         return _after_the_end(plan, seen, observed, finished, now)
     if isinstance(plan, Refused):
         ended = refused_status(plan.message, status, now, generation)
@@ -101,27 +117,62 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
         if _in_flight(attempt) and attempt.case not in observed.results
     }
     running = {case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.loss is None}
-    status = _clock(status, bool(running), now)
+    pods = _pods_of(status.attempts, observed)
+    status = _clock(status, pods, now) if running else _stopped(status, pods, now)
     active_until = _active_until(plan, status)
     stop = _stop(plan, status, now) or _start_stop(status.attempts)
     attempts = {
         attempt.case: _advance(attempt, states.get(attempt.case), plan, observed, stop, now)
         for attempt in status.attempts
     }
-    stop = stop or _start_stop(attempts.values())
+    if stop := stop or _start_stop(attempts.values()):
+        # No other attempt follows one that was lost.
+        lost = [attempt for attempt in attempts.values() if attempt.reason and not attempt.job]
+        attempts |= {attempt.case: _over(attempt, now) for attempt in lost if not attempt.finished}
     if stop is None and not policy.suspend:
         attempts |= _start(plan, attempts, observed, now)
     moved = tuple(attempts[case.name] for case in plan.cases if case.name in attempts)
-    pending = next((state.pending for state in states.values() if state.pending), "")
     # What was running may have been discarded just now.
-    active = any(_in_flight(attempt) and attempt.case in running for attempt in moved)
-    progress = RunProgress(moved, observed.results, now, stop, active, pending)
-    new = progress_status(plan, _clock(status, active, now), progress)
+    in_flight = {attempt.case for attempt in moved if _in_flight(attempt)}
+    active = not in_flight.isdisjoint(running)
+    progress = RunProgress(
+        attempts=moved,
+        results=observed.results,
+        now=now,
+        stop=stop,
+        busy=any(states[case].phase in BUSY for case in in_flight & states.keys()),
+        pending=next(_pending(moved, states, now), ""),
+    )
+    new = progress_status(plan, status if active else _stopped(status, pods, now), progress)
     return Decision(
         new,
         (*_actions(plan, moved, observed, states, stop), *_superfluous(moved, observed)),
-        _earliest(active_until if active else None, *(state.until for state in states.values())),
+        _earliest(
+            active_until if active else None,
+            *(state.until for state in states.values()),
+            *(_not_before(attempt, now) for attempt in moved),
+        ),
     )
+
+
+def _pending(attempts: Iterable[Attempt], states: Mapping[str, AttemptState], now: datetime) -> Iterator[str]:
+    """What each case that does not run waits for."""
+    for attempt in attempts:
+        if (state := states.get(attempt.case)) and state.pending and _in_flight(attempt):
+            yield state.pending
+        elif _not_before(attempt, now):
+            yield (
+                f"{attempt.case}: attempt {attempt.number + 1} starts at {attempt.not_before}, after "
+                f"{attempt.reason}: {attempt.message}"
+            )
+
+
+def _not_before(attempt: Attempt, now: datetime) -> datetime | None:
+    """When the next attempt may start, where that is not yet."""
+    if attempt.not_before is None or attempt.job or attempt.finished:
+        return None
+    start = datetime.fromisoformat(attempt.not_before)
+    return start if start > now else None
 
 
 def _in_flight(attempt: Attempt) -> bool:
@@ -155,14 +206,17 @@ def _after_loss(attempt: Attempt, loss: AttemptFailure, plan: Plan, stop: Stop |
     policy = plan.run.spec.run_policy
     if stop or not loss.reason.retried or attempt.retries >= policy.infrastructure_retries:
         return _settled(attempt, loss.reason, loss.message, now)
-    told = {"reason": loss.reason, "message": loss.message}
-    counted = attempt.model_copy(update={"retries": attempt.retries + 1, **told})
-    return _set_aside(counted, loss.reason, loss.message) if policy.suspend else _next(counted, plan, now)
+    delay = min(FIRST_RETRY * (1 << attempt.retries), LONGEST_RETRY)
+    again = attempt.model_copy(update={"not_before": timestamp(now + delay)})
+    return _set_aside(again, loss.reason, loss.message)
 
 
 def _settled(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
-    over = {"finished": True, "completion_time": timestamp(now)}
-    return attempt.model_copy(update=over | {"reason": reason, "message": message})
+    return _over(attempt, now).model_copy(update={"reason": reason, "message": message})
+
+
+def _over(attempt: Attempt, now: datetime) -> Attempt:
+    return attempt.model_copy(update={"finished": True, "completion_time": timestamp(now)})
 
 
 def _set_aside(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
@@ -173,7 +227,14 @@ def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
     number = attempt.number + 1
     metadata = plan.run.metadata
     job = attempt_name(metadata.name, metadata.uid, attempt.case, number)
-    return attempt.model_copy(update=NO_JOB | {"number": number, "job": job, "start_time": timestamp(now)})
+    fresh = {
+        "number": number,
+        "job": job,
+        "start_time": timestamp(now),
+        "retries": attempt.retries + (attempt.not_before is not None),
+        "not_before": None,
+    }
+    return attempt.model_copy(update=NO_JOB | fresh)
 
 
 def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: datetime) -> dict[str, Attempt]:
@@ -186,6 +247,8 @@ def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: da
             break
         known = attempts.get(case.name)
         if case.name in observed.results or (known and (known.job or known.finished)):
+            continue
+        if known and _not_before(known, now):
             continue
         job = attempt_name(metadata.name, metadata.uid, case.name, 1)
         first = Attempt(case=case.name, number=1, job=job, start_time=timestamp(now))
@@ -206,7 +269,7 @@ def _actions(
             actions.append(Collect(attempt, last=stop is not None or attempt.retries >= retries))
         elif state and state.suspected:
             actions.append(Confirm(attempt, state.suspected))
-        elif attempt.job not in observed.jobs and attempt.job_uid is None:
+        elif attempt.job not in observed.jobs and attempt.job_uid is None and not (state and state.waits_for_another):
             actions.append(CreateJob(attempt.case, attempt.number))
     return tuple(actions)
 
@@ -216,9 +279,10 @@ def _superfluous(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[Del
     wanted = {attempt.job for attempt in attempts if _in_flight(attempt)}
     deletions = []
     for job in observed.jobs.values():
-        if result := observed.results.get(job.case):
+        result = observed.results.get(job.case)
+        if result and (result.complete or not job.ended):
             deletions.append(DeleteJob(job.key.name, job.key.uid, result.name))
-        elif job.key.name not in wanted and not job.ended:
+        elif not result and job.key.name not in wanted and not job.ended:
             deletions.append(DeleteJob(job.key.name, job.key.uid))
     return tuple(deletions)
 
@@ -235,15 +299,26 @@ def _after_the_end(
     return Decision(status, (*leftovers, DeleteRun()) if now >= until else leftovers, until if now < until else None)
 
 
-def _clock(status: BenchmarkRunStatus, running: bool, now: datetime) -> BenchmarkRunStatus:
-    """Start or stop the run's active time: it runs while a case does, not while all of them wait."""
-    if running and status.active_start_time is None:
-        return status.model_copy(update={"active_start_time": timestamp(now)})
-    if not running and status.active_start_time is not None:
-        elapsed = now - datetime.fromisoformat(status.active_start_time)
-        seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
-        return status.model_copy(update={"active_start_time": None, "active_seconds": seconds})
-    return status
+def _pods_of(attempts: Iterable[Attempt], observed: Observed) -> list[ObservedPod]:
+    return [observed.pods[attempt.job] for attempt in attempts if attempt.job in observed.pods]
+
+
+def _clock(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+    """Start the run's active time: it runs while a case does, by its pod's own clock, not while all of them wait."""
+    if status.active_start_time is not None:
+        return status
+    began = min((pod.running for pod in pods if pod.running and not pod.ended), default=now)
+    return status.model_copy(update={"active_start_time": timestamp(began)})
+
+
+def _stopped(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+    """Stop it, when the last pod ended: an operator that was away meanwhile was not at work."""
+    if status.active_start_time is None:
+        return status
+    ended = max((pod.ended for pod in pods if pod.ended), default=now)
+    elapsed = ended - datetime.fromisoformat(status.active_start_time)
+    seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
+    return status.model_copy(update={"active_start_time": None, "active_seconds": seconds})
 
 
 def _active_limit(plan: Plan) -> timedelta:

@@ -14,11 +14,12 @@ from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
 from accelbench.api.run import BenchmarkRun, UsedRunner
 from accelbench.catalogue.script import VARIABLE
-from accelbench.plan.names import attempt_name, slug
+from accelbench.plan.names import attempt_name
 from accelbench_operator.pod_template import CONTAINER, Manifest, merge_pod_template
 
-START_MARGIN_SECONDS = 900
-"""Added to a case's time limit for the pod's own deadline, whose clock starts before the image is pulled."""
+START_MARGIN_SECONDS = 3600
+"""Added to a case's time limit for the pod's own deadline, whose clock starts before the image is pulled: both
+frameworks with CUDA are 10 GB, and there are registries that take half an hour for that."""
 
 QUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class")
 WORK_DIRECTORY = "/var/lib/accelbench"
@@ -26,6 +27,16 @@ TERMINATION_LOG = "/dev/termination-log"
 SCRIPT = "accelbench-script"
 SCRIPT_DIRECTORY = "/etc/accelbench-script"
 MAXIMUM_LABEL = 63
+ANY_CASE: Manifest = {
+    "labelSelector": {
+        "matchLabels": {labels.MANAGED_BY: labels.MANAGER},
+        "matchExpressions": [{"key": labels.CASE, "operator": "Exists"}],
+    },
+    "namespaceSelector": {},
+    "topologyKey": "kubernetes.io/hostname",
+}
+"""A node with a pod of any case, of any run in any namespace. A scheduler holds to it both ways: a pod that has this
+term is not joined by one that has not."""
 
 
 def pod_deadline_seconds(time_limit_seconds: int) -> int:
@@ -49,7 +60,7 @@ def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
     """The labels that tie an object to its run and case; the operator selects by them."""
     return {
         labels.MANAGED_BY: labels.MANAGER,
-        labels.RUN: slug(run.metadata.name)[:MAXIMUM_LABEL].strip("-"),
+        labels.RUN: run.metadata.name[:MAXIMUM_LABEL].strip("-."),
         labels.RUN_UID: run.metadata.uid,
         labels.CASE: case,
         labels.SERIES: run.series[:MAXIMUM_LABEL].strip("-."),
@@ -117,6 +128,8 @@ def _template(case: Case, profile: Profile, image: str, marks: Mapping[str, str]
             *([_script_volume(script)] if (script := script_of(case)) else []),
         ],
     }
+    if profile.takes_whole_node:
+        pod["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ANY_CASE]}}
     if profile.runtime_class_name:
         pod["runtimeClassName"] = profile.runtime_class_name
     return {

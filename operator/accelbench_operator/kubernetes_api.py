@@ -12,6 +12,8 @@ import aiohttp
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
+from accelbench_operator.queue import RetryError
+
 REQUEST_SECONDS = 30
 HTTP_ERROR = 400
 
@@ -19,15 +21,15 @@ Manifest = dict[str, Any]
 NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
-class ApiError(Exception):
-    """The API server answered with an error; `status` is the HTTP code."""
+class ApiError(RetryError):
+    """The API server answered with an error; `status` is the HTTP code, 0 where there was no answer."""
 
-    status = 0
-
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, retry_after_seconds: float = 0.0) -> None:
+        """`retry_after_seconds` is what the server asks for before the next try."""
         super().__init__(f"{status}: {message}")
         self.status = status
         self.message = message
+        self.retry_after_seconds = retry_after_seconds
 
 
 class ForbiddenError(ApiError):
@@ -50,6 +52,10 @@ class InvalidError(ApiError):
     """400 or 422: no API server will ever take this."""
 
 
+class TooLargeError(ApiError):
+    """413: more than the API server or etcd takes."""
+
+
 class UnreachableError(ApiError):
     """No answer: the network, the server, or the time that a request may take."""
 
@@ -60,22 +66,28 @@ KINDS: Mapping[int, type[ApiError]] = {
     404: NotFoundError,
     409: ConflictError,
     410: ExpiredError,
+    413: TooLargeError,
     422: InvalidError,
 }
 
 
-def api_error(status: int, body: str) -> ApiError:
-    """The exception for an error's HTTP code, with the message of the Status object in its body."""
+def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
+    """The exception for an error's HTTP code, with the message of the Status object in its body.
+
+    `retry_after` is the header of that name: whole seconds, as API servers send it.
+    """
     try:
         message = json.loads(body).get("message") or body
     except (ValueError, AttributeError):
         message = body
-    return KINDS.get(status, ApiError)(status, message[:2048])
+    seconds = float(retry_after) if retry_after.isdecimal() else 0.0
+    return KINDS.get(status, ApiError)(status, message[:2048], seconds)
 
 
 async def load_configuration() -> Configuration:
     """In-cluster where there is a service account, which honours KUBERNETES_SERVICE_HOST; else the kubeconfig."""
-    configuration = Configuration()
+    # A watch holds its connection: what limits them is how many namespaces are watched and how many workers there are.
+    configuration = Configuration(connection_pool_maxsize=0)
     try:
         config.load_incluster_config(client_configuration=configuration)
     except config.ConfigException:
@@ -171,5 +183,6 @@ class KubernetesApi:
         except NO_ANSWER as error:
             raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
         if response.status >= HTTP_ERROR:
-            raise api_error(response.status, (await response.read()).decode(errors="replace"))
+            answer = (await response.read()).decode(errors="replace")
+            raise api_error(response.status, answer, response.headers.get("Retry-After", ""))
         return response

@@ -51,6 +51,7 @@ class ObservedPod:
     """A pod of one attempt."""
 
     key: ObjectKey
+    case: str
     job: str
     created: datetime
     phase: str
@@ -117,6 +118,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         waiting = unscheduled
     return ObservedPod(
         key=object_key(body),
+        case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         job=_controller(metadata),
         created=_created(metadata),
         phase=status.get("phase", "Pending"),

@@ -64,9 +64,9 @@ class Operator:
             group.create_task(self._queue.run(WORKERS))
             group.create_task(keep_deleting(self._surplus, self._delete))
 
-    def oldest_seconds(self) -> float:
-        """How long the oldest key has been due."""
-        return self._queue.oldest_seconds
+    def longest_work_seconds(self) -> float:
+        """For how long one key has been worked on: every request ends, so nothing should take minutes."""
+        return self._queue.longest_work_seconds
 
     def lag_seconds(self) -> float:
         """How late the event loop last woke."""

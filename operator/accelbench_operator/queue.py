@@ -2,12 +2,13 @@
 
 Adding says only that something may have changed; however often that is said, the key is worked on once. What the
 worker returns is when to look again at the latest. A key whose work raises comes back after a delay of its own, which
-doubles.
+doubles, is spread at random, and is no shorter than what the server asked for.
 """
 
 import asyncio
 import heapq
 import logging
+import random
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -17,6 +18,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 120.0
+SPREAD = (0.75, 1.25)
+"""Keys that failed together do not come back together."""
+
+
+class RetryError(Exception):
+    """Something outside refused the work: nothing to trace, and it may say when to come back."""
+
+    retry_after_seconds: float = 0.0
 
 
 class KeyedQueue(Generic[Key]):
@@ -29,6 +38,7 @@ class KeyedQueue(Generic[Key]):
         self._heap: list[tuple[float, int, Key]] = []
         self._pushed = 0
         self._working: dict[Key, float] = {}
+        self._began: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
         self._changed = asyncio.Event()
         self.worked_total = 0
@@ -57,6 +67,12 @@ class KeyedQueue(Generic[Key]):
         oldest = min((*self._due.values(), *self._working.values()), default=now)
         return max(0.0, now - oldest)
 
+    @property
+    def longest_work_seconds(self) -> float:
+        """For how long the key has been worked on that has been so longest; 0.0 with none."""
+        now = self._clock()
+        return max(0.0, now - min(self._began.values(), default=now))
+
     async def run(self, workers: int) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -71,18 +87,26 @@ class KeyedQueue(Generic[Key]):
             except Exception as error:
                 # Whatever it was, the other keys go on, and this one is tried again.
                 self.failed_total += 1
-                failures = self._failures[key] = self._failures.get(key, 0) + 1
-                after = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 10), LONGEST_DELAY_SECONDS)
-                logger.warning("%s: %s: %s; again in %.1f s", key, type(error).__name__, error, after, exc_info=True)
+                after = self._delay(key, error)
+                known = isinstance(error, RetryError)
+                said = "%s: %s: %s; again in %.1f s"
+                logger.warning(said, key, type(error).__name__, error, after, exc_info=not known)
             else:
                 self._failures.pop(key, None)
             finally:
                 self._working.pop(key, None)
+                self._began.pop(key, None)
                 self.worked_total += 1
                 # A key that came back meanwhile may be due: someone has to look.
                 self._changed.set()
             if after is not None:
                 self.add(key, after)
+
+    def _delay(self, key: Key, error: Exception) -> float:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        delay = min(FIRST_DELAY_SECONDS * (1 << min(failures - 1, 10)), LONGEST_DELAY_SECONDS)
+        asked = error.retry_after_seconds if isinstance(error, RetryError) else 0.0
+        return asked + delay * random.uniform(*SPREAD)  # noqa: S311 - spreads load, keeps no secret
 
     async def _take(self) -> Key:
         while True:
@@ -102,6 +126,7 @@ class KeyedQueue(Generic[Key]):
                     self._requeue(held)
                     del self._due[key]
                     self._working[key] = due
+                    self._began[key] = now
                     return key
             self._requeue(held)
             self._changed.clear()

@@ -1,6 +1,7 @@
 """One run, once: read it live, decide, write the status, then act. What it learned makes the run due again at once."""
 
 import contextlib
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
@@ -9,15 +10,19 @@ from pydantic import ValidationError
 
 from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import DEFAULT_CLASS, BenchmarkRunStatus, UsedRunner
+from accelbench.problem import Problem
 from accelbench_operator.accept import Plan, Refused, accept
-from accelbench_operator.apply import Applier, ForeignObjectError
+from accelbench_operator.apply import Applier
 from accelbench_operator.attempts import Observed
 from accelbench_operator.cluster import Cluster
 from accelbench_operator.decide import Decision, DeleteJob, DeleteRun, decide
 from accelbench_operator.events import Transition, event_manifest, transitions
-from accelbench_operator.kubernetes_api import ApiError, ConflictError, Manifest
+from accelbench_operator.kubernetes_api import ApiError, ConflictError, InvalidError, Manifest, TooLargeError
 from accelbench_operator.settings import Settings
+from accelbench_operator.status import shortened
 from accelbench_operator.store import Store
+
+logger = logging.getLogger(__name__)
 
 UNFINISHED = {ConditionReason.QUEUED, ConditionReason.RUNNING, ConditionReason.SUSPENDED}
 
@@ -75,7 +80,9 @@ class Reconciler:
             await self._tell(run, Transition("Warning", "StatusUnreadable", str(error)))
             raise
         plan = self._plan(run, before)
-        observed = self._store.observed(key.namespace, key.uid, self._applier.losses.get(key.uid, {}))
+        observed = self._store.observed(
+            key.namespace, key.uid, self._applier.losses.get(key.uid, {}), self._applier.obstacles.of(key.uid)
+        )
         decision = decide(plan, before, observed, self._clock(), run["metadata"]["generation"])
         self.phases[key] = decision.status.phase
         if decision.status != before:
@@ -96,7 +103,7 @@ class Reconciler:
                     await self._cluster.delete_run(key.namespace, key.name, key.uid)
                 elif isinstance(plan, Plan):
                     await self._applier.apply(action, plan, observed)
-            except (ApiError, ForeignObjectError) as error:
+            except Exception as error:  # noqa: BLE001 - it is raised below
                 # One case's trouble must not hold up the others.
                 errors.append(error)
         if errors:
@@ -123,10 +130,18 @@ class Reconciler:
     async def _write(self, run: Manifest, before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> None:
         known = {field.alias for field in BenchmarkRunStatus.model_fields.values()}
         kept = {name: value for name, value in (run.get("status") or {}).items() if name not in known}
-        status = after.model_dump(mode="json", by_alias=True, exclude_none=True)
-        await self._cluster.put_run_status({**run, "status": kept | status})
+        try:
+            await self._put(run, kept, after)
+        except (InvalidError, TooLargeError) as error:
+            # A CRD of another release may take no field of ours, an API server no more than so many bytes.
+            await self._tell(run, Transition("Warning", "StatusRefused", error.message))
+            await self._put(run, {}, shortened(after))
         for transition in transitions(before, after):
             await self._tell(run, transition)
+
+    async def _put(self, run: Manifest, kept: Manifest, status: BenchmarkRunStatus) -> None:
+        document = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+        await self._cluster.put_run_status({**run, "status": kept | document})
 
     async def _tell(self, run: Manifest, transition: Transition) -> None:
         metadata = run["metadata"]
@@ -140,13 +155,18 @@ class Reconciler:
         uid, asked = run["metadata"]["uid"], (run["metadata"]["generation"], status.runner)
         known = self._plans.get(uid)
         if known is None or known[0] != asked:
-            plan = accept(run, self._settings.profiles, self._settings.runner_image, status.runner)
+            try:
+                plan = accept(run, self._settings.profiles, self._settings.runner_image, status.runner)
+            except Exception as error:
+                logger.exception("%s/%s cannot be planned", run["metadata"].get("namespace"), run["metadata"]["name"])
+                what = f"accelbench itself failed while planning, which is a defect: {type(error).__name__}: {error}"
+                plan = Refused((Problem("", what),))
             known = self._plans[uid] = (asked, plan)
         return known[1]
 
     def _forget(self, key: RunKey) -> None:
         self._plans.pop(key.uid, None)
-        self._applier.losses.pop(key.uid, None)
+        self._applier.forget(key.uid)
         self.phases.pop(key, None)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accelbench.api import labels
-from accelbench_operator.kubernetes_api import ApiError, ExpiredError, KubernetesApi
+from accelbench_operator.kubernetes_api import ApiError, KubernetesApi
 from accelbench_operator.store import Held, Kind, Store
 
 logger = logging.getLogger(__name__)
@@ -20,7 +20,10 @@ PAGE = 500
 WATCH_SECONDS = 300
 WATCHES_A_LIST = 6
 """Every half hour the list is taken anew: what a watch may have dropped does not stay unseen."""
+FIRST_DELAY_SECONDS = 1.0
 LONGEST_DELAY_SECONDS = 30.0
+SHORT_WATCH_SECONDS = 5.0
+"""One that ends sooner ended before its time: it may do so again."""
 
 
 def selector(class_name: str) -> str:
@@ -48,25 +51,26 @@ class Reflector:
         self._path = path
         self._observe = observe
         self._namespace = namespace
+        self._delay = FIRST_DELAY_SECONDS
         self.synced = asyncio.Event()
         """Set once the first list is in the store."""
 
     async def run(self) -> None:
         """Reflect until cancelled; errors of the API server and the network delay, and never end it."""
-        delay = 1.0
         while True:
             try:
                 version = await self._list()
                 self.synced.set()
-                delay = 1.0
                 for _ in range(WATCHES_A_LIST):
                     version = await self._watch(version)
-            except ExpiredError:
-                continue
             except (ApiError, ValueError, KeyError) as error:
-                logger.warning("%s: %s: %s; listing again in %.0f s", self._path, type(error).__name__, error, delay)
-                await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
-                delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+                logger.warning("%s: %s: %s; listing again", self._path, type(error).__name__, error)
+                await self._pause()
+
+    async def _pause(self) -> None:
+        """Longer each time, until a watch holds: a server that takes lists and ends watches is not to be flooded."""
+        await asyncio.sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
+        self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
 
     async def _list(self) -> str:
         since = self._store.now
@@ -82,7 +86,10 @@ class Reflector:
         return str(page["metadata"]["resourceVersion"])
 
     async def _watch(self, version: str) -> str:
+        """Until the server ends it; returns the resource version to go on from."""
         query = {"labelSelector": self._selector, "resourceVersion": version}
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         async for event in self._api.watch(self._path, query, WATCH_SECONDS):
             item = event["object"]
             metadata = item["metadata"]
@@ -91,6 +98,10 @@ class Reflector:
             elif event["type"] in {"ADDED", "MODIFIED"} and (seen := self._see(item)) is not None:
                 self._store.put(self._kind, seen)
             version = metadata["resourceVersion"]
+        if loop.time() - began < SHORT_WATCH_SECONDS:
+            await self._pause()
+        else:
+            self._delay = FIRST_DELAY_SECONDS
         return version
 
     def _see(self, item: Mapping[str, Any]) -> Held | None:

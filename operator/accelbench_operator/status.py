@@ -7,23 +7,26 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
+from accelbench.delivery.log import printable
 from accelbench_operator.accept import Plan
 from accelbench_operator.snapshot import ComparisonSummary, Summary
 
 MAXIMUM_COMPARISONS = 64
 MAXIMUM_HEADLINE = 160
 MAXIMUM_MESSAGE = 2048
+SHORT_MESSAGE = 256
 NOISY = "measured beside other load, as acceptNoise allows: an interval, no certified verdict"
 NAMED_CASES = 3
 """How many cases a message names before it says how many more there are."""
 
 Truth = Literal["True", "False", "Unknown"]
 ConditionType = Literal["Accepted", "Finished", "Succeeded"]
+OURS: tuple[str, ...] = get_args(ConditionType)
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class RunProgress:
     results: Mapping[str, Summary]
     now: datetime
     stop: Stop | None
-    running: bool
+    busy: bool
+    """A case runs, or has ended and is being collected."""
     pending: str
     """Why the first case that waits does so; empty where none does."""
 
@@ -69,6 +73,23 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
         if condition.type == "Finished" and condition.status == "True":
             return datetime.fromisoformat(status.completion_time or condition.last_transition_time)
     return None
+
+
+def seen_status(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
+    """A finished run's status, which holds of a later generation too: kubectl takes an older condition for none."""
+    conditions = tuple(
+        condition.model_copy(update={"observed_generation": generation}) if condition.type in OURS else condition
+        for condition in status.conditions
+    )
+    return status.model_copy(update={"observed_generation": generation, "conditions": conditions})
+
+
+def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
+    """What a status cannot do without: what was begun, what ended, and why."""
+    attempts = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.attempts]
+    conditions = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.conditions]
+    fewer = {"attempts": tuple(attempts), "conditions": tuple(conditions), "comparisons": (), "headline": ""}
+    return status.model_copy(update={**fewer, "comparisons_omitted": 0})
 
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
@@ -148,9 +169,8 @@ def _unfinished(plan: Plan, progress: RunProgress, settled: set[str]) -> Conditi
     count = f"{len(settled)} of {len(plan.cases)} cases done"
     if plan.run.spec.run_policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
-    if progress.running:
-        return ConditionState("False", ConditionReason.RUNNING, count)
-    return ConditionState("False", ConditionReason.QUEUED, f"{count}. {progress.pending}".rstrip(". ") + ".")
+    message = f"{count}. {progress.pending}".rstrip(". ") + "."
+    return ConditionState("False", ConditionReason.RUNNING if progress.busy else ConditionReason.QUEUED, message)
 
 
 def _success(plan: Plan, progress: RunProgress) -> ConditionState:
@@ -301,4 +321,5 @@ def _some(sentences: list[str]) -> str:
 
 
 def _cut(text: str, length: int) -> str:
+    text = printable(" ".join(text.split()))
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -6,11 +6,13 @@ list may be older.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from accelbench_operator.attempts import Observed
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.observed import ObservedJob, ObservedPod
+from accelbench_operator.obstacles import Obstacle
 from accelbench_operator.snapshot import Summary
 
 Kind = Literal["Job", "Pod", "BenchmarkResult"]
@@ -72,7 +74,13 @@ class Store:
                 self.put(kind, held)
         self._written = {key: tick for key, tick in self._written.items() if key[0] != kind or tick > since}
 
-    def observed(self, namespace: str, run_uid: str, losses: Mapping[str, AttemptFailure]) -> Observed:
+    def observed(
+        self,
+        namespace: str,
+        run_uid: str,
+        losses: Mapping[str, AttemptFailure],
+        obstacles: Mapping[str, Obstacle] = MappingProxyType({}),
+    ) -> Observed:
         """All that is held of one run, in its namespace: what bears its UID elsewhere is a copy at best."""
         jobs: dict[str, ObservedJob] = {}
         pods: dict[str, ObservedPod] = {}
@@ -87,7 +95,7 @@ class Store:
                 results[held.case] = held
             elif held.job not in pods or pods[held.job].created < held.created:
                 pods[held.job] = held
-        return Observed(jobs, pods, results, losses)
+        return Observed(jobs, pods, results, losses, obstacles)
 
     def results(self) -> tuple[Summary, ...]:
         """The latest result of each namespace, series and case."""

@@ -16,7 +16,8 @@ from accelbench_operator.reconcile import RunKey
 from accelbench_operator.settings import Settings
 
 STALE_SECONDS = 600.0
-"""A key that waits or works for so long means that the operator hangs: every request of its own ends in 30 s."""
+"""A key that is worked on for so long means that the operator hangs: every request of its own ends in 30 s. How long
+keys wait tells nothing: while an API server does not answer, they do."""
 LATE_SECONDS = 30.0
 
 
@@ -24,12 +25,12 @@ async def watch_runs(
     settings: Settings,
     seen: Callable[[RunKey], None],
     ending: Callable[[], object],
-    oldest: Callable[[], float],
+    working: Callable[[], float],
     lag: Callable[[], float],
 ) -> None:
     """Tell of every BenchmarkRun that is there, appears, changes or goes; returns when the process is to end.
 
-    `ending` is called before that: kopf waits 5 s for tasks of others that go on. `oldest` and `lag`, in seconds, are
+    `ending` is called before that: kopf waits 5 s for tasks of others that go on. `working` and `lag`, in seconds, are
     what the liveness probe judges.
     """
     # kopf names itself after the user; in a container the passwd database need not know one.
@@ -49,9 +50,9 @@ async def watch_runs(
     async def cleanup(**_: Any) -> None:
         ending()
 
-    @kopf.on.probe(id="oldest-key-seconds", registry=registry)
-    async def oldest_key(**_: Any) -> float:
-        return _within(oldest(), STALE_SECONDS, "the oldest key has waited")
+    @kopf.on.probe(id="longest-work-seconds", registry=registry)
+    async def longest_work(**_: Any) -> float:
+        return _within(working(), STALE_SECONDS, "one key has been worked on for")
 
     @kopf.on.probe(id="loop-lag-seconds", registry=registry)
     async def loop_lag(**_: Any) -> float:

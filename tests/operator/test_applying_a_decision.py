@@ -2,19 +2,28 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from accelbench.api import labels
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.apply import LOG_PATIENCE, QUOTA_PATIENCE, Applier, ForeignObjectError
-from accelbench_operator.attempts import Observed
+from accelbench_operator.apply import Applier, ForeignObjectError
+from accelbench_operator.attempts import Observed, state_of
 from accelbench_operator.decide import Collect, Confirm, CreateJob, DeleteJob
 from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.kubernetes_api import ApiError, ForbiddenError, InvalidError, UnreachableError
+from accelbench_operator.kubernetes_api import (
+    ApiError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    TooLargeError,
+    UnreachableError,
+)
+from accelbench_operator.obstacles import LEAST_TRIES, Step
 from accelbench_operator.store import Store
-from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_job, make_plan, observe, run_manifest
+from operator_world.builders import NAMESPACE, UID, make_attempt, make_job, make_plan, observe, run_manifest
 from operator_world.simulated import SimulatedCluster
 
 PLAN = make_plan()
@@ -207,43 +216,125 @@ def test_what_was_deleted_while_the_watch_was_behind_is_no_longer_held(world: Wo
     assert (world.losses(), held.jobs, held.pods) == ([], {}, {})
 
 
-def test_a_log_that_cannot_be_had_for_the_moment_is_asked_for_again_and_counts_as_lost_in_the_end(world: World) -> None:
-    world.cluster.read_log = raising(UnreachableError(0, "no route to host"))  # type: ignore[method-assign]
-    observed = observe([make_job(PLAN, ATTEMPT, ended=True)], [ended(ATTEMPT, ended=world.cluster.now)])
-    with pytest.raises(UnreachableError):
-        world.do(Collect(ATTEMPT, last=False), observed)
-
-    world.cluster.advance(LOG_PATIENCE)
-    world.do(Collect(ATTEMPT, last=False), observed)
-    assert world.losses() == ["ResultLost"]
-
-
-def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(world: World) -> None:
+def with_an_ended_pod(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    world.cluster.create_result = raising(InvalidError(422, "result: unknown field"))  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnreachableError(0, "no route to host"),
+        ApiError(503, "the kubelet is not ready"),
+        InvalidError(400, "container runner is not available"),
+        NotFoundError(404, "pods not found"),
+    ],
+    ids=lambda error: str(error.status),
+)
+def test_a_log_is_lost_after_several_tries_over_minutes_and_not_before(world: World, error: ApiError) -> None:
+    with_an_ended_pod(world)
+    world.cluster.advance(timedelta(hours=2))  # the operator was away
+    world.cluster.read_log = raising(error)  # type: ignore[method-assign]
+    for _ in range(LEAST_TRIES):
+        with pytest.raises(type(error)):
+            world.do(Collect(ATTEMPT, last=False))
+        assert world.cluster.results == {}
+
+    world.cluster.advance(Step.READ_LOG.patience)
+    world.do(Collect(ATTEMPT, last=False))
+    [result] = world.cluster.results.values()
+    assert result["result"]["complete"] is False
+
+
+def test_a_log_that_can_be_read_again_is_whole(world: World) -> None:
+    with_an_ended_pod(world)
+    read_log = world.cluster.read_log
+    world.cluster.read_log = raising(ApiError(503, "busy"))  # type: ignore[method-assign]
+    with pytest.raises(ApiError):
+        world.do(Collect(ATTEMPT, last=False))
+    assert str(world.applier.obstacles.of(UID)[ATTEMPT.job]) == "the log of its pod cannot be read: busy"
+
+    world.cluster.read_log = read_log  # type: ignore[method-assign]
+    world.do(Collect(ATTEMPT, last=False))
+    [result] = world.cluster.results.values()
+    assert result["result"]["complete"] is True
+    assert world.applier.obstacles.of(UID) == {}
+
+
+def test_the_log_of_a_pod_that_is_gone_is_not_waited_for(world: World) -> None:
+    with_an_ended_pod(world)
+    world.cluster.logs.clear()
+    del world.cluster.pods[ATTEMPT.job]
+    world.do(Collect(ATTEMPT, last=False))
+
+    [result] = world.cluster.results.values()
+    assert result["result"]["complete"] is False
+
+
+def test_at_most_two_logs_are_read_at_a_time(world: World) -> None:
+    at_work = most = 0
+    with_an_ended_pod(world)
+    read_log = world.cluster.read_log
+
+    async def counted(namespace: str, pod: str) -> str:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        at_work -= 1
+        return await read_log(namespace, pod)
+
+    async def collect_often() -> None:
+        observed = world.store.observed(NAMESPACE, UID, {})
+        await asyncio.gather(*(world.applier.apply(Collect(ATTEMPT, last=False), PLAN, observed) for _ in range(8)))
+
+    world.cluster.read_log = counted  # type: ignore[method-assign]
+    asyncio.run(collect_often())
+    assert most == 2
+
+
+@pytest.mark.parametrize("error", [InvalidError(422, "result: unknown field"), TooLargeError(413, "too large")])
+def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(world: World, error: ApiError) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.end(ATTEMPT.job, "whole")
+    world.cluster.list_into(world.store)
+    world.cluster.create_result = raising(error)  # type: ignore[method-assign]
     world.do(Collect(ATTEMPT, last=False))
 
     assert world.losses() == ["ResultRefused"]
 
 
-def test_a_result_that_a_quota_forbids_is_offered_again_and_ends_the_case_in_the_end(
-    world: World,
+@pytest.mark.parametrize("error", [ForbiddenError(403, "exceeded quota"), ApiError(500, "etcd")])
+def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_in_the_end(
+    world: World, error: ApiError
 ) -> None:
-    world.do(CREATE)
-    world.cluster.start_pods()
-    world.cluster.end(ATTEMPT.job, "whole")
-    world.cluster.list_into(world.store)
-    world.cluster.create_result = raising(ForbiddenError(403, "exceeded quota"))  # type: ignore[method-assign]
-    with pytest.raises(ForbiddenError):
-        world.do(Collect(ATTEMPT, last=False))
+    with_an_ended_pod(world)
+    world.cluster.advance(timedelta(hours=2))
+    world.cluster.create_result = raising(error)  # type: ignore[method-assign]
+    for _ in range(LEAST_TRIES):
+        with pytest.raises(type(error)):
+            world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == []
 
-    world.cluster.advance(QUOTA_PATIENCE)
+    world.cluster.advance(Step.STORE_RESULT.patience)
     world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == ["ResultRefused"]
+
+
+def test_a_job_that_is_refused_for_now_says_so_in_the_servers_words(world: World) -> None:
+    world.cluster.create_job = raising(ForbiddenError(403, "exceeded quota: pods"))  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(ForbiddenError):
+            world.do(CREATE)
+
+    observed = world.store.observed(NAMESPACE, UID, {}, world.applier.obstacles.of(UID))
+    assert state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending == (
+        f"{CASE}: its Job cannot be created: exceeded quota: pods"
+    )
 
 
 def test_a_stored_result_of_another_version_is_named_and_stops_nothing_else(world: World) -> None:

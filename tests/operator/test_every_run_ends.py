@@ -16,6 +16,7 @@ from accelbench_operator.store import Store
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import ENDINGS, KilledError, SimulatedCluster
 
+RETRY_SECONDS = 60.0
 KEY = RunKey(NAMESPACE, NAME, UID)
 FAULTS = st.sampled_from(["", "", "", "", "", "kill", "time-out", "refuse"])
 STEPS = st.one_of(
@@ -51,7 +52,7 @@ class Process:
         except KilledError:
             self.start()
         except ApiError:
-            pass
+            return RETRY_SECONDS
         return 0.0
 
     def close(self) -> None:
@@ -92,7 +93,7 @@ def drain(cluster: SimulatedCluster, process: Process, *, pods_end: bool) -> int
             cluster.start_pods()
             for name in list(cluster.jobs):
                 cluster.end(name, "whole")
-        elif after:
+        if after:
             cluster.advance(timedelta(seconds=after))
     raise AssertionError(f"not finished: {cluster.run['status']}")
 

@@ -6,7 +6,7 @@ from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.plan.names import attempt_name
-from accelbench_operator.job import build_job
+from accelbench_operator.job import START_MARGIN_SECONDS, build_job
 from operator_world.builders import IMAGE, NAME, UID, make_plan
 
 
@@ -73,7 +73,7 @@ def test_nobody_but_the_operator_tries_again() -> None:
 
 
 def test_the_deadline_stands_on_the_pod_so_that_its_log_outlives_it() -> None:
-    assert pod_of(job())["activeDeadlineSeconds"] == 60 + 900
+    assert pod_of(job())["activeDeadlineSeconds"] == 60 + START_MARGIN_SECONDS
 
 
 def test_the_pod_passes_the_restricted_pod_security_standard_and_holds_no_token() -> None:
@@ -244,3 +244,36 @@ def test_claims_spread_and_group_come_from_the_pod_template_and_isolation_stays(
     resources = runner_of(manifest)["resources"]
     assert resources["claims"] == [{"name": "gpu"}]
     assert resources["requests"] == resources["limits"]
+
+
+def anti_affinity(manifest: Any) -> Any:
+    affinity = pod_of(manifest).get("affinity", {})
+    return affinity.get("podAntiAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", [])
+
+
+def test_a_case_on_processors_has_its_node_to_itself_among_all_cases_of_all_namespaces() -> None:
+    [term] = anti_affinity(job())
+    assert (term["topologyKey"], term["namespaceSelector"]) == ("kubernetes.io/hostname", {})
+    marks = job()["spec"]["template"]["metadata"]["labels"]
+    assert term["labelSelector"]["matchLabels"].items() <= marks.items()
+    assert {each["key"] for each in term["labelSelector"]["matchExpressions"]} <= marks.keys()
+
+
+@pytest.mark.parametrize(
+    ("profile", "whole"),
+    [
+        ("{platform: cuda, resource: nvidia.com/gpu}", False),
+        ("{platform: cuda, resource: nvidia.com/gpu, exclusive: Node}", True),
+        ("{platform: cpu}", True),
+        ("{platform: cpu, exclusive: Device}", False),
+    ],
+)
+def test_what_a_case_has_to_itself_is_its_profiles_choice(profile: str, whole: bool) -> None:
+    profiles = Profiles(parse_profiles(f"kind: {profile}", source="test"))
+    assert bool(anti_affinity(job(profiles=profiles, accelerator={"profile": "kind"}))) == whole
+
+
+def test_a_run_is_found_by_its_whole_name() -> None:
+    plan = make_plan()
+    dotted = plan.run.model_copy(update={"metadata": plan.run.metadata.model_copy(update={"name": "nightly.2026"})})
+    assert build_job(dotted, plan.cases[0], 1, plan.runner)["metadata"]["labels"][labels.RUN] == "nightly.2026"

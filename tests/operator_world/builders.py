@@ -75,6 +75,7 @@ def make_pod(attempt: Attempt, **fields: Any) -> ObservedPod:
     """The pod of an attempt, not yet running."""
     standard = {
         "key": ObjectKey(NAMESPACE, f"{attempt.job}-pod", f"uid-of-{attempt.job}-pod", UID),
+        "case": attempt.case,
         "job": attempt.job,
         "created": NOW,
         "phase": "Pending",

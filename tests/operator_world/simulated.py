@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.result import Failure
-from accelbench_operator.kubernetes_api import ApiError, ConflictError, UnreachableError
+from accelbench_operator.kubernetes_api import ApiError, ConflictError, NotFoundError, UnreachableError
 from accelbench_operator.observed import observe_job, observe_pod, observe_result
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
@@ -126,10 +126,12 @@ class SimulatedCluster:
         self._may_fail()
         return copy.deepcopy(self.results[name])
 
-    async def read_log(self, namespace: str, pod: str) -> str | None:
+    async def read_log(self, namespace: str, pod: str) -> str:
         """See `Cluster`."""
         self._may_fail()
-        return self.logs.get(pod)
+        if pod not in self.logs:
+            raise NotFoundError(404, f'pods "{pod}" not found')
+        return self.logs[pod]
 
     async def create_event(self, event: Any) -> None:
         """See `Cluster`."""

@@ -18,6 +18,7 @@ from accelbench.delivery.log import (
     digest_of,
     encode_document,
     encode_event,
+    printable,
 )
 from accelbench_runner.supervisor.children import Channel
 
@@ -136,13 +137,6 @@ class OutputForwarder:
         self._forwarded += len(kept) + 1
         text = printable(kept.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._log.output(f"[{self._label} {channel}] {text}")
-
-
-def printable(text: str) -> str:
-    """`text` on one line and without control characters, so that no reader takes a part of it for a line of ours."""
-    return "".join(
-        character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in text
-    )
 
 
 class TerminationMessage:
