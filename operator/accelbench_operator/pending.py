@@ -59,6 +59,11 @@ def _scheduling_remedy(message: str, profile: Profile) -> str:
         )
     if lacking:
         return f"Profile {profile.name} asks for {profile.cpu} cpu and {profile.memory}: free some, or ask for less."
+    if "anti-affinity" in message:
+        return (
+            f"Profile {profile.name} gives a case its node to itself, and another is measured there: this one waits "
+            "its turn."
+        )
     if "node affinity" in message or "node selector" in message or "nodeSelector" in message:
         selector = ", ".join(f"{key}={value}" for key, value in profile.node_selector.items())
         return f"Profile {profile.name} selects nodes by {selector or 'nothing'}, spec.podTemplate may add to that."

@@ -28,6 +28,13 @@ class RetryError(Exception):
     retry_after_seconds: float = 0.0
 
 
+def retry_delay(failures: int, error: Exception) -> float:
+    """Seconds until a key is tried again that has failed so often in a row, this time with `error`."""
+    delay = min(FIRST_DELAY_SECONDS * (1 << min(failures - 1, 10)), LONGEST_DELAY_SECONDS)
+    asked = error.retry_after_seconds if isinstance(error, RetryError) else 0.0
+    return asked + delay * random.uniform(*SPREAD)  # noqa: S311 - spreads load, keeps no secret
+
+
 class KeyedQueue(Generic[Key]):
     """Keys and when they are due. `clock` counts seconds, `work` returns after how many to look again, or None."""
 
@@ -87,7 +94,8 @@ class KeyedQueue(Generic[Key]):
             except Exception as error:
                 # Whatever it was, the other keys go on, and this one is tried again.
                 self.failed_total += 1
-                after = self._delay(key, error)
+                failures = self._failures[key] = self._failures.get(key, 0) + 1
+                after = retry_delay(failures, error)
                 known = isinstance(error, RetryError)
                 said = "%s: %s: %s; again in %.1f s"
                 logger.warning(said, key, type(error).__name__, error, after, exc_info=not known)
@@ -101,12 +109,6 @@ class KeyedQueue(Generic[Key]):
                 self._changed.set()
             if after is not None:
                 self.add(key, after)
-
-    def _delay(self, key: Key, error: Exception) -> float:
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = min(FIRST_DELAY_SECONDS * (1 << min(failures - 1, 10)), LONGEST_DELAY_SECONDS)
-        asked = error.retry_after_seconds if isinstance(error, RetryError) else 0.0
-        return asked + delay * random.uniform(*SPREAD)  # noqa: S311 - spreads load, keeps no secret
 
     async def _take(self) -> Key:
         while True:

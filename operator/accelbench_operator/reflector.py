@@ -7,7 +7,7 @@ runner's pod where 0.4 KiB are wanted; it needs a thread and a connection pool f
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from accelbench.api import labels
@@ -43,6 +43,7 @@ class Reflector:
         observe: Callable[[Mapping[str, Any]], Held | None],
         class_name: str,
         namespace: str | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._selector = selector(class_name)
         self._api = api
@@ -51,6 +52,7 @@ class Reflector:
         self._path = path
         self._observe = observe
         self._namespace = namespace
+        self._sleep = sleep
         self._delay = FIRST_DELAY_SECONDS
         self.synced = asyncio.Event()
         """Set once the first list is in the store."""
@@ -69,7 +71,7 @@ class Reflector:
 
     async def _pause(self) -> None:
         """Longer each time, until a watch holds: a server that takes lists and ends watches is not to be flooded."""
-        await asyncio.sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
+        await self._sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
         self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
 
     async def _list(self) -> str:

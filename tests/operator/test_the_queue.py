@@ -1,9 +1,21 @@
 import asyncio
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from accelbench_operator.queue import KeyedQueue
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accelbench_operator.queue import (
+    FIRST_DELAY_SECONDS,
+    LONGEST_DELAY_SECONDS,
+    SPREAD,
+    KeyedQueue,
+    RetryError,
+    retry_delay,
+)
 
 
 @contextlib.asynccontextmanager
@@ -150,3 +162,58 @@ async def test_the_age_of_the_oldest_key_counts_waiting_and_working_and_not_what
         await asyncio.sleep(0)
         now = 110.0
         assert (queue.oldest_seconds, queue.depth) == (10, 0)
+
+
+class BusyError(RetryError):
+    retry_after_seconds = 30.0
+
+
+@given(st.integers(1, 100))
+def test_delays_double_up_to_two_minutes_and_are_spread(failures: int) -> None:
+    wanted = min(FIRST_DELAY_SECONDS * 2 ** (failures - 1), LONGEST_DELAY_SECONDS)
+    found = [retry_delay(failures, ValueError("no")) for _ in range(8)]
+    assert all(SPREAD[0] * wanted <= delay <= SPREAD[1] * wanted for delay in found)
+    assert len(set(found)) > 1
+
+
+def test_a_server_that_says_when_to_come_back_is_left_alone_until_then() -> None:
+    assert retry_delay(1, BusyError("later")) > 30
+
+
+@pytest.mark.parametrize(("error", "traced"), [(ValueError("no"), True), (RetryError("later"), False)])
+async def test_a_refusal_is_one_line_of_the_log_and_a_defect_is_traced(
+    error: Exception, traced: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = asyncio.Event()
+
+    async def work(key: str) -> None:
+        if key == "after":
+            failed.set()
+            return
+        raise error
+
+    queue = new_queue(work)
+    queue.add("a")
+    queue.add("after", after=0.01)
+    with caplog.at_level(logging.WARNING):
+        async with working(queue, workers=1):
+            await failed.wait()
+    [record] = caplog.records
+    assert bool(record.exc_info) == traced
+
+
+async def test_a_key_that_waits_long_is_no_hang_and_one_that_is_worked_on_long_is() -> None:
+    now = 0.0
+
+    async def work(key: str) -> None:
+        await asyncio.Event().wait()
+
+    queue = KeyedQueue(work, lambda: now)
+    queue.add("a")
+    now = 700.0
+    assert (queue.oldest_seconds, queue.longest_work_seconds) == (700, 0)
+    async with working(queue, workers=1):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        now = 710.0
+        assert queue.longest_work_seconds == 10

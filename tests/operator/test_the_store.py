@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from accelbench_operator.kubernetes_api import ApiError, ExpiredError
 from accelbench_operator.observed import observe_job
-from accelbench_operator.reflector import Reflector
+from accelbench_operator.reflector import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS, WATCHES_A_LIST, Reflector
 from accelbench_operator.store import Store
 from operator_world.builders import NAMESPACE, UID, make_attempt, make_job, make_plan, make_pod, make_summary
 
@@ -139,10 +141,16 @@ class ScriptedApi:
         return answer
 
 
-async def reflect(*answers: Any) -> tuple[Store, ScriptedApi]:
+async def reflect(*answers: Any, pauses: list[float] | None = None) -> tuple[Store, ScriptedApi]:
+    """`pauses` is told how long the reflector would have slept; it does not."""
     store, _ = new_store()
     api = ScriptedApi(*answers)
-    reflector = Reflector(api, store, "Job", "/jobs", observe_job, "accelbench")  # type: ignore[arg-type]
+
+    async def sleep(seconds: float) -> None:
+        if pauses is not None:
+            pauses.append(seconds)
+
+    reflector = Reflector(api, store, "Job", "/jobs", observe_job, "accelbench", sleep=sleep)  # type: ignore[arg-type]
     task = asyncio.create_task(reflector.run())
     async with asyncio.timeout(10):
         await api.exhausted.wait()
@@ -189,3 +197,15 @@ async def test_an_object_that_cannot_be_read_does_not_hide_the_others() -> None:
     store, _ = await reflect([broken, manifest("a", "1")])
 
     assert jobs_in(store) == {"a"}
+
+
+@pytest.mark.parametrize("answer", [[], ExpiredError(410, "too old")], ids=["closed at once", "expired"])
+async def test_watches_that_end_before_their_time_are_made_ever_more_seldom(answer: Any) -> None:
+    pauses: list[float] = []
+    lists = [[manifest("a", "1")], *([answer] if isinstance(answer, Exception) else [answer] * WATCHES_A_LIST)]
+    await reflect(*(lists * 8), pauses=pauses)
+
+    assert len(pauses) >= 8
+    assert pauses[0] <= FIRST_DELAY_SECONDS
+    assert min(pauses[6:]) >= LONGEST_DELAY_SECONDS / 2
+    assert max(pauses) <= LONGEST_DELAY_SECONDS

@@ -28,7 +28,8 @@ IMAGE_ID = f"registry.example/runner@sha256:{'0' * 64}"
 class FakeKubelet:
     """One node. Use as a context manager."""
 
-    def __init__(self, cluster: Cluster, directory: Path) -> None:
+    def __init__(self, cluster: Cluster, directory: Path, name: str = NODE) -> None:
+        self._name = name
         self.logs: dict[str, str] = {}
         """By pod."""
         self._api = client.CoreV1Api(cluster.client())
@@ -53,20 +54,27 @@ class FakeKubelet:
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        node = {"metadata": {"name": NODE}}
+        node = {"metadata": {"name": self._name}}
         status = {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.server_address[1]}},
         }
         self._api.create_node(node)
-        self._api.patch_node_status(NODE, {"status": status})
+        self._api.patch_node_status(self._name, {"status": status})
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._api.delete_node(NODE)
+        self._api.delete_node(self._name)
         self._api.api_client.close()
         self._server.shutdown()
         self._server.server_close()
+
+    def offer(self, **resources: str) -> None:
+        """Have the scheduler place pods here; `cpu` and `memory` are plenty."""
+        amounts = {"cpu": "64", "memory": "256Gi", "pods": "110"} | resources
+        ready = {"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastHeartbeatTime": _now()}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+        self._api.patch_node_status(self._name, {"status": status})
 
     def pods(self, namespace: str) -> list[Any]:
         """The runner pods of a namespace."""
@@ -80,10 +88,10 @@ class FakeKubelet:
         """Bind the pod to the node, and have its container run."""
         namespace, name = pod.metadata.namespace, pod.metadata.name
         if not pod.spec.node_name:
-            target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+            target = {"apiVersion": "v1", "kind": "Node", "name": self._name}
             binding = {"metadata": {"name": name}, "target": target}
             self._api.create_namespaced_binding(namespace, binding, _preload_content=False)
-            pod.spec.node_name = NODE
+            pod.spec.node_name = self._name
         self._report(pod, "Running", {"running": {"startedAt": _now()}})
 
     def end(self, pod: Any, *, log: str | None, message: str, exit_code: int = 0, reason: str = "Completed") -> None:

@@ -30,6 +30,7 @@ class OperatorProcess:
     def start(self) -> None:
         environment = {
             "PATH": os.environ["PATH"],
+            **{name: value for name, value in os.environ.items() if name.startswith("COV")},
             "HOME": str(self._log.parent),
             "KUBECONFIG": str(self._kubeconfig),
             "ACCELBENCH_RUNNER_IMAGE": "accelbench-runner:test",

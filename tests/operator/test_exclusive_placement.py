@@ -1,0 +1,75 @@
+"""Nothing shares a node with a case that has it to itself: by the real scheduler, on nodes that only stand there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from accelbench_operator.job import build_job
+from cluster.cluster import Cluster
+from cluster.wait import wait_until
+from operator_world.builders import make_plan
+from operator_world.fake_kubelet import FakeKubelet
+
+pytestmark = pytest.mark.cluster
+
+CRDS = Path(__file__).parents[2] / "crds"
+PROFILES = """
+processors: {platform: cpu, memory: 1Gi, nodeSelector: {kubernetes.io/hostname: placement}}
+devices: {platform: cuda, resource: example.com/gpu, memory: 1Gi, nodeSelector: {kubernetes.io/hostname: placement}}
+"""
+
+
+@pytest.fixture
+def node(control_plane: Cluster, tmp_path: Path) -> Iterator[FakeKubelet]:
+    control_plane.define(CRDS)
+    with FakeKubelet(control_plane, tmp_path, "placement") as running:
+        control_plane.kubectl("label", "node", "placement", "kubernetes.io/hostname=placement")
+        running.offer(**{"example.com/gpu": "2"})
+        yield running
+
+
+def start(cluster: Cluster, name: str, profile: str) -> None:
+    """The pod of a run's case, as the operator asks for it."""
+    from accelbench.api.profiles import Profiles, parse_profiles
+
+    plan = make_plan(profiles=Profiles(parse_profiles(PROFILES, source="test")), accelerator={"profile": profile})
+    template = build_job(plan.run, plan.cases[0], 1, plan.runner)["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"] | {"name": name}}
+    cluster.apply(yaml.safe_load(yaml.safe_dump(pod | {"spec": template["spec"]})))
+
+
+def is_placed(cluster: Cluster, name: str) -> bool:
+    return bool(cluster.get("pod", name)["spec"].get("nodeName"))
+
+
+def refusal(cluster: Cluster, name: str) -> str:
+    conditions: list[dict[str, Any]] = cluster.get("pod", name).get("status", {}).get("conditions", [])
+    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
+
+
+def wait_for_refusal(cluster: Cluster, name: str) -> None:
+    wait_until(lambda: "anti-affinity" in refusal(cluster, name), what=f"the scheduler to refuse {name}")
+    assert not is_placed(cluster, name)
+
+
+@pytest.mark.parametrize(("first", "second"), [("processors", "processors"), ("processors", "devices")])
+def test_a_case_that_has_its_node_to_itself_is_joined_by_none_and_joins_none(
+    cluster: Cluster, node: FakeKubelet, first: str, second: str
+) -> None:
+    for one, other in ((first, second), (second, first)):
+        start(cluster, "one", one)
+        wait_until(lambda: is_placed(cluster, "one"), what="the first to be placed")
+        start(cluster, "other", other)
+        wait_for_refusal(cluster, "other")
+        cluster.kubectl("delete", "pod", "one", "--force", "--grace-period=0")
+        wait_until(lambda: is_placed(cluster, "other"), what="the second to take its turn")
+        cluster.kubectl("delete", "pod", "other", "--force", "--grace-period=0")
+
+
+def test_cases_with_devices_of_their_own_share_a_node(cluster: Cluster, node: FakeKubelet) -> None:
+    for name in ("one", "other"):
+        start(cluster, name, "devices")
+        wait_until(lambda name=name: is_placed(cluster, name), what=f"{name} to be placed")

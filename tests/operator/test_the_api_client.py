@@ -1,0 +1,83 @@
+"""The operator's client against a real HTTP server: what it makes of answers, and how many it waits for at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from kubernetes.aio.client import Configuration
+
+from accelbench_operator import kubernetes_api
+from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, TooLargeError
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def served(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesApi]:
+    """A client as the operator configures it, of a server on loopback."""
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+
+    def in_cluster(client_configuration: Configuration) -> None:
+        client_configuration.host = f"http://{host}:{port}"
+
+    monkeypatch.setattr(kubernetes_api.config, "load_incluster_config", in_cluster)
+    try:
+        async with KubernetesApi(await kubernetes_api.load_configuration()) as api:
+            yield api
+    finally:
+        await runner.cleanup()
+
+
+async def test_watches_of_many_namespaces_hold_up_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = 0
+    all_held = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        nonlocal held
+        if "watch" not in request.query:
+            return web.json_response({"items": []})
+        response = web.StreamResponse()
+        await response.prepare(request)
+        held += 1
+        if held == 3 * 60:
+            all_held.set()
+        await asyncio.Event().wait()
+        return response
+
+    async with served(handler, monkeypatch) as api, asyncio.timeout(30):
+
+        async def watch(number: int) -> None:
+            async for _ in api.watch(f"/apis/namespaces/{number}", {}, 300):
+                pass
+
+        watches = [asyncio.create_task(watch(number)) for number in range(3 * 60)]
+        await all_held.wait()
+        assert await api.get("/apis") == {"items": []}
+        for each in watches:
+            each.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)
+
+
+async def test_a_server_that_is_busy_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response({"message": "too many requests"}, status=429, headers={"Retry-After": "7"})
+
+    async with served(handler, monkeypatch) as api:
+        with pytest.raises(ApiError, match="429: too many requests") as refused:
+            await api.get("/apis")
+    assert refused.value.retry_after_seconds == 7
+
+
+async def test_what_is_too_large_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response({"message": "limit is 3145728"}, status=413)
+
+    async with served(handler, monkeypatch) as api:
+        with pytest.raises(TooLargeError, match="413: limit is 3145728"):
+            await api.create("/apis", {})
