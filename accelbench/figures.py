@@ -91,6 +91,11 @@ def percent(ratio: float) -> str:
     return f"{value:.1f} %" if abs(value) < 10 else f"{value:,.0f} %"  # noqa: PLR2004 - two digits
 
 
+def spread(ratio: float) -> str:
+    """Half a range as a share of the time: `± 0.4 %`; beyond the time itself no sign fits, as no time is negative."""
+    return f"± {percent(ratio)}" if ratio <= 1 else "> 100 %"
+
+
 def quantity(value: float, unit: str) -> str:
     """A quantity with a metric prefix: `4.56 TFLOP/s`, `312 MB`."""
     size = 0

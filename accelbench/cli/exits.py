@@ -16,9 +16,9 @@ class Exit(IntEnum):
         member.meaning = meaning
         return member
 
-    SUCCESS = 0, "success: every case has a valid result, every expectation is met"
+    SUCCESS = 0, "success: every case has a valid result, every expectation is met; a verdict may be open"
     EXPECTATION_NOT_MET = 6, "an expectation is not met, or undecided"
-    NOISY = 7, "rounds were disturbed, and noise was accepted: an interval, no verdict"
+    NOISY = 7, "rounds were disturbed, and noise was accepted: no verdict (4 and 5 come first)"
     INVALID_MEASUREMENT = 5, "a comparison is invalid, or could not be made"
     VARIANT_FAILED = 4, "a variant failed; the other variants' results stand"
     INVALID_SPEC = 3, "a manifest or a result file is not valid, or cannot run on this machine"

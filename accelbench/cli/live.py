@@ -248,10 +248,10 @@ def standing(comparison: ComparisonNow) -> str:
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     if not (comparison.speedup and comparison.lower and comparison.upper):
-        return "too early to say"
+        return "no interval yet"
     bounds = figures.interval(float(comparison.lower), float(comparison.upper))
     said: str = comparison.verdict or ("noisy" if comparison.noisy else "")
-    said = "no verdict yet" if said == "inconclusive" else said
+    said = "undecided so far" if said == "inconclusive" else said
     return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {said}".rstrip()
 
 

@@ -52,9 +52,10 @@ def _accelbench(
         False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
-    """Which is faster, JAX or PyTorch, by how much, and how sure is it?
+    """Which is faster, JAX or PyTorch, by how much, and how certain is that?
 
-    Measures on this machine what the operator measures in a cluster: the same manifests, the same checks.
+    Runs benchmarks on this machine. accelbench's Kubernetes operator runs the same manifests, with the same checks, in
+    a cluster.
     """
 
 

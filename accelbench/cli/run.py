@@ -41,7 +41,7 @@ def run(
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")] = Output.TABLE,
 ) -> None:
-    """Measure a manifest, a script or a workload on this machine, and say what is faster.
+    """Measure a manifest, a script or a workload on this machine, and say which is faster.
 
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.

@@ -19,7 +19,8 @@ SENTENCES = 3
 VALUE = 60
 SUFFIXES = {"p99": " p99", "relative": ", relative"}
 ONE_RUN = (
-    "intervals on seconds exclude run-to-run drift; use the relative rows, or compare series (docs/results/compare.md)"
+    "a machine drifts from run to run, and rows in seconds do not allow for that: their intervals are too narrow. The "
+    "relative rows do, and so do series of runs (docs/results/compare.md)"
 )
 
 

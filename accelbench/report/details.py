@@ -142,9 +142,9 @@ def _spread_row(name: str, found: Spread) -> tuple[str, ...]:
 
 
 def outliers(counts: OutlierCounts) -> str:
-    """`12 of 240 (3 severe, 2 low)`; `none of 240`."""
+    """`12 of 240 (3 far out, 2 of them fast)`; `none of 240`."""
     severe, low = counts.low_severe + counts.high_severe, counts.low_severe + counts.low_mild
     beyond = severe + counts.low_mild + counts.high_mild
-    parts = [f"{severe} severe"] if severe else []
-    parts += [f"{low} low"] if low else []
+    parts = [f"{severe} far out"] if severe else []
+    parts += [f"{low} of them fast"] if low else []
     return f"{beyond or 'none'} of {counts.of}" + (f" ({', '.join(parts)})" if parts else "")

@@ -185,7 +185,7 @@ def _row(
     quantiles, spread = variant.seconds, ""
     if quantiles is not None and len(variant.launches) > 1:
         half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
-        spread = f"± {figures.percent(half_range / float(quantiles.geometric_mean_seconds))}"
+        spread = figures.spread(half_range / float(quantiles.geometric_mean_seconds))
     bounds = None
     if comparison is not None and comparison.speedup and comparison.lower and comparison.upper:
         bounds = Bounds(float(comparison.lower), float(comparison.speedup), float(comparison.upper))
@@ -207,7 +207,7 @@ def _verdict(result: Result, variant: VariantResult, comparison: Comparison | No
         rejected = rejections(result, variant) if result.certificate.checks else ()
         return f"baseline, invalid: {', '.join(rejected)}" if rejected else "baseline"
     if comparison is None:
-        return ""
+        return "" if variant.launches else "not measured"
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     return comparison.verdict or ("noisy" if comparison.noisy else "")
@@ -346,7 +346,7 @@ def basis(result: Result) -> str:
         words.append(f"{len(result.quarantined)} discarded")
     if result.observations:
         words.append("nothing timed")
-    if result.comparisons:
+    if any(comparison.lower for comparison in result.comparisons):
         confidence = figures.percent(float(result.case.measurement.confidence))
         words.append(f"{confidence} confidence over all comparisons")
     if total := result.overhead.get("total"):

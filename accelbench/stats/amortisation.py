@@ -118,7 +118,7 @@ def payback_sentence(found: Amortisation, variant: str, unit: str) -> str:
     begins = f"The first call of {variant} takes {_seconds(abs(found.extra_seconds))} {compared}"
     match found.answer:
         case "never":
-            return f"{begins} and never pays back."
+            return f"{begins} and never pays back: later calls are slower too."
         case "at-once":
             return f"{begins}: it is ahead from the first {unit}."
         case "until":

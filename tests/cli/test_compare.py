@@ -33,7 +33,7 @@ def test_two_results_end_with_a_verdict_for_each_variant(tmp_path: Path) -> None
     assert "jax/jit in B is 2.00 times as fast as in A" in text(done)
     assert "pytorch/eager equivalent 1.000x" in text(done)
     assert "from 5 launches in A and 5 launches in B" in text(done)
-    assert "note: intervals on seconds exclude run-to-run drift" in text(done)
+    assert "note: a machine drifts from run to run" in text(done)
 
 
 def test_a_script_gets_it_as_json(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_the_picture_shows_variants_phase_round_and_time_left_without_cutting_an
 def test_a_comparison_on_the_way_is_told_in_its_own_words() -> None:
     assert standing(FASTER) == "2.04x (2.01 to 2.07) faster"
     assert standing(ComparisonNow(variant="jax/jit", invalid=("parity",))) == "invalid: parity"
-    assert standing(ComparisonNow(variant="jax/jit")) == "too early to say"
+    assert standing(ComparisonNow(variant="jax/jit")) == "no interval yet"
 
 
 def test_the_time_left_is_one_number_where_least_and_most_agree() -> None:

@@ -71,7 +71,7 @@ def test_the_tail_has_its_own_verdict_below_the_medians() -> None:
 def test_outliers_are_counted_and_named() -> None:
     assert details.outliers(OutlierCounts(of=240)) == "none of 240"
     many = OutlierCounts(of=240, low_mild=2, high_mild=7, high_severe=3)
-    assert details.outliers(many) == "12 of 240 (3 severe, 2 low)"
+    assert details.outliers(many) == "12 of 240 (3 far out, 2 of them fast)"
 
 
 def test_what_was_compiled_is_told_as_far_as_it_was_counted() -> None:

@@ -66,7 +66,7 @@ def test_what_else_disturbs_is_said(seen: dict[str, Any], line: str) -> None:
 
 def test_who_accepts_noise_is_told_what_that_means_and_not_how_to() -> None:
     lines = said(accepts_noise=True, steal_seconds=0.22)
-    assert lines[-1] == "Noise is accepted: disturbed rounds count, and the result will say noisy."
+    assert lines[-1] == "Noise is accepted: disturbed rounds count, and there will be no verdict."
     assert "--accept-noise" not in " ".join(lines)
 
 

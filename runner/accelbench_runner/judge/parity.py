@@ -130,7 +130,7 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
         worst_ratio=float(ratio.flat[index]),
         worst_array=name,
         detail=(
-            f"{name}{_place(index, value)} is off by {error.flat[index]:.2g} after "
+            f"{name}{_place(index, value)} differs from the reference by {error.flat[index]:.2g} after "
             f"{'1 step' if units == 1 else f'{units:,} steps'}"
         ),
     )

@@ -67,7 +67,7 @@ def warnings(survey: Survey, *, accepts_noise: bool) -> tuple[str, ...]:
     """A line for each thing that will disturb launches, with what to do; none for a quiet machine."""
     disturbing = [*_neighbours(survey), *_taken(survey)]
     if disturbing and accepts_noise:
-        disturbing.append("Noise is accepted: disturbed rounds count, and the result will say noisy.")
+        disturbing.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")
     elif disturbing:
         disturbing.append(f"Disturbed rounds are discarded and measured again. To keep them, {ACCEPT}.")
     return (*disturbing, *_clocks(survey))
