@@ -69,10 +69,8 @@ def test_a_limit_that_one_launch_alone_measured_accuses_nobody() -> None:
     quick = computing(3e11 * STEP)
     unmeasured = with_facts(quick, limits=None).model_copy(update={"round": 2})
     found = check("impossible-speed", quick, unmeasured)
-    assert (found.outcome, found.reading) == (
-        "untested",
-        "300 GFLOP/s, where the device reaches 100 GFLOP/s (measured): one launch alone measured that limit, and may have found it too low",
-    )
+    assert found.outcome == "untested"
+    assert found.reading.endswith("one launch alone measured that limit, and may have found it too low")
 
 
 def test_one_impossible_launch_is_enough() -> None:
