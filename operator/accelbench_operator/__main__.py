@@ -3,11 +3,14 @@
 import asyncio
 import logging
 import os
+import socket
 import sys
+import uuid
 
 from kubernetes.aio.config import ConfigException
 
 from accelbench.api.profiles import InvalidProfilesError
+from accelbench_operator.health import served
 from accelbench_operator.kubernetes_api import KubernetesApi, load_configuration
 from accelbench_operator.metrics import serve_metrics
 from accelbench_operator.operator import Operator
@@ -20,18 +23,14 @@ USAGE_ERROR = 2
 async def run(settings: Settings) -> None:
     """Operate until a signal comes, or a part ends that never should: then the container is started again."""
     async with KubernetesApi(await load_configuration()) as api:
-        operator = Operator(api, settings)
+        operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
         stop_metrics = serve_metrics(operator.snapshot, port=settings.metrics_port)
         try:
-            async with asyncio.TaskGroup() as group:
+            async with served(operator.readings, operator.unready, settings.health_port), asyncio.TaskGroup() as group:
                 work = group.create_task(operator.run())
-                await watch_runs(
-                    settings,
-                    seen=operator.run_changed,
-                    ending=work.cancel,
-                    working=operator.longest_work_seconds,
-                    lag=operator.lag_seconds,
-                )
+                # kopf never looks again for a kind that is not served when it begins.
+                await operator.crds_fit.wait()
+                await watch_runs(settings, operator.run_changed, operator.run_gone, ending=work.cancel)
         finally:
             stop_metrics()
 

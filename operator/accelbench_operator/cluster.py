@@ -1,9 +1,11 @@
 """What the operator asks of the cluster, by what it means: a method is a request, and a place to be killed at."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from accelbench.delivery.log import MAXIMUM_LOG_BYTES
 from accelbench_operator.kubernetes_api import KubernetesApi, Manifest, NotFoundError
+from accelbench_operator.lead import NotLeadingError
 from accelbench_operator.pod_template import CONTAINER
 
 RUNS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkruns"
@@ -60,8 +62,9 @@ class Cluster(Protocol):
 class KubernetesCluster:
     """The real one."""
 
-    def __init__(self, api: KubernetesApi) -> None:
+    def __init__(self, api: KubernetesApi, leading: Callable[[], bool]) -> None:
         self._api = api
+        self._leading = leading
 
     async def get_run(self, namespace: str, name: str) -> Manifest | None:
         """See `Cluster`."""
@@ -70,6 +73,7 @@ class KubernetesCluster:
     async def put_run_status(self, run: Manifest) -> None:
         """See `Cluster`."""
         metadata = run["metadata"]
+        self._must_lead()
         await self._api.replace(f"{RUNS.format(**metadata)}/{metadata['name']}/status", run)
 
     async def delete_run(self, namespace: str, name: str, uid: str) -> None:
@@ -82,6 +86,7 @@ class KubernetesCluster:
 
     async def create_job(self, job: Manifest) -> Manifest:
         """See `Cluster`."""
+        self._must_lead()
         return await self._api.create(JOBS.format(**job["metadata"]), job)
 
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
@@ -100,6 +105,7 @@ class KubernetesCluster:
 
     async def create_result(self, result: Manifest) -> Manifest:
         """See `Cluster`."""
+        self._must_lead()
         return await self._api.create(RESULTS.format(**result["metadata"]), result)
 
     async def delete_result(self, namespace: str, name: str, uid: str) -> None:
@@ -116,7 +122,13 @@ class KubernetesCluster:
 
     async def create_event(self, event: Manifest) -> None:
         """See `Cluster`."""
+        self._must_lead()
         await self._api.create(EVENTS.format(**event["metadata"]), event)
+
+    def _must_lead(self) -> None:
+        """Asked right before each write: this process may have stood still since it decided."""
+        if not self._leading():
+            raise NotLeadingError("another replica leads")
 
     async def _get(self, collection: str, namespace: str, name: str) -> Manifest | None:
         try:
@@ -125,6 +137,7 @@ class KubernetesCluster:
             return None
 
     async def _delete(self, collection: str, namespace: str, name: str, uid: str) -> None:
+        self._must_lead()
         try:
             await self._api.delete(f"{collection.format(namespace=namespace)}/{name}", uid)
         except NotFoundError:

@@ -99,14 +99,14 @@ class KubernetesApi:
     """Requests to one API server. Use as an async context manager."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self._client = ApiClient(configuration)
-        self._client.user_agent = "accelbench-operator"
+        self.client = ApiClient(configuration)
+        self.client.user_agent = "accelbench-operator"
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
+        await self.client.close()
 
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Manifest:
         """The object or list at `path`."""
@@ -170,7 +170,7 @@ class KubernetesApi:
         body: Manifest | None = None,
         seconds: int = REQUEST_SECONDS,
     ) -> Any:
-        serialized = await self._client.param_serialize(
+        serialized = await self.client.param_serialize(
             method,
             path,
             query_params=list((query or {}).items()),
@@ -179,7 +179,7 @@ class KubernetesApi:
             auth_settings=["BearerToken"],
         )
         try:
-            response = await self._client.call_api(*serialized, _request_timeout=seconds)
+            response = await self.client.call_api(*serialized, _request_timeout=seconds)
         except NO_ANSWER as error:
             raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
         if response.status >= HTTP_ERROR:

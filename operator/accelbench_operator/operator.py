@@ -1,26 +1,33 @@
 """The parts together: reflectors fill the store, events and the store fill the queue, workers reconcile."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
 from accelbench_operator.apply import Applier
 from accelbench_operator.cluster import KubernetesCluster
-from accelbench_operator.kubernetes_api import KubernetesApi
-from accelbench_operator.lead import leading
+from accelbench_operator.health import LATE_SECONDS, LONGEST_WORK_SECONDS, Readings
+from accelbench_operator.kubernetes_api import ApiError, KubernetesApi
+from accelbench_operator.lead import Election, always, standing
 from accelbench_operator.observed import observe_job, observe_pod, observe_result
 from accelbench_operator.queue import KeyedQueue
 from accelbench_operator.reconcile import Reconciler, RunKey
 from accelbench_operator.reflector import Reflector
 from accelbench_operator.retention import keep_deleting, surplus
 from accelbench_operator.settings import Settings
+from accelbench_operator.skew import find_skew
 from accelbench_operator.snapshot import QueueHealth, Snapshot, Summary
 from accelbench_operator.store import Held, Kind, Store
 
+logger = logging.getLogger(__name__)
+
 WORKERS = 16
 LAG_PERIOD_SECONDS = 1.0
+SKEW_PERIOD_SECONDS = 10.0
 
 KINDS: tuple[tuple[Kind, str, str, Callable[[Mapping[str, Any]], Held | None]], ...] = (
     ("Job", "/apis/batch/v1", "jobs", observe_job),
@@ -32,15 +39,24 @@ KINDS: tuple[tuple[Kind, str, str, Callable[[Mapping[str, Any]], Held | None]], 
 class Operator:
     """One operator process, apart from its watch of runs (`watch`) and its metrics server (`__main__`)."""
 
-    def __init__(self, api: KubernetesApi, settings: Settings) -> None:
+    def __init__(self, api: KubernetesApi, settings: Settings, identity: str = "") -> None:
+        """`identity` is this replica's name among those that share the Lease."""
         self._loop = asyncio.get_running_loop()
         self._keys: dict[str, RunKey] = {}
         self._lag = 0.0
+        self._api = api
+        self._skew = ""
+        self.crds_fit = asyncio.Event()
+        """Set once the cluster's CRDs are found to be what this release writes."""
         self._store = Store(self._changed)
         self._retention = settings.retention
-        self._cluster = cluster = KubernetesCluster(api)
+        self._election = (
+            Election(api.client, settings.lease, identity, self._leading_changed) if settings.lease else None
+        )
+        self._leading = self._election.leading if self._election else always
+        self._cluster = cluster = KubernetesCluster(api, self._leading)
         applier = Applier(cluster, self._store, _now)
-        self._reconciler = Reconciler(cluster, self._store, applier, settings, _now, leading)
+        self._reconciler = Reconciler(cluster, self._store, applier, settings, _now)
         self._queue: KeyedQueue[RunKey] = KeyedQueue(self._reconcile, self._loop.time)
         self._reflectors = [
             Reflector(api, self._store, kind, _path(group, plural, namespace), observe, settings.class_name, namespace)
@@ -49,9 +65,14 @@ class Operator:
         ]
 
     def run_changed(self, key: RunKey) -> None:
-        """A run is there, has changed or has gone."""
+        """A run is there or has changed."""
         self._keys[key.uid] = key
         self._queue.add(key)
+
+    def run_gone(self, key: RunKey) -> None:
+        """A run was deleted."""
+        self._keys.pop(key.uid, None)
+        self._reconciler.forget(key)
 
     async def run(self) -> None:
         """Work until cancelled; nothing is decided before everything that is there has been listed."""
@@ -61,16 +82,38 @@ class Operator:
                 group.create_task(reflector.run())
             for reflector in self._reflectors:
                 await reflector.synced.wait()
-            group.create_task(self._queue.run(WORKERS))
-            group.create_task(keep_deleting(self._surplus, self._delete))
+            await self._wait_for_crds()
+            async with self._standing(), asyncio.TaskGroup() as work:
+                work.create_task(self._queue.run(WORKERS))
+                work.create_task(keep_deleting(self._surplus, self._delete))
 
-    def longest_work_seconds(self) -> float:
-        """For how long one key has been worked on: every request ends, so nothing should take minutes."""
-        return self._queue.longest_work_seconds
+    async def _wait_for_crds(self) -> None:
+        while not self.crds_fit.is_set():
+            try:
+                self._skew = await find_skew(self._api)
+            except ApiError as error:
+                self._skew = f"the CRDs cannot be looked at: {error}"
+            if not self._skew:
+                self.crds_fit.set()
+                return
+            logger.error("%s", self._skew)
+            await asyncio.sleep(SKEW_PERIOD_SECONDS)
 
-    def lag_seconds(self) -> float:
-        """How late the event loop last woke."""
-        return self._lag
+    def _standing(self) -> AbstractAsyncContextManager[None]:
+        return standing(self._election) if self._election else nullcontext()
+
+    def unready(self) -> tuple[str, ...]:
+        """Why this replica cannot be counted on, a sentence each; empty where it can."""
+        unheard = [str(reflector) for reflector in self._reflectors if not reflector.synced.is_set()]
+        waiting = (f"not listed yet: {', '.join(unheard)}",) if unheard else ()
+        return (*waiting, *((self._skew,) if self._skew else ()))
+
+    def readings(self) -> Readings:
+        """What tells whether this process is alive."""
+        return {
+            "loop-lag-seconds": (self._lag, LATE_SECONDS),
+            "longest-work-seconds": (self._queue.longest_work_seconds, LONGEST_WORK_SECONDS),
+        }
 
     def snapshot(self) -> Snapshot:
         """The operator now; called from the metrics server's thread, answered by the event loop."""
@@ -85,16 +128,23 @@ class Operator:
             reconciled_total=self._queue.worked_total,
             failed_total=self._queue.failed_total,
         )
-        return Snapshot(leading(), self._store.results(), runs, self._store.counts(), queue)
+        return Snapshot(self._leading(), self._store.results(), runs, self._store.counts(), queue)
+
+    def _leading_changed(self, leads: bool) -> None:
+        # What was heard of meanwhile was left to the leader before.
+        for key in self._keys.values() if leads else ():
+            self._queue.add(key)
 
     async def _reconcile(self, key: RunKey) -> float | None:
+        if not self._leading():
+            return None
         after = await self._reconciler(key)
         if key not in self._reconciler.phases:
             self._keys.pop(key.uid, None)
         return after
 
     def _surplus(self) -> tuple[Summary, ...]:
-        if not leading():
+        if not self._leading():
             return ()
         unknown = self._keys.keys() - {key.uid for key in self._reconciler.phases}
         in_progress = self._reconciler.in_progress() | unknown

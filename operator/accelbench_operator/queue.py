@@ -18,6 +18,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 120.0
+END_SECONDS = 10.0
+"""For what is being worked on when all is to end: a request that is cut off may have been carried out."""
 SPREAD = (0.75, 1.25)
 """Keys that failed together do not come back together."""
 
@@ -48,6 +50,7 @@ class KeyedQueue(Generic[Key]):
         self._began: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
         self._changed = asyncio.Event()
+        self._ending = False
         self.worked_total = 0
         self.failed_total = 0
 
@@ -81,14 +84,26 @@ class KeyedQueue(Generic[Key]):
         return max(0.0, now - min(self._began.values(), default=now))
 
     async def run(self, workers: int) -> None:
-        """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(self._worker())
+        """Work until cancelled; what is being worked on then is finished, for as long as `END_SECONDS`."""
+        tasks = [asyncio.create_task(self._worker()) for _ in range(workers)]
+        try:
+            # Not gather, which would cancel what it waits for.
+            failed, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in failed:
+                task.result()
+        finally:
+            self._ending = True
+            self._changed.set()
+            _, late = await asyncio.wait(tasks, timeout=END_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _worker(self) -> None:
-        while True:
+        while not self._ending:
             key = await self._take()
+            if key is None:
+                return
             try:
                 after = await self._work(key)
             except Exception as error:
@@ -110,8 +125,8 @@ class KeyedQueue(Generic[Key]):
             if after is not None:
                 self.add(key, after)
 
-    async def _take(self) -> Key:
-        while True:
+    async def _take(self) -> Key | None:
+        while not self._ending:
             now = self._clock()
             wait, held = None, []
             while self._heap:
@@ -133,6 +148,7 @@ class KeyedQueue(Generic[Key]):
             self._requeue(held)
             self._changed.clear()
             await self._sleep(wait)
+        return None
 
     def _requeue(self, entries: list[tuple[float, int, Key]]) -> None:
         for entry in entries:

@@ -43,3 +43,6 @@ RULES = (
     Permission("", "pods/log", ("get",), "collect reads the result"),
     Permission("", "events", ("create",), "reconcile tells of transitions"),
 )
+
+LEASE = Permission("coordination.k8s.io", "leases", ("get", "create", "update"), "lead: of several replicas one acts")
+"""In the operator's own namespace alone."""

@@ -44,7 +44,10 @@ class RunKey(NamedTuple):
 
 
 class Reconciler:
-    """Brings runs forward. Call it with a key; it returns after how many seconds to look again, or None."""
+    """Brings runs forward. Call it with a key; it returns after how many seconds to look again, or None.
+
+    It is called where this replica leads; what it writes is fenced all the same (`KubernetesCluster`).
+    """
 
     def __init__(
         self,
@@ -53,14 +56,12 @@ class Reconciler:
         applier: Applier,
         settings: Settings,
         clock: Callable[[], datetime],
-        leading: Callable[[], bool],
     ) -> None:
         self._cluster = cluster
         self._store = store
         self._applier = applier
         self._settings = settings
         self._clock = clock
-        self._leading = leading
         self._plans: dict[str, tuple[tuple[int, UsedRunner | None], Plan | Refused]] = {}
         self.phases: dict[RunKey, str] = {}
         """The phase of every run that is known."""
@@ -70,9 +71,7 @@ class Reconciler:
         run = await self._cluster.get_run(key.namespace, key.name)
         if run is None or not self._operates(run, key.uid):
             # Its owner references have the cluster delete what belongs to it.
-            self._forget(key)
-            return None
-        if not self._leading():
+            self.forget(key)
             return None
         try:
             before = read_status(run)
@@ -164,7 +163,8 @@ class Reconciler:
             known = self._plans[uid] = (asked, plan)
         return known[1]
 
-    def _forget(self, key: RunKey) -> None:
+    def forget(self, key: RunKey) -> None:
+        """The run is gone."""
         self._plans.pop(key.uid, None)
         self._applier.forget(key.uid)
         self.phases.pop(key, None)

@@ -57,6 +57,10 @@ class Reflector:
         self.synced = asyncio.Event()
         """Set once the first list is in the store."""
 
+    def __str__(self) -> str:
+        """What it reflects."""
+        return self._path
+
     async def run(self) -> None:
         """Reflect until cancelled; errors of the API server and the network delay, and never end it."""
         while True:

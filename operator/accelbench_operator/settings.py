@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from accelbench.api.profiles import Profiles, load_profiles
 from accelbench.api.run import DEFAULT_CLASS
+from accelbench_operator.lead import LeaseName
 from accelbench_operator.retention import Retention
 
 
@@ -30,6 +31,8 @@ class Settings:
     """`ACCELBENCH_HEALTH_PORT`."""
     class_name: str = DEFAULT_CLASS
     """`ACCELBENCH_CLASS_NAME`: runs of this class are operated."""
+    lease: LeaseName | None = None
+    """`ACCELBENCH_LEASE`, as `namespace/name`: of replicas that share one a single one acts. None: there is one."""
     retention: Retention = field(default_factory=Retention)
     """`ACCELBENCH_RESULTS_PER_CASE`, `ACCELBENCH_RESULTS_TOTAL`, `ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS` (0: any age)."""
 
@@ -49,8 +52,17 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         metrics_port=_port(environment, "ACCELBENCH_METRICS_PORT", 9090),
         health_port=_port(environment, "ACCELBENCH_HEALTH_PORT", 8080),
         class_name=_class_name(environment),
+        lease=_lease(environment),
         retention=_retention(environment),
     )
+
+
+def _lease(environment: Mapping[str, str]) -> LeaseName | None:
+    text = environment.get("ACCELBENCH_LEASE", "").strip()
+    namespace, _, name = text.partition("/")
+    if text and not (namespace and name):
+        raise SettingsError(f'ACCELBENCH_LEASE="{text}": must be namespace/name')
+    return LeaseName(namespace, name) if text else None
 
 
 def _retention(environment: Mapping[str, str]) -> Retention:

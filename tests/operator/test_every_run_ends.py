@@ -41,9 +41,7 @@ class Process:
     def start(self) -> None:
         self.store = Store(lambda _: None)
         applier = Applier(self._cluster, self.store, self._cluster.clock)
-        self._reconciler = Reconciler(
-            self._cluster, self.store, applier, SETTINGS, self._cluster.clock, leading=lambda: True
-        )
+        self._reconciler = Reconciler(self._cluster, self.store, applier, SETTINGS, self._cluster.clock)
         self._cluster.list_into(self.store)
 
     def reconcile(self) -> float | None:

@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,12 +17,10 @@ from operator_world.simulated import SimulatedCluster
 KEY = RunKey(NAMESPACE, NAME, UID)
 
 
-def reconciler(
-    cluster: SimulatedCluster, leading: Callable[[], bool] = lambda: True, settings: Settings = SETTINGS
-) -> Reconciler:
+def reconciler(cluster: SimulatedCluster, settings: Settings = SETTINGS) -> Reconciler:
     store = Store(lambda _: None)
     applier = Applier(cluster, store, cluster.clock)
-    return Reconciler(cluster, store, applier, settings, cluster.clock, leading)
+    return Reconciler(cluster, store, applier, settings, cluster.clock)
 
 
 def new_cluster(**policy: Any) -> SimulatedCluster:
@@ -69,14 +66,6 @@ def test_a_run_that_is_gone_or_another_of_the_same_name_is_left_alone() -> None:
 
     assert asyncio.run(reconciler(cluster)(KEY._replace(uid="another"))) is None
     assert cluster.created == []
-
-
-def test_who_does_not_lead_writes_nothing() -> None:
-    cluster = new_cluster()
-    asyncio.run(reconciler(cluster, leading=lambda: False)(KEY))
-
-    assert cluster.created == []
-    assert "status" not in cluster.run
 
 
 def test_an_event_that_cannot_be_posted_stops_nothing() -> None:

@@ -217,3 +217,27 @@ async def test_a_key_that_waits_long_is_no_hang_and_one_that_is_worked_on_long_i
         await asyncio.sleep(0)
         now = 710.0
         assert queue.longest_work_seconds == 10
+
+
+async def test_what_is_worked_on_when_all_ends_is_finished_and_nothing_new_is_begun() -> None:
+    begun: list[str] = []
+    going, may_end, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work(key: str) -> None:
+        begun.append(key)
+        going.set()
+        await may_end.wait()
+        finished.set()
+
+    queue = new_queue(work)
+    task = asyncio.create_task(queue.run(1))
+    queue.add("a")
+    await going.wait()
+    task.cancel()
+    queue.add("b")
+    await asyncio.sleep(0)
+    may_end.set()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert finished.is_set()
+    assert begun == ["a"]

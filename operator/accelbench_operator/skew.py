@@ -1,0 +1,66 @@
+"""Whether the cluster's CRDs have all that this release writes: an API server drops a field that it does not know.
+
+It is asked for what it serves, as anybody may ask, so no permission to read CRDs is needed.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from accelbench.api import crd
+from accelbench.api.metadata import GROUP, VERSION
+from accelbench_operator.kubernetes_api import KubernetesApi, NotFoundError
+
+SERVED = f"/openapi/v3/apis/{GROUP}/{VERSION}"
+REMEDY = "kubectl apply --server-side -f crds/ of this release"
+NAMED = 3
+"""How many fields a message names."""
+
+Schema = Mapping[str, Any]
+
+
+async def find_skew(api: KubernetesApi) -> str:
+    """What the cluster's CRDs lack, and what to do; empty where they lack nothing. Raises ApiError."""
+    try:
+        document = await api.get(SERVED)
+    except NotFoundError:
+        return f"the CRDs of {GROUP}/{VERSION} are not installed: {REMEDY}"
+    served = {kind: schema for schema in document["components"]["schemas"].values() for kind in kinds_of(schema)}
+    lacking = [path for kind in crd.KINDS for path in lacks(own_schema(kind), served.get(kind.name, {}), kind.name)]
+    if not lacking:
+        return ""
+    more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+    return f"the cluster's CRDs are of another release: they lack {', '.join(lacking[:NAMED])}{more}: {REMEDY}"
+
+
+def own_schema(kind: crd.Kind) -> Schema:
+    """That of the CRD which this release brings along."""
+    schema: Schema = yaml.safe_load(crd.render(kind))["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def kinds_of(schema: Schema) -> Iterator[str]:
+    """The kinds that a served schema is of."""
+    for each in schema.get("x-kubernetes-group-version-kind", ()):
+        if (each.get("group"), each.get("version")) == (GROUP, VERSION):
+            yield each["kind"]
+
+
+def lacks(own: Schema, served: Schema, path: str) -> Iterator[str]:
+    """Paths of fields and of values that `own` has and `served` has not."""
+    if "allOf" in served:  # ObjectMeta, by reference
+        return
+    known = served.get("properties", {})
+    for name, schema in own.get("properties", {}).items():
+        if name in known:
+            yield from lacks(schema, known[name], f"{path}.{name}")
+        elif not served.get("x-kubernetes-preserve-unknown-fields"):
+            yield f"{path}.{name}"
+    if isinstance(own.get("items"), Mapping):
+        yield from lacks(own["items"], served.get("items", {}), f"{path}[]")
+    if isinstance(own.get("additionalProperties"), Mapping):
+        further = served.get("additionalProperties")
+        yield from lacks(own["additionalProperties"], further if isinstance(further, Mapping) else {}, f"{path}.*")
+    if "enum" in served:
+        yield from (f"{path}={value}" for value in own.get("enum", ()) if value not in served["enum"])

@@ -1,0 +1,97 @@
+"""What a kubelet is told: alive is who works, ready is who has heard of everything and finds CRDs of its release."""
+
+import copy
+import json
+import urllib.error
+import urllib.request
+from asyncio import to_thread
+from typing import Any
+
+import pytest
+
+from accelbench.api import crd
+from accelbench_operator import skew
+from accelbench_operator.health import Readings, served
+from accelbench_operator.kubernetes_api import NotFoundError
+from cluster.ports import free_port
+
+
+def answer(port: int, path: str) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+@pytest.mark.parametrize(
+    ("readings", "status"), [({"lag": (0.1234, 30.0)}, 200), ({"lag": (0.1234, 30.0), "work": (700.0, 600.0)}, 503)]
+)
+async def test_alive_is_who_is_not_late(readings: Readings, status: int) -> None:
+    port = free_port()
+    async with served(lambda: readings, tuple, port):
+        code, told = await to_thread(answer, port, "/healthz")
+    assert (code, told["lag"]) == (status, 0.123)
+
+
+@pytest.mark.parametrize(("problems", "status"), [((), 200), (("not listed yet: jobs",), 503)])
+async def test_ready_is_who_misses_nothing_and_says_what_it_misses(problems: tuple[str, ...], status: int) -> None:
+    port = free_port()
+    async with served(dict, lambda: problems, port):
+        assert await to_thread(answer, port, "/readyz") == (status, {"ready": not problems, "problems": list(problems)})
+        assert (await to_thread(answer, port, "/healthz"))[0] == 200
+
+
+class Served:
+    """An API server whose CRDs are those of this release, changed as a test says."""
+
+    def __init__(self, change: Any = None) -> None:
+        self.schemas = {}
+        for kind in crd.KINDS:
+            group = {"group": "accelbench.dev", "kind": kind.name, "version": "v1alpha1"}
+            schema = copy.deepcopy(dict(skew.own_schema(kind))) | {"x-kubernetes-group-version-kind": [group]}
+            self.schemas[f"dev.accelbench.v1alpha1.{kind.name}"] = schema
+        if change:
+            change(self.schemas)
+
+    async def get(self, path: str) -> Any:
+        assert path == "/openapi/v3/apis/accelbench.dev/v1alpha1"
+        return {"components": {"schemas": self.schemas}}
+
+
+def status_of(schemas: Any) -> Any:
+    return schemas["dev.accelbench.v1alpha1.BenchmarkRun"]["properties"]["status"]["properties"]
+
+
+async def test_crds_of_this_release_lack_nothing() -> None:
+    assert await skew.find_skew(Served()) == ""  # type: ignore[arg-type]
+
+
+async def test_a_newer_crd_lacks_nothing() -> None:
+    newer = Served(lambda schemas: status_of(schemas).update(invented={"type": "string"}))
+    assert await skew.find_skew(newer) == ""  # type: ignore[arg-type]
+
+
+async def test_a_field_that_the_server_would_drop_is_named_with_what_to_do() -> None:
+    older = Served(lambda schemas: status_of(schemas)["attempts"]["items"]["properties"].pop("notBefore"))
+    assert await skew.find_skew(older) == (  # type: ignore[arg-type]
+        "the cluster's CRDs are of another release: they lack BenchmarkRun.status.attempts[].notBefore: "
+        "kubectl apply --server-side -f crds/ of this release"
+    )
+
+
+async def test_a_value_that_the_server_would_refuse_is_named() -> None:
+    def change(schemas: Any) -> None:
+        spec = schemas["dev.accelbench.v1alpha1.BenchmarkRun"]["properties"]["spec"]["properties"]
+        spec["runPolicy"]["properties"]["resultRetentionPolicy"]["enum"].remove("Delete")
+
+    found = await skew.find_skew(Served(change))  # type: ignore[arg-type]
+    assert "BenchmarkRun.spec.runPolicy.resultRetentionPolicy=Delete" in found
+
+
+async def test_crds_that_are_not_there_are_named_with_what_to_do() -> None:
+    class Bare:
+        async def get(self, path: str) -> Any:
+            raise NotFoundError(404, path)
+
+    assert "are not installed: kubectl apply" in await skew.find_skew(Bare())  # type: ignore[arg-type]
