@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import signal
 import socket
 import sys
 import uuid
@@ -22,6 +23,10 @@ USAGE_ERROR = 2
 
 async def run(settings: Settings) -> None:
     """Operate until a signal comes, or a part ends that never should: then the container is started again."""
+    if task := asyncio.current_task():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # Until kopf begins, which has handlers of its own.
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     async with KubernetesApi(await load_configuration()) as api:
         operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
         stop_metrics = serve_metrics(operator.snapshot, port=settings.metrics_port)
@@ -40,6 +45,8 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         asyncio.run(run(read_settings(os.environ)))
+    except asyncio.CancelledError:
+        return 0
     except (SettingsError, InvalidProfilesError, ConfigException) as error:
         print(f"accelbench-operator: {error}", file=sys.stderr)  # noqa: T201 - the command's answer
         return USAGE_ERROR

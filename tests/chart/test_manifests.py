@@ -15,7 +15,8 @@ import yaml
 import accelbench
 from accelbench.api.profiles import PRESETS, Profile, parse_profiles
 from accelbench_operator import settings
-from accelbench_operator.rbac import RULES
+from accelbench_operator.lead import LeaseName
+from accelbench_operator.rbac import LEASE, RULES
 from accelbench_operator.retention import Retention
 from chart.helm import CHART, helm, render
 
@@ -73,11 +74,6 @@ def test_a_package_holds_the_definitions_and_dashboards_that_its_links_point_to(
         names = {f"accelbench/{link}/{path.name}" for path in folder.iterdir()}
         assert names
         assert names <= set(listed)
-
-
-def test_one_operator_at_a_time() -> None:
-    deployment = only(render(), "Deployment")["spec"]
-    assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
 
 
 def test_the_operator_runs_restricted_with_a_root_it_cannot_write_to() -> None:
@@ -140,9 +136,10 @@ def test_the_operator_may_do_what_it_needs_and_nothing_else() -> None:
 def test_an_operator_of_some_namespaces_may_do_nothing_in_the_others() -> None:
     manifests = render({"namespaces": ["team-a", "team-b"]})
     roles = {each["metadata"]["namespace"]: permissions(each) for each in manifests if each["kind"] == "Role"}
-    assert roles == {"team-a": NEEDED, "team-b": NEEDED}
+    lease = {(LEASE.group, LEASE.resource, verb) for verb in LEASE.verbs}
+    assert roles == {"team-a": NEEDED, "team-b": NEEDED, "system": lease}
     bound = {each["metadata"]["namespace"] for each in manifests if each["kind"] == "RoleBinding"}
-    assert bound == {"team-a", "team-b"}
+    assert bound == {"team-a", "team-b", "system"}
     assert not [each for each in manifests if each["kind"] == "ClusterRoleBinding"]
     assert environment({"namespaces": ["team-a", "team-b"]})["ACCELBENCH_NAMESPACES"] == "team-a,team-b"
 
@@ -156,6 +153,7 @@ def test_the_operator_reads_every_variable_that_it_is_given(tmp_path: Path) -> N
     assert (read.runner_image, read.namespaces) == (f"accelbench-runner:{accelbench.__version__}", ("team-a",))
     assert (read.metrics_port, read.health_port) == (9191, 8181)
     assert read.class_name == "accelbench"
+    assert read.lease == LeaseName("system", "accelbench")
     assert read.retention == Retention()
     assert "nvidia-h100" in read.profiles.names
 
@@ -165,6 +163,19 @@ def test_class_and_history_reach_the_operator_as_they_were_written() -> None:
     read = settings.read_settings({name: value for name, value in given.items() if name != "ACCELBENCH_PROFILES"})
     assert read.class_name == "staging"
     assert read.retention == Retention(per_case=7, total=1_000_000, maximum_age=timedelta(days=30))
+
+
+def test_replicas_are_drained_one_after_the_other_and_replaced_before_they_go() -> None:
+    manifests = render({"replicas": 2})
+    assert only(manifests, "PodDisruptionBudget")["spec"]["minAvailable"] == 1
+    deployment = only(manifests, "Deployment")["spec"]
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    assert operator({})["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_a_single_replica_can_be_drained() -> None:
+    assert not [each for each in render() if each["kind"] == "PodDisruptionBudget"]
 
 
 def test_probes_and_ports_meet() -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from accelbench.api.result import Result
@@ -101,8 +102,8 @@ def compiling(directory: Path, process: subprocess.Popen[str]) -> tuple[str, str
 
 
 def child_of(pid: int) -> str:
-    [child] = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True).stdout.split()
-    return child
+    [child] = psutil.Process(pid).children()
+    return str(child.pid)
 
 
 def test_the_runner_and_its_launch_end_when_the_command_is_killed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import yaml
 
 from accelbench_operator.job import build_job
 from cluster.cluster import Cluster
+from cluster.errors import DeadlineError
 from cluster.wait import wait_until
 from operator_world.builders import make_plan
 from operator_world.fake_kubelet import FakeKubelet
@@ -16,6 +17,7 @@ from operator_world.fake_kubelet import FakeKubelet
 pytestmark = pytest.mark.cluster
 
 CRDS = Path(__file__).parents[2] / "crds"
+DEVICES = {"example.com/gpu": "2"}
 PROFILES = """
 processors: {platform: cpu, memory: 1Gi, nodeSelector: {kubernetes.io/hostname: placement}}
 devices: {platform: cuda, resource: example.com/gpu, memory: 1Gi, nodeSelector: {kubernetes.io/hostname: placement}}
@@ -27,7 +29,7 @@ def node(control_plane: Cluster, tmp_path: Path) -> Iterator[FakeKubelet]:
     control_plane.define(CRDS)
     with FakeKubelet(control_plane, tmp_path, "placement") as running:
         control_plane.kubectl("label", "node", "placement", "kubernetes.io/hostname=placement")
-        running.offer(**{"example.com/gpu": "2"})
+        running.offer(**DEVICES)
         yield running
 
 
@@ -43,6 +45,18 @@ def start(cluster: Cluster, name: str, profile: str) -> None:
 
 def is_placed(cluster: Cluster, name: str) -> bool:
     return bool(cluster.get("pod", name)["spec"].get("nodeName"))
+
+
+def wait_for_a_place(cluster: Cluster, kubelet: FakeKubelet, name: str) -> None:
+    def is_placed_on_a_node_that_is_alive() -> bool:
+        kubelet.offer(**DEVICES)  # its heartbeat
+        return is_placed(cluster, name)
+
+    try:
+        wait_until(is_placed_on_a_node_that_is_alive, what=f"{name} to be placed", every_seconds=0.5)
+    except DeadlineError as error:
+        node = cluster.get("node", "placement")
+        raise AssertionError(f"{refusal(cluster, name)}\n{node['spec']}\n{node['status']['conditions']}") from error
 
 
 def refusal(cluster: Cluster, name: str) -> str:
@@ -61,15 +75,15 @@ def test_a_case_that_has_its_node_to_itself_is_joined_by_none_and_joins_none(
 ) -> None:
     for one, other in ((first, second), (second, first)):
         start(cluster, "one", one)
-        wait_until(lambda: is_placed(cluster, "one"), what="the first to be placed")
+        wait_for_a_place(cluster, node, "one")
         start(cluster, "other", other)
         wait_for_refusal(cluster, "other")
         cluster.kubectl("delete", "pod", "one", "--force", "--grace-period=0")
-        wait_until(lambda: is_placed(cluster, "other"), what="the second to take its turn")
+        wait_for_a_place(cluster, node, "other")
         cluster.kubectl("delete", "pod", "other", "--force", "--grace-period=0")
 
 
 def test_cases_with_devices_of_their_own_share_a_node(cluster: Cluster, node: FakeKubelet) -> None:
     for name in ("one", "other"):
         start(cluster, name, "devices")
-        wait_until(lambda name=name: is_placed(cluster, name), what=f"{name} to be placed")
+        wait_for_a_place(cluster, node, name)

@@ -1,15 +1,17 @@
 """The operator's process against a real API server, Job controller and garbage collector; only the node is played."""
 
 import json
+import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accelbench.api import labels
+from accelbench_operator.lead import RETRY_SECONDS
 from cluster.cluster import Cluster
 from cluster.wait import wait_until
 from operator_world.builders import make_headline, make_log, make_result
@@ -279,6 +281,73 @@ def test_a_result_outlives_its_run_where_the_run_says_so(
     cluster.kubectl("delete", "bmr", "chain", "--cascade=foreground")
     wait_until(lambda: len(cluster.get("bmres")["items"]) == left, what=f"{left} results")
     assert not cluster.get("bmr")["items"]
+
+
+@pytest.fixture
+def replicas(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> Iterator[tuple[OperatorProcess, ...]]:
+    """The one that leads, and one that follows."""
+    both = tuple(OperatorProcess(cluster, tmp_path / name, lease="operator") for name in ("one", "other"))
+    try:
+        for each in both:
+            each.start()
+            wait_until(lambda: any(replica.leads for replica in both), what="a leader")
+        yield both
+    finally:
+        for each in both:
+            each.resume()
+            each.terminate()
+    for each in both:
+        assert "Traceback" not in each.log(), each.log()
+
+
+def seconds_until(condition: Callable[[], bool], what: str) -> float:
+    began = time.monotonic()
+    wait_until(condition, what=what)
+    return time.monotonic() - began
+
+
+def test_the_follower_goes_on_where_a_leader_was_killed(
+    cluster: Cluster, kubelet: FakeKubelet, replicas: tuple[OperatorProcess, ...]
+) -> None:
+    leader, follower = replicas
+    apply(cluster, sizes=(64, 128))
+    pod = next_pod(kubelet, cluster)
+    leader.kill()
+    leader.start()
+    succeed(kubelet, pod)
+    assert seconds_until(lambda: follower.leads, "the other to lead") < 15
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, follower, "Finished", "Succeeded")
+    assert_one_result_for_each(cluster, 2)
+
+
+def test_a_leader_that_ends_leaves_its_lease_to_the_next_at_once(
+    cluster: Cluster, replicas: tuple[OperatorProcess, ...]
+) -> None:
+    leader, follower = replicas
+    assert leader.terminate() == 0, leader.log()
+    assert seconds_until(lambda: follower.leads, "the other to lead") < RETRY_SECONDS + 3
+    leader.start()
+
+
+def test_a_leader_that_stood_still_writes_nothing_when_it_goes_on(
+    cluster: Cluster, kubelet: FakeKubelet, replicas: tuple[OperatorProcess, ...]
+) -> None:
+    leader, follower = replicas
+    apply(cluster)
+    pod = next_pod(kubelet, cluster)
+    leader.pause()
+    wait_until(lambda: follower.leads, what="the other to lead")
+    succeed(kubelet, pod)
+    wait_for(cluster, follower, "Finished", "Succeeded")
+    wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
+    version = cluster.get("bmr", "chain")["metadata"]["resourceVersion"]
+    leader.resume()
+    wait_until(lambda: "follows" in leader.log(), what="it to notice")
+
+    assert not leader.leads
+    assert cluster.get("bmr", "chain")["metadata"]["resourceVersion"] == version
+    assert_one_result_for_each(cluster, 1)
 
 
 def test_two_operators_of_two_classes_share_a_namespace_and_no_run(

@@ -1,4 +1,4 @@
-from accelbench_operator.rbac import RULES
+from accelbench_operator.rbac import LEASE, RULES
 
 # Whoever adds a line here lets the operator do more in every cluster that it is installed in.
 ALLOWED = """
@@ -19,6 +19,14 @@ def test_the_operator_may_do_this_and_nothing_else() -> None:
         verbs.setdefault(f"{rule.group or 'core'}/{rule.resource}", set()).update(rule.verbs)
 
     assert [f"{name}: {' '.join(sorted(may))}" for name, may in sorted(verbs.items())] == ALLOWED.strip().splitlines()
+
+
+def test_beside_itself_it_may_hold_a_lease_and_delete_none() -> None:
+    assert LEASE.to_manifest() == {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["get", "create", "update"],
+    }
 
 
 def test_no_rule_is_a_wildcard_and_each_says_who_needs_it() -> None:

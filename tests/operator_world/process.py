@@ -5,9 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
-from accelbench_operator.rbac import RULES
+from accelbench_operator.rbac import LEASE, RULES
 from cluster.cluster import Cluster
 from cluster.ports import free_port
 
@@ -17,10 +18,12 @@ ACCOUNT = "accelbench-operator"
 class OperatorProcess:
     """Starts, kills and starts again one operator that serves the cluster's namespace."""
 
-    def __init__(self, cluster: Cluster, directory: Path, *, class_name: str = "") -> None:
+    def __init__(self, cluster: Cluster, directory: Path, *, class_name: str = "", lease: str = "") -> None:
+        """`lease` is the name of the one that it shares with other replicas, in the cluster's namespace."""
         directory.mkdir(exist_ok=True)
         self._cluster = cluster
         self._class_name = class_name
+        self._lease = f"{cluster.namespace}/{lease}" if lease else ""
         self._log = directory / "operator.log"
         self._kubeconfig = directory / "operator.kubeconfig"
         self.metrics_port, self.health_port = free_port(), free_port()
@@ -36,6 +39,7 @@ class OperatorProcess:
             "ACCELBENCH_RUNNER_IMAGE": "accelbench-runner:test",
             "ACCELBENCH_NAMESPACES": self._cluster.namespace,
             "ACCELBENCH_CLASS_NAME": self._class_name,
+            "ACCELBENCH_LEASE": self._lease,
             "ACCELBENCH_METRICS_PORT": str(self.metrics_port),
             "ACCELBENCH_HEALTH_PORT": str(self.health_port),
         }
@@ -55,9 +59,29 @@ class OperatorProcess:
         self._process.kill()
         self._process.wait()
 
+    def pause(self) -> None:
+        """Have it stand still, as a node does that swaps or is migrated."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Have it go on, as if no time had passed."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+    @property
+    def leads(self) -> bool:
+        """As its metrics say; False where nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as response:
+                return b"accelbench_operator_leading 1.0" in response.read()
+        except OSError:
+            return False
+
     def terminate(self, seconds: float = 30) -> int:
         """Ask it to end, as a kubelet does; returns the exit code."""
-        assert self._process is not None
+        if self._process is None:
+            return 0
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         return self._process.wait(seconds)
@@ -75,7 +99,7 @@ class OperatorProcess:
                 "apiVersion": f"{group}/v1",
                 "kind": "Role",
                 "metadata": {"name": role},
-                "rules": [rule.to_manifest() for rule in RULES],
+                "rules": [rule.to_manifest() for rule in (*RULES, LEASE)],
             },
             {
                 "apiVersion": f"{group}/v1",
