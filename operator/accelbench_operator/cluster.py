@@ -25,8 +25,8 @@ class Cluster(Protocol):
     async def get_run(self, namespace: str, name: str) -> Manifest | None:
         """A BenchmarkRun."""
 
-    async def put_run_status(self, run: Manifest) -> None:
-        """Write `run["status"]`; raises ConflictError where the run has changed since it was read."""
+    async def put_run_status(self, run: Manifest) -> Manifest:
+        """Write `run["status"]`; returns the run as stored, raises ConflictError where it has changed since."""
 
     async def delete_run(self, namespace: str, name: str, uid: str) -> None:
         """Delete a run and what it owns."""
@@ -70,11 +70,11 @@ class KubernetesCluster:
         """See `Cluster`."""
         return await self._get(RUNS, namespace, name)
 
-    async def put_run_status(self, run: Manifest) -> None:
+    async def put_run_status(self, run: Manifest) -> Manifest:
         """See `Cluster`."""
         metadata = run["metadata"]
         self._must_lead()
-        await self._api.replace(f"{RUNS.format(**metadata)}/{metadata['name']}/status", run)
+        return await self._api.replace(f"{RUNS.format(**metadata)}/{metadata['name']}/status", run)
 
     async def delete_run(self, namespace: str, name: str, uid: str) -> None:
         """See `Cluster`."""

@@ -64,10 +64,11 @@ class Operator:
             for namespace in settings.namespaces or (None,)
         ]
 
-    def run_changed(self, key: RunKey) -> None:
-        """A run is there or has changed."""
+    def run_changed(self, key: RunKey, version: str) -> None:
+        """A run is there or has changed; what has this version by this operator's own hand is no news."""
         self._keys[key.uid] = key
-        self._queue.add(key)
+        if self._reconciler.versions.get(key.uid) != version:
+            self._queue.add(key)
 
     def run_gone(self, key: RunKey) -> None:
         """A run was deleted."""

@@ -19,7 +19,7 @@ from accelbench_operator.decide import Decision, DeleteJob, DeleteRun, decide
 from accelbench_operator.events import Transition, event_manifest, transitions
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, InvalidError, Manifest, TooLargeError
 from accelbench_operator.settings import Settings
-from accelbench_operator.status import shortened
+from accelbench_operator.status import finished_at, shortened
 from accelbench_operator.store import Store
 
 logger = logging.getLogger(__name__)
@@ -65,6 +65,8 @@ class Reconciler:
         self._plans: dict[str, tuple[tuple[int, UsedRunner | None], Plan | Refused]] = {}
         self.phases: dict[RunKey, str] = {}
         """The phase of every run that is known."""
+        self.versions: dict[str, str] = {}
+        """By UID, the resource version of a run as it was last read or written here: nothing is news about that."""
 
     async def __call__(self, key: RunKey) -> float | None:
         """One step of one run."""
@@ -73,6 +75,7 @@ class Reconciler:
             # Its owner references have the cluster delete what belongs to it.
             self.forget(key)
             return None
+        self.versions[key.uid] = run["metadata"]["resourceVersion"]
         try:
             before = read_status(run)
         except UnreadableStatusError as error:
@@ -140,7 +143,8 @@ class Reconciler:
 
     async def _put(self, run: Manifest, kept: Manifest, status: BenchmarkRunStatus) -> None:
         document = status.model_dump(mode="json", by_alias=True, exclude_none=True)
-        await self._cluster.put_run_status({**run, "status": kept | document})
+        stored = await self._cluster.put_run_status({**run, "status": kept | document})
+        self.versions[run["metadata"]["uid"]] = stored["metadata"]["resourceVersion"]
 
     async def _tell(self, run: Manifest, transition: Transition) -> None:
         metadata = run["metadata"]
@@ -150,7 +154,13 @@ class Reconciler:
             await self._cluster.create_event(event)
 
     def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
-        """The plan of this generation of the run: planning 256 cases at every event would be felt."""
+        """The plan of this generation of the run: planning 256 cases at every event would be felt.
+
+        A finished run needs none, and thousands of them would fill the memory: only when it has to go is left to know.
+        """
+        if finished_at(status):
+            self._plans.pop(run["metadata"]["uid"], None)
+            return Refused((), ttl_seconds=run["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished"))
         uid, asked = run["metadata"]["uid"], (run["metadata"]["generation"], status.runner)
         known = self._plans.get(uid)
         if known is None or known[0] != asked:
@@ -168,6 +178,7 @@ class Reconciler:
         self._plans.pop(key.uid, None)
         self._applier.forget(key.uid)
         self.phases.pop(key, None)
+        self.versions.pop(key.uid, None)
 
 
 def read_status(run: Manifest) -> BenchmarkRunStatus:

@@ -18,7 +18,7 @@ from accelbench_operator.settings import Settings
 
 async def watch_runs(
     settings: Settings,
-    seen: Callable[[RunKey], None],
+    seen: Callable[[RunKey, str], None],
     gone: Callable[[RunKey], None],
     ending: Callable[[], object],
 ) -> None:
@@ -36,9 +36,12 @@ async def watch_runs(
         return kopf.login_via_client(**context)
 
     @kopf.on.event(GROUP, VERSION, "benchmarkruns", registry=registry)
-    async def changed(namespace: str | None, name: str, uid: str, type: str | None, **_: Any) -> None:  # noqa: A002
+    async def changed(namespace: str | None, name: str, uid: str, type: str | None, meta: Any, **_: Any) -> None:  # noqa: A002
         key = RunKey(namespace or "", name, uid)
-        gone(key) if type == "DELETED" else seen(key)
+        if type == "DELETED":
+            gone(key)
+        else:
+            seen(key, meta["resourceVersion"])
 
     @kopf.on.cleanup(registry=registry)
     async def cleanup(**_: Any) -> None:

@@ -19,18 +19,22 @@ pytestmark = pytest.mark.cluster
 CRDS = Path(__file__).parents[2] / "crds"
 DEVICES = {"example.com/gpu": "2"}
 PROFILES = """
-processors: {platform: cpu, memory: 1Gi, nodeSelector: {kubernetes.io/hostname: placement}}
-devices: {platform: cuda, resource: example.com/gpu, memory: 1Gi, nodeSelector: {kubernetes.io/hostname: placement}}
+processors: {platform: cpu, memory: 1Gi, tolerations: [{key: placement}]}
+devices: {platform: cuda, resource: example.com/gpu, memory: 1Gi, tolerations: [{key: placement}]}
 """
 
 
 @pytest.fixture
-def node(control_plane: Cluster, tmp_path: Path) -> Iterator[FakeKubelet]:
+def node(control_plane: Cluster, cluster: Cluster, tmp_path: Path) -> Iterator[FakeKubelet]:
     control_plane.define(CRDS)
     with FakeKubelet(control_plane, tmp_path, "placement") as running:
         control_plane.kubectl("label", "node", "placement", "kubernetes.io/hostname=placement")
+        # Pods that other tests have left behind wait for a node, too.
+        control_plane.kubectl("taint", "node", "placement", "placement=:NoSchedule")
         running.offer(**DEVICES)
         yield running
+        # Nobody is there to end them, and they would stand on the next node of that name.
+        cluster.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
 
 
 def start(cluster: Cluster, name: str, profile: str) -> None:

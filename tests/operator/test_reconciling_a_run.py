@@ -136,11 +136,11 @@ def test_two_operators_of_one_class_agree_on_what_the_first_wrote() -> None:
     put = cluster.put_run_status
     raced: list[Any] = []
 
-    async def put_run_status(run: Any) -> None:
+    async def put_run_status(run: Any) -> Any:
         if not raced:
             raced.append(run)
             await first(KEY)
-        await put(run)
+        return await put(run)
 
     cluster.put_run_status = put_run_status  # type: ignore[method-assign]
     for turn in (second, first, second, first):
@@ -167,4 +167,27 @@ def test_a_refused_run_goes_in_time() -> None:
     assert read_status(cluster.run).phase == "InvalidSpec"
     cluster.advance(timedelta(seconds=120))
     asyncio.run(reconciler(cluster)(KEY))
+    assert cluster.run is None
+
+
+def test_the_version_that_this_operator_wrote_is_no_news_and_a_users_is() -> None:
+    cluster = new_cluster()
+    operator = reconciler(cluster)
+    asyncio.run(operator(KEY))
+    assert operator.versions[UID] == cluster.run["metadata"]["resourceVersion"]
+
+    cluster.set_policy(suspend=True)
+    assert operator.versions[UID] != cluster.run["metadata"]["resourceVersion"]
+
+
+def test_a_finished_run_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = new_cluster(cancel=True, ttlSecondsAfterFinished=60)
+    operator = reconciler(cluster)
+    asyncio.run(operator(KEY))
+    assert cluster.run["status"]["phase"] == "Cancelled"
+
+    monkeypatch.setattr("accelbench_operator.reconcile.accept", lambda *_: pytest.fail("it was planned again"))
+    asyncio.run(operator(KEY))
+    cluster.advance(timedelta(seconds=61))
+    asyncio.run(operator(KEY))
     assert cluster.run is None

@@ -63,7 +63,7 @@ class SimulatedCluster:
         self._may_fail()
         return copy.deepcopy(self.run)
 
-    async def put_run_status(self, run: Any) -> None:
+    async def put_run_status(self, run: Any) -> Any:
         """See `Cluster`."""
         self._may_fail()
         if self.run is None or run["metadata"]["resourceVersion"] != self.run["metadata"]["resourceVersion"]:
@@ -71,6 +71,7 @@ class SimulatedCluster:
         self.run["status"] = copy.deepcopy(run["status"])
         self._touch()
         self._may_fail()
+        return copy.deepcopy(self.run)
 
     async def delete_run(self, namespace: str, name: str, uid: str) -> None:
         """See `Cluster`."""
