@@ -67,15 +67,15 @@ def _result(case: Case, headline: Headline | None, delivered: Delivered) -> Resu
 
 
 def _own(case: Case, result: Result | None) -> Result | None:
-    """The result, if it is of this very attempt: a program under test can print whatever it likes.
+    """The result, if it is of this very attempt: a program under test can print whatever it likes, of any series.
 
     Not the whole case is compared: an operator that was upgraded meanwhile may write the same case with new defaults.
     """
-    if result is None:
-        return None
-    theirs, ours = result.case.origin, case.origin
-    same = (result.case.name, theirs.uid, theirs.attempt) == (case.name, ours.uid, ours.attempt)
-    return result if same else None
+    return result if result is not None and _identity(result.case) == _identity(case) else None
+
+
+def _identity(case: Case) -> object:
+    return case.name, case.origin, case.workload, [(variant.name, variant.use) for variant in case.variants]
 
 
 def _killed(case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str) -> Result | None:

@@ -56,6 +56,19 @@ def test_a_result_whose_digest_is_not_the_headlines_is_not_believed() -> None:
     assert all(comparison.verdict is None for comparison in found.comparisons)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"series": "somebody-elses"}, {"namespace": "another"}, {"run": "another"}, {"workload": "xor"}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_pod_cannot_claim_another_series_or_workload_in_what_it_prints(change: dict[str, str]) -> None:
+    told = change if "workload" in change else {"origin": CASE.origin.model_copy(update=change)}
+    forged = RESULT.model_copy(update={"case": CASE.model_copy(update=told)})
+    found = result_of(collect(ended(make_attempt(PLAN), message=make_headline(forged)), make_log(forged)))
+    assert found.case == CASE
+    assert not found.complete
+
+
 @pytest.mark.parametrize("foreign", ["name", "uid", "attempt"])
 def test_a_result_of_another_case_or_attempt_is_not_believed(foreign: str) -> None:
     origin = {"uid": {"uid": "another"}, "attempt": {"attempt": 2}}.get(foreign, {})
