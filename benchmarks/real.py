@@ -76,7 +76,7 @@ def run(case: Case, listener: Listener = _unheard) -> Ran:
     result = log.latest("result")
     if result is None:
         raise RuntimeError("\n".join([line for line in lines if not line.startswith(MARK)][-20:]))
-    launches = [LaunchRecord.model_validate_json(text) for kind, _, text in log.documents if kind == "launch"]
+    launches = [LaunchRecord.model_validate_json(found.text) for found in log.documents if found.kind == "launch"]
     return Ran(result, tuple(launches), wall_seconds)
 
 

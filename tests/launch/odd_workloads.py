@@ -105,13 +105,13 @@ class Recompiling(Odd):
         import torch
 
         add = torch.compile(lambda x: x + 1, dynamic=False, backend="eager")
-        calls, again = 0, 4**5
+        calls, again = 0, 2**10
 
         def step(state: Any, _batch: Any) -> Any:
             nonlocal calls, again
             calls += 1
-            if calls == again:  # however long warming up is, blocks are four times as long: one falls into them
-                again *= 4
+            if calls == again:  # however long warming up is, blocks are three times as long: one falls into them
+                again *= 2
                 add(state["x"].new_zeros(again))
             return {"x": add(state["x"])}, None
 

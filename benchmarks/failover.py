@@ -1,0 +1,148 @@
+"""How long a failover takes: the leader of two replicas is killed again and again while runs come and end.
+
+On the real control plane of the tests, with a kubelet that is played:
+
+    PYTHONPATH=tests python benchmarks/failover.py --kills 20
+
+Prints seconds from each kill until the other replica leads and until it has brought a run forward, and what became of
+the runs: each case has one result, and no attempt had two Jobs.
+"""
+
+import argparse
+import statistics
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from accelbench.api import labels
+from cluster.cluster import Cluster
+from cluster.run import down, end_abandoned, session_directory, up
+from operator_world.builders import make_headline, make_log, make_result
+from operator_world.fake_kubelet import FakeKubelet
+from operator_world.process import OperatorProcess
+
+CRDS = Path(__file__).parents[1] / "crds"
+PATIENCE_SECONDS = 60.0
+
+
+@contextmanager
+def control_plane() -> Iterator[Cluster]:
+    """One of its own, with a namespace that is there."""
+    end_abandoned()
+    directory = session_directory()
+    cluster, processes = up(directory, node=False, die_with_parent=True)
+    try:
+        yield cluster
+    finally:
+        down(directory)
+        processes.reap()
+
+
+class Load:
+    """Applies a run every half second, and plays the node of their pods."""
+
+    def __init__(self, cluster: Cluster, kubelet: FakeKubelet) -> None:
+        self._cluster, self._kubelet = cluster, kubelet
+        self._stop = threading.Event()
+        self.applied = 0
+        self.jobs: Counter[str] = Counter()
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._apply, self._measure)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """No further runs; those that are there are still measured."""
+        self._stop.set()
+        self._threads[0].join()
+
+    def _apply(self) -> None:
+        while not self._stop.wait(0.5):
+            self._cluster.apply(manifest(f"run-{self.applied}"))
+            self.applied += 1
+
+    def _measure(self) -> None:
+        seen: set[str] = set()
+        while True:
+            for pod in self._kubelet.pods(self._cluster.namespace):
+                if pod.status.phase == "Pending" and pod.metadata.uid not in seen:
+                    seen.add(pod.metadata.uid)
+                    self.jobs[pod.metadata.labels["batch.kubernetes.io/job-name"]] += 1
+                    result = make_result(self._kubelet.case_of(pod))
+                    self._kubelet.start(pod)
+                    self._kubelet.end(pod, log=make_log(result), message=make_headline(result))
+            time.sleep(0.1)
+
+
+def manifest(name: str) -> dict[str, object]:
+    """A run of one case."""
+    return {
+        "apiVersion": "accelbench.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": name},
+        "spec": {
+            "workload": {"name": "matmul-chain"},
+            "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
+        },
+    }
+
+
+def results(cluster: Cluster) -> list[str]:
+    """The run of each stored result."""
+    return [result["metadata"]["labels"][labels.RUN] for result in cluster.get("bmres")["items"]]
+
+
+def seconds_until(condition: Callable[[], bool], began: float) -> float:
+    """Since `began`, once it holds."""
+    while not condition():
+        if time.monotonic() - began > PATIENCE_SECONDS:
+            raise SystemExit(f"not within {PATIENCE_SECONDS:g} s")
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    kills = parser.parse_args().kills
+    with (
+        tempfile.TemporaryDirectory() as place,
+        control_plane() as cluster,
+        FakeKubelet(cluster, Path(place)) as kubelet,
+    ):
+        cluster.define(CRDS)
+        replicas = [OperatorProcess(cluster, Path(place, name), lease="operator") for name in ("one", "other")]
+        for each in replicas:
+            each.start()
+        load = Load(cluster, kubelet)
+        load.start()
+        led, worked = [], []
+        for number in range(kills):
+            seconds_until(lambda: any(each.leads for each in replicas), time.monotonic())
+            leader = next(each for each in replicas if each.leads)
+            follower = next(each for each in replicas if each is not leader)
+            before = len(results(cluster))
+            began = time.monotonic()
+            leader.kill()
+            led.append(seconds_until(lambda follower=follower: follower.leads, began))
+            worked.append(seconds_until(lambda before=before: len(results(cluster)) > before + 1, began))
+            print(f"kill {number + 1}: led after {led[-1]:.1f} s, at work after {worked[-1]:.1f} s", flush=True)
+            leader.start()
+        load.stop()
+        seconds_until(lambda: len(set(results(cluster))) == load.applied, time.monotonic())
+        for each in replicas:
+            each.terminate()
+        doubled = [run for run, count in Counter(results(cluster)).items() if count > 1]
+        twice = [job for job, count in load.jobs.items() if count > 1]
+        for name, seconds in (("led", led), ("at work", worked)):
+            print(f"{name}: median {statistics.median(seconds):.1f} s, {min(seconds):.1f} to {max(seconds):.1f} s")
+        print(f"{load.applied} runs, {len(doubled)} with two results, {len(twice)} Jobs with two pods")
+
+
+if __name__ == "__main__":
+    main()
