@@ -53,6 +53,7 @@ class Load:
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._apply, self._measure)]
 
     def start(self) -> None:
+        """Begin."""
         for thread in self._threads:
             thread.start()
 
@@ -107,6 +108,7 @@ def seconds_until(condition: Callable[[], bool], began: float) -> float:
 
 
 def main() -> None:
+    """Kill, wait, and say how long it took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     kills = parser.parse_args().kills
