@@ -306,6 +306,7 @@ def seconds_until(condition: Callable[[], bool], what: str) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.slow
 def test_the_follower_goes_on_where_a_leader_was_killed(
     cluster: Cluster, kubelet: FakeKubelet, replicas: tuple[OperatorProcess, ...]
 ) -> None:
@@ -330,6 +331,7 @@ def test_a_leader_that_ends_leaves_its_lease_to_the_next_at_once(
     leader.start()
 
 
+@pytest.mark.slow
 def test_a_leader_that_stood_still_writes_nothing_when_it_goes_on(
     cluster: Cluster, kubelet: FakeKubelet, replicas: tuple[OperatorProcess, ...]
 ) -> None:
