@@ -160,7 +160,8 @@ class Supervisor:
             comparisons=self._comparisons(),
         )
         self.log.event(event)
-        self._round_seconds.append(self.clock() - began)
+        lost = sum(launch.wall_seconds for launch in launches if launch.failure)  # who failed is not launched again
+        self._round_seconds.append(self.clock() - began - lost)
         return None
 
     def _of_a_part(self, launches: Sequence[LaunchRecord], cut: StopReason) -> list[LaunchRecord]:
