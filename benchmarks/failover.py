@@ -47,7 +47,7 @@ class Load:
 
     def __init__(self, cluster: Cluster, kubelet: FakeKubelet) -> None:
         self._cluster, self._kubelet = cluster, kubelet
-        self._stop = threading.Event()
+        self._stop, self._over = threading.Event(), threading.Event()
         self.applied = 0
         self.jobs: Counter[str] = Counter()
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._apply, self._measure)]
@@ -62,6 +62,11 @@ class Load:
         self._stop.set()
         self._threads[0].join()
 
+    def end(self) -> None:
+        """The node goes."""
+        self._over.set()
+        self._threads[1].join()
+
     def _apply(self) -> None:
         while not self._stop.wait(0.5):
             self._cluster.apply(manifest(f"run-{self.applied}"))
@@ -69,7 +74,7 @@ class Load:
 
     def _measure(self) -> None:
         seen: set[str] = set()
-        while True:
+        while not self._over.is_set():
             for pod in self._kubelet.pods(self._cluster.namespace):
                 if pod.status.phase == "Pending" and pod.metadata.uid not in seen:
                     seen.add(pod.metadata.uid)
@@ -137,6 +142,7 @@ def main() -> None:
             leader.start()
         load.stop()
         seconds_until(lambda: len(set(results(cluster))) == load.applied, time.monotonic())
+        load.end()
         for each in replicas:
             each.terminate()
         doubled = [run for run, count in Counter(results(cluster)).items() if count > 1]
