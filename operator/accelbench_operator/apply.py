@@ -151,12 +151,12 @@ class Applier:
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
         except NotFoundError:
             # So says a kubelet of a pod that it does not know yet, too.
-            if not await self._cluster.list_pods(pod.key.namespace, job) or self._is_final(plan, job):
+            if not await self._cluster.list_pods(pod.key.namespace, job) or self._is_final(Step.READ_LOG, plan, job):
                 return None
             raise
         except ApiError:
             # The node may only be busy or restarting.
-            if self._is_final(plan, job):
+            if self._is_final(Step.READ_LOG, plan, job):
                 return None
             raise
 
@@ -183,7 +183,7 @@ class Applier:
         except (InvalidError, TooLargeError) as error:
             self._lose(plan, job, result_refused(error.message))
         except ApiError as error:
-            if not self._is_final(plan, job):
+            if not self._is_final(Step.STORE_RESULT, plan, job):
                 raise
             self._lose(plan, job, result_refused(error.message))
         else:
@@ -201,9 +201,8 @@ class Applier:
             raise
         self.obstacles.overcome(run_uid, job, step)
 
-    def _is_final(self, plan: Plan, job: str) -> bool:
-        obstacle = self.obstacles.of(plan.run.metadata.uid).get(job)
-        return obstacle is not None and obstacle.is_final(self._clock())
+    def _is_final(self, step: Step, plan: Plan, job: str) -> bool:
+        return self.obstacles.is_final(plan.run.metadata.uid, job, step, self._clock())
 
     def forget(self, run_uid: str) -> None:
         """The run is gone."""

@@ -104,6 +104,7 @@ class Election(LeaderElection):  # type: ignore[misc]
             logger.warning("Lease %s: %s: %s", self.election_config.lock.name, type(error).__name__, error)
             succeeded = False
         if succeeded:
+            self._tell()  # of a gap that no try has seen: keys that came up in it were left alone
             self._renewed = began
         elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
             self._renewed = float("-inf")

@@ -51,31 +51,30 @@ class Obstacle:
 
 
 class Obstacles:
-    """Those of all runs, by run UID and Job name."""
+    """Those of all runs, by run UID, Job name and step: one that is met beside another forgets nothing of it."""
 
     def __init__(self) -> None:
-        self._of: dict[str, dict[str, Obstacle]] = {}
+        self._of: dict[str, dict[tuple[str, Step], Obstacle]] = {}
 
     def of(self, run_uid: str) -> Mapping[str, Obstacle]:
-        """Those of one run, by Job name."""
-        return dict(self._of.get(run_uid, {}))
+        """That which each Job of a run met last, by its name."""
+        return {job: obstacle for (job, _), obstacle in self._of.get(run_uid, {}).items()}
+
+    def is_final(self, run_uid: str, job: str, step: Step, now: datetime) -> bool:
+        """Whether the step was tried often enough for long enough."""
+        met = self._of.get(run_uid, {}).get((job, step))
+        return met is not None and met.is_final(now)
 
     def meet(self, run_uid: str, job: str, step: Step, words: str, now: datetime) -> Obstacle:
         """The step was refused once more."""
-        known = self._of.setdefault(run_uid, {}).get(job)
-        met = (
-            replace(known, tries=known.tries + 1, words=words)
-            if known and known.step is step
-            else Obstacle(step, now, 1, words)
-        )
-        self._of[run_uid][job] = met
+        known = self._of.setdefault(run_uid, {}).pop((job, step), None)
+        met = replace(known, tries=known.tries + 1, words=words) if known else Obstacle(step, now, 1, words)
+        self._of[run_uid][job, step] = met
         return met
 
     def overcome(self, run_uid: str, job: str, step: Step) -> None:
         """The step was taken."""
-        known = self._of.get(run_uid, {})
-        if job in known and known[job].step is step:
-            del known[job]
+        self._of.get(run_uid, {}).pop((job, step), None)
 
     def forget(self, run_uid: str) -> None:
         """The run is gone, or has finished."""

@@ -45,7 +45,7 @@ class Operator:
         self._keys: dict[str, RunKey] = {}
         self._lag = 0.0
         self._api = api
-        self._skew = ""
+        self._skew = "the CRDs were not looked at yet"
         self.crds_fit = asyncio.Event()
         """Set once the cluster's CRDs are found to be what this release writes."""
         self._store = Store(self._changed)

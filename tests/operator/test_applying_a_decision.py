@@ -1,6 +1,7 @@
 """What is done live, whatever the store has heard: results are asked for, owners compared, losses found out."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -343,3 +344,14 @@ def test_a_stored_result_of_another_version_is_named_and_stops_nothing_else(worl
     stored["result"] = {"of": "tomorrow"}
     with pytest.raises(ForeignObjectError, match="cannot be read: delete it"):
         world.do(CREATE)
+
+
+def test_a_log_and_a_result_that_are_both_refused_end_the_case(world: World) -> None:
+    with_an_ended_pod(world)
+    world.cluster.read_log = raising(ApiError(503, "no kubelet"))  # type: ignore[method-assign]
+    world.cluster.create_result = raising(ForbiddenError(403, "exceeded quota"))  # type: ignore[method-assign]
+    for _ in range(40):
+        with contextlib.suppress(ApiError):
+            world.do(Collect(ATTEMPT, last=False))
+        world.cluster.advance(timedelta(minutes=2))
+    assert world.losses() == ["ResultRefused"]

@@ -124,5 +124,13 @@ async def test_who_sees_another_holder_stops_at_once(scripted: Scripted) -> None
     assert scripted.told == [True, False]
 
 
+async def test_a_gap_that_no_try_has_seen_is_told_when_it_is_over(scripted: Scripted) -> None:
+    election = scripted.election()
+    await election.try_acquire_or_renew()
+    scripted.clock.now += RENEWAL_SECONDS + 1  # keys that came up meanwhile were left alone
+    await election.try_acquire_or_renew()
+    assert scripted.told == [True, False, True]
+
+
 def test_a_lease_is_never_free_while_its_holder_may_write() -> None:
     assert RENEWAL_SECONDS < LEASE_SECONDS
