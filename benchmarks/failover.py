@@ -21,7 +21,7 @@ from pathlib import Path
 from accelbench.api import labels
 from cluster.cluster import Cluster
 from cluster.run import down, end_abandoned, session_directory, up
-from operator_world.builders import make_headline, make_log, make_result
+from operator_world.builders import make_headline, make_log, make_result, run_manifest
 from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 
@@ -69,7 +69,7 @@ class Load:
 
     def _apply(self) -> None:
         while not self._stop.wait(0.5):
-            self._cluster.apply(manifest(f"run-{self.applied}"))
+            self._cluster.apply(run_manifest() | {"metadata": {"name": f"run-{self.applied}"}})
             self.applied += 1
 
     def _measure(self) -> None:
@@ -83,19 +83,6 @@ class Load:
                     self._kubelet.start(pod)
                     self._kubelet.end(pod, log=make_log(result), message=make_headline(result))
             time.sleep(0.1)
-
-
-def manifest(name: str) -> dict[str, object]:
-    """A run of one case."""
-    return {
-        "apiVersion": "accelbench.dev/v1alpha1",
-        "kind": "BenchmarkRun",
-        "metadata": {"name": name},
-        "spec": {
-            "workload": {"name": "matmul-chain"},
-            "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
-        },
-    }
 
 
 def results(cluster: Cluster) -> list[str]:

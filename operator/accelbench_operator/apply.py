@@ -5,13 +5,14 @@ ours only where its owner's UID is the run's. Deletions name the UID that they m
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
 from accelbench.api.case import Case
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import MAXIMUM_MESSAGE, BenchmarkResult, JudgedExpectation, Result
+from accelbench.api.run import Attempt
 from accelbench.plan.names import attempt_name, result_name
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 from accelbench_operator.accept import Plan
@@ -29,7 +30,7 @@ from accelbench_operator.kubernetes_api import (
     NotFoundError,
     TooLargeError,
 )
-from accelbench_operator.observed import ObservedPod, observe_job, observe_pod, observe_result, owned_by
+from accelbench_operator.observed import ObservedPod, age, observe_job, observe_pod, observe_result, owned_by
 from accelbench_operator.obstacles import Obstacles, Step
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
@@ -62,6 +63,15 @@ class Applier:
             await self._collect(action, plan, observed)
         elif isinstance(action, Confirm):
             await self._confirm(action, plan, observed)
+
+    async def find_missing(self, plan: Plan, attempts: Iterable[Attempt], observed: Observed) -> bool:
+        """Whether the cluster has a result that nothing was heard of, of a case that is said to have one.
+
+        Asked before a run finishes, as that is final: a replica may lead before its watches have told it everything.
+        """
+        unheard = [each.case for each in attempts if each.finished and not each.reason]
+        found = [await self._find_result(plan, case) for case in unheard if case not in observed.results]
+        return any(found)
 
     async def delete_job(self, action: DeleteJob, namespace: str) -> None:
         """Delete a Job; where it has brought a result, only if that is stored indeed."""
@@ -129,7 +139,7 @@ class Applier:
         known_job, known_pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
         body = await self._cluster.get_job(metadata.namespace, attempt.job)
         pods = [observe_pod(pod) for pod in await self._cluster.list_pods(metadata.namespace, attempt.job)]
-        newest = max(pods, key=lambda pod: pod.created, default=None)
+        newest = max(pods, key=age, default=None)
         if (observe_job(body) if body else None, newest) == (known_job, known_pod):
             self._lose(plan, attempt.job, action.failure)
             return
@@ -208,6 +218,11 @@ class Applier:
         """The run is gone."""
         self.losses.pop(run_uid, None)
         self.obstacles.forget(run_uid)
+
+    def forget_all(self) -> None:
+        """Another replica may have acted since: what was found out before does not count."""
+        self.losses.clear()
+        self.obstacles = Obstacles()
 
     async def _find_result(self, plan: Plan, case: str) -> bool:
         """Whether the case has a result in the cluster, whatever the store has heard; then the store knows it too."""

@@ -57,8 +57,6 @@ class AttemptState:
     """Its time is up by what the watches have told; they may be behind, so the cluster is asked before it counts."""
     pending: str = ""
     """Why it waits, while it does."""
-    waits_for_another: bool = False
-    """The pod of an attempt before it has not ended: two of a case are never at work side by side."""
 
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
@@ -82,11 +80,15 @@ def _told(attempt: Attempt, observed: Observed) -> str:
     return f"{attempt.case}: {obstacle}" if obstacle and obstacle.worth_telling else ""
 
 
-def _running(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
+def _until(pod: ObservedPod, plan: Plan) -> datetime:
+    """When a pod should have ended, by its own deadline or by its deletion."""
     seconds = pod_deadline_seconds(plan.run.spec.measurement.time_limit_seconds)
     until = (pod.accepted or pod.running or pod.created) + timedelta(seconds=seconds) + END_GRACE
-    if pod.deleted:
-        until = min(until, pod.deleted + END_GRACE)
+    return min(until, pod.deleted + END_GRACE) if pod.deleted else until
+
+
+def _running(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
+    until = _until(pod, plan)
     return AttemptState(AttemptPhase.RUNNING, until, suspected=node_lost(pod) if now >= until else None)
 
 
@@ -94,19 +96,18 @@ def _waiting(
     attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
-    before = None if job else _still_ending(attempt, observed, now)
-    waits = f"Pod {before.key.name} of the attempt before has not ended yet." if before else ""
-    pending = _told(attempt, observed) or waits or explain_pending(job, pod, plan.profile, script_of(plan.cases[0]))
+    pending = _told(attempt, observed) or explain_pending(job, pod, plan.profile, script_of(plan.cases[0]))
     seconds = plan.run.spec.run_policy.start_deadline_seconds
     if job and job.suspended and not seconds:
         return AttemptState(phase, pending=pending)
     patience = timedelta(seconds=seconds) if seconds else DEFAULT_START_DEADLINE
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
     suspected = start_deadline_exceeded(pending, patience) if now >= since + patience else None
-    return AttemptState(phase, since + patience, None, suspected, pending, waits_for_another=before is not None)
+    return AttemptState(phase, since + patience, suspected=suspected, pending=pending)
 
 
-def _still_ending(attempt: Attempt, observed: Observed, now: datetime) -> ObservedPod | None:
-    """A pod of the same case that may still be at work; one that should have gone is on a node that is lost."""
-    others = (pod for pod in observed.pods.values() if pod.case == attempt.case and pod.job != attempt.job)
-    return next((pod for pod in others if not pod.is_over and (not pod.deleted or now < pod.deleted + END_GRACE)), None)
+def still_ending(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
+    """A pod of the case that may still be at work, and until when: past that it is on a node that is lost."""
+    going = (pod for pod in observed.pods.values() if pod.case == case and not pod.is_over)
+    untils = ((pod, _until(pod, plan)) for pod in going)
+    return next(((pod, until) for pod, until in untils if now < until), None)

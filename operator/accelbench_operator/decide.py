@@ -7,7 +7,7 @@ It knows no API: `apply` does what it says, and may be killed between any two ca
 - every wait has an end: `requeue_at` is when to look again even if nothing is heard until then.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import Attempt, BenchmarkRunStatus
 from accelbench.plan.names import attempt_name
 from accelbench_operator.accept import Plan, Refused
-from accelbench_operator.attempts import AttemptPhase, AttemptState, Observed, state_of
+from accelbench_operator.attempts import AttemptPhase, AttemptState, Observed, state_of, still_ending
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
 from accelbench_operator.observed import ObservedPod
@@ -117,8 +117,9 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
         if _in_flight(attempt) and attempt.case not in observed.results
     }
     running = {case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.loss is None}
-    pods = _pods_of(status.attempts, observed)
-    status = _clock(status, pods, now) if running else _stopped(status, pods, now)
+    pods = [observed.pods[each.job] for each in status.attempts if _in_flight(each) and each.job in observed.pods]
+    at_work = [pod for pod in pods if pod.case in running]
+    status = _clock(status, at_work, now) if running else _stopped(status, pods, now)
     active_until = _active_until(plan, status)
     stop = _stop(plan, status, now) or _start_stop(status.attempts)
     attempts = {
@@ -135,13 +136,14 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
     # What was running may have been discarded just now.
     in_flight = {attempt.case for attempt in moved if _in_flight(attempt)}
     active = not in_flight.isdisjoint(running)
+    waits = {attempt.case: wait for attempt in moved if (wait := _wait(attempt, plan, observed, now))}
     progress = RunProgress(
         attempts=moved,
         results=observed.results,
         now=now,
         stop=stop,
         busy=any(states[case].phase in BUSY for case in in_flight & states.keys()),
-        pending=next(_pending(moved, states, now), ""),
+        pending=next(_pending(moved, states, waits), ""),
     )
     new = progress_status(plan, status if active else _stopped(status, pods, now), progress)
     return Decision(
@@ -150,29 +152,42 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
         _earliest(
             active_until if active else None,
             *(state.until for state in states.values()),
-            *(_not_before(attempt, now) for attempt in moved),
+            *(wait.until for wait in waits.values()),
         ),
     )
 
 
-def _pending(attempts: Iterable[Attempt], states: Mapping[str, AttemptState], now: datetime) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Wait:
+    """Why the next attempt at a case is not made yet, and until when at the latest."""
+
+    until: datetime
+    why: str
+
+
+def _wait(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
+    """Of a case between two attempts: for a while after a loss, and for the pod of the attempt before."""
+    if attempt.job or attempt.finished:
+        return None
+    if attempt.not_before and (start := datetime.fromisoformat(attempt.not_before)) > now:
+        number = attempt.number + 1
+        why = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
+        return _Wait(start, f"{attempt.case}: {why}")
+    if ending := still_ending(attempt.case, plan, observed, now):
+        pod, until = ending
+        return _Wait(until, f"{attempt.case}: pod {pod.key.name} of the attempt before has not ended yet.")
+    return None
+
+
+def _pending(
+    attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
+) -> Iterator[str]:
     """What each case that does not run waits for."""
     for attempt in attempts:
         if (state := states.get(attempt.case)) and state.pending and _in_flight(attempt):
             yield state.pending
-        elif _not_before(attempt, now):
-            yield (
-                f"{attempt.case}: attempt {attempt.number + 1} starts at {attempt.not_before}, after "
-                f"{attempt.reason}: {attempt.message}"
-            )
-
-
-def _not_before(attempt: Attempt, now: datetime) -> datetime | None:
-    """When the next attempt may start, where that is not yet."""
-    if attempt.not_before is None or attempt.job or attempt.finished:
-        return None
-    start = datetime.fromisoformat(attempt.not_before)
-    return start if start > now else None
+        elif wait := waits.get(attempt.case):
+            yield wait.why
 
 
 def _in_flight(attempt: Attempt) -> bool:
@@ -248,7 +263,7 @@ def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: da
         known = attempts.get(case.name)
         if case.name in observed.results or (known and (known.job or known.finished)):
             continue
-        if known and _not_before(known, now):
+        if known and _wait(known, plan, observed, now):
             continue
         job = attempt_name(metadata.name, metadata.uid, case.name, 1)
         first = Attempt(case=case.name, number=1, job=job, start_time=timestamp(now))
@@ -269,7 +284,7 @@ def _actions(
             actions.append(Collect(attempt, last=stop is not None or attempt.retries >= retries))
         elif state and state.suspected:
             actions.append(Confirm(attempt, state.suspected))
-        elif attempt.job not in observed.jobs and attempt.job_uid is None and not (state and state.waits_for_another):
+        elif attempt.job not in observed.jobs and attempt.job_uid is None:
             actions.append(CreateJob(attempt.case, attempt.number))
     return tuple(actions)
 
@@ -299,24 +314,24 @@ def _after_the_end(
     return Decision(status, (*leftovers, DeleteRun()) if now >= until else leftovers, until if now < until else None)
 
 
-def _pods_of(attempts: Iterable[Attempt], observed: Observed) -> list[ObservedPod]:
-    return [observed.pods[attempt.job] for attempt in attempts if attempt.job in observed.pods]
-
-
-def _clock(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+def _clock(status: BenchmarkRunStatus, running: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
     """Start the run's active time: it runs while a case does, by its pod's own clock, not while all of them wait."""
     if status.active_start_time is not None:
         return status
-    began = min((pod.running for pod in pods if pod.running and not pod.ended), default=now)
+    began = min((pod.running for pod in running if pod.running), default=now)
     return status.model_copy(update={"active_start_time": timestamp(began)})
 
 
-def _stopped(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Stop it, when the last pod ended: an operator that was away meanwhile was not at work."""
+def _stopped(status: BenchmarkRunStatus, in_flight: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+    """Stop it, when the last pod ended: an operator that was away meanwhile was not at work.
+
+    A pod that was discarded or lost has no end of its own; for it, that is now.
+    """
     if status.active_start_time is None:
         return status
-    ended = max((pod.ended for pod in pods if pod.ended), default=now)
-    elapsed = ended - datetime.fromisoformat(status.active_start_time)
+    start = datetime.fromisoformat(status.active_start_time)
+    ends = [pod.ended or now for pod in in_flight if pod.running]
+    elapsed = max(ends, default=now) - start
     seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
     return status.model_copy(update={"active_start_time": None, "active_seconds": seconds})
 

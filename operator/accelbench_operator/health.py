@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 LONGEST_WORK_SECONDS = 600.0
-"""A key that is worked on for so long means that the operator hangs: every request of its own ends in 30 s. How long
-keys wait tells nothing: while an API server does not answer, they do."""
+"""A step that takes so long means that the operator hangs: every request of its own ends in 30 s, and a log waits for
+others. How long keys wait tells nothing: while an API server does not answer, they do."""
 LATE_SECONDS = 30.0
 
 Readings = Mapping[str, tuple[float, float]]

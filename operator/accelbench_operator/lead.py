@@ -1,9 +1,10 @@
 """Which replica acts: a Lease, by the kubernetes client's own election, and a fence before every write.
 
-The client's election (37.0.2) holds, with three things that it leaves to others and that are done here: an error of the
-network ends its loop; a replica that was paused believes that it leads until its next renewal; and nothing is released
-at the end. So whoever asks is told by the time of the last renewal, measured from before it was asked for, on a clock
-that nobody sets. A leader that wakes up after its renewal deadline writes nothing, and a Lease is never free before.
+The client's election (37.0.2) holds, with four things that it leaves to others and that are done here: its Lease cannot
+be created; an error of the network ends its loop; a replica that was paused believes that it leads until its next
+renewal; and nothing is released at the end. So whoever asks is told by the time of the last renewal, measured from
+before it was asked for, on a clock that nobody sets. A leader that wakes up after its renewal deadline writes nothing,
+and a Lease is never free before.
 """
 
 import asyncio
@@ -100,8 +101,9 @@ class Election(LeaderElection):  # type: ignore[misc]
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 succeeded = bool(await super().try_acquire_or_renew())
-        except (*NO_ANSWER, ValueError) as error:
-            logger.warning("Lease %s: %s: %s", self.election_config.lock.name, type(error).__name__, error)
+        except Exception as error:
+            name, known = self.election_config.lock.name, isinstance(error, NO_ANSWER)
+            logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not known)
             succeeded = False
         if succeeded:
             self._tell()  # of a gap that no try has seen: keys that came up in it were left alone

@@ -84,6 +84,11 @@ class ObservedPod:
         return self.phase in {"Succeeded", "Failed"}
 
 
+def age(pod: ObservedPod) -> tuple[datetime, str]:
+    """By which the newest of several pods is found; times are whole seconds, so names decide among equals."""
+    return pod.created, pod.key.name
+
+
 def parse_time(text: str | None) -> datetime | None:
     """A Kubernetes time; None for none."""
     return datetime.fromisoformat(text) if text else None

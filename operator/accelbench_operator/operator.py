@@ -55,9 +55,9 @@ class Operator:
         )
         self._leading = self._election.leading if self._election else always
         self._cluster = cluster = KubernetesCluster(api, self._leading)
-        applier = Applier(cluster, self._store, _now)
-        self._reconciler = Reconciler(cluster, self._store, applier, settings, _now)
+        self._applier = applier = Applier(cluster, self._store, _now)
         self._queue: KeyedQueue[RunKey] = KeyedQueue(self._reconcile, self._loop.time)
+        self._reconciler = Reconciler(cluster, self._store, applier, settings, _now, self._queue.stepped)
         self._reflectors = [
             Reflector(api, self._store, kind, _path(group, plural, namespace), observe, settings.class_name, namespace)
             for kind, group, plural, observe in KINDS
@@ -81,9 +81,9 @@ class Operator:
             group.create_task(self._measure_lag())
             for reflector in self._reflectors:
                 group.create_task(reflector.run())
+            await self._wait_for_crds()
             for reflector in self._reflectors:
                 await reflector.synced.wait()
-            await self._wait_for_crds()
             async with self._standing(), asyncio.TaskGroup() as work:
                 work.create_task(self._queue.run(WORKERS))
                 work.create_task(keep_deleting(self._surplus, self._delete))
@@ -92,7 +92,7 @@ class Operator:
         while not self.crds_fit.is_set():
             try:
                 self._skew = await find_skew(self._api)
-            except ApiError as error:
+            except (ApiError, KeyError, ValueError) as error:
                 self._skew = f"the CRDs cannot be looked at: {error}"
             if not self._skew:
                 self.crds_fit.set()
@@ -121,7 +121,8 @@ class Operator:
         return asyncio.run_coroutine_threadsafe(self._snapshot(), self._loop).result(timeout=10)
 
     async def _snapshot(self) -> Snapshot:
-        runs = Counter((key.namespace, phase) for key, phase in self._reconciler.phases.items())
+        phases = self._reconciler.phases if self._leading() else {}  # who does not lead has not looked for a while
+        runs = Counter((key.namespace, phase) for key, phase in phases.items())
         queue = QueueHealth(
             depth=self._queue.depth,
             oldest_seconds=self._queue.oldest_seconds,
@@ -132,9 +133,11 @@ class Operator:
         return Snapshot(self._leading(), self._store.results(), runs, self._store.counts(), queue)
 
     def _leading_changed(self, leads: bool) -> None:
-        # What was heard of meanwhile was left to the leader before.
-        for key in self._keys.values() if leads else ():
-            self._queue.add(key)
+        if leads:
+            self._applier.forget_all()
+            # What was heard of meanwhile was left to the leader before.
+            for key in self._keys.values():
+                self._queue.add(key)
 
     async def _reconcile(self, key: RunKey) -> float | None:
         if not self._leading():

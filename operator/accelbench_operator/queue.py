@@ -18,8 +18,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 120.0
-END_SECONDS = 10.0
-"""For what is being worked on when all is to end: a request that is cut off may have been carried out."""
+END_SECONDS = 4.0
+"""For what is being worked on when all is to end: a request that is cut off may have been carried out. kopf waits 5."""
 SPREAD = (0.75, 1.25)
 """Keys that failed together do not come back together."""
 
@@ -79,9 +79,14 @@ class KeyedQueue(Generic[Key]):
 
     @property
     def longest_work_seconds(self) -> float:
-        """For how long the key has been worked on that has been so longest; 0.0 with none."""
+        """How long ago the key that is slowest took its last step; 0.0 where none is worked on."""
         now = self._clock()
         return max(0.0, now - min(self._began.values(), default=now))
+
+    def stepped(self, key: Key) -> None:
+        """The key is worked on, and has taken a step."""
+        if key in self._began:
+            self._began[key] = self._clock()
 
     async def run(self, workers: int) -> None:
         """Work until cancelled; what is being worked on then is finished, for as long as `END_SECONDS`."""

@@ -56,12 +56,16 @@ class Reconciler:
         applier: Applier,
         settings: Settings,
         clock: Callable[[], datetime],
+        acted: Callable[[RunKey], None] = lambda _: None,
     ) -> None:
+        """`acted` is told of each step that was taken: a run of many cases can take minutes."""
         self._cluster = cluster
-        self._store = store
+        self.store = store
+        """What the cluster holds, as far as this operator has heard."""
         self._applier = applier
         self._settings = settings
         self._clock = clock
+        self._acted = acted
         self._plans: dict[str, tuple[tuple[int, UsedRunner | None], Plan | Refused]] = {}
         self.phases: dict[RunKey, str] = {}
         """The phase of every run that is known."""
@@ -82,11 +86,14 @@ class Reconciler:
             await self._tell(run, Transition("Warning", "StatusUnreadable", str(error)))
             raise
         plan = self._plan(run, before)
-        observed = self._store.observed(
+        observed = self.store.observed(
             key.namespace, key.uid, self._applier.losses.get(key.uid, {}), self._applier.obstacles.of(key.uid)
         )
         decision = decide(plan, before, observed, self._clock(), run["metadata"]["generation"])
         self.phases[key] = decision.status.phase
+        ends = finished_at(decision.status) and not finished_at(before)
+        if ends and isinstance(plan, Plan) and await self._applier.find_missing(plan, before.attempts, observed):
+            return 0.0
         if decision.status != before:
             try:
                 await self._write(run, before, decision.status)
@@ -108,6 +115,7 @@ class Reconciler:
             except Exception as error:  # noqa: BLE001 - it is raised below
                 # One case's trouble must not hold up the others.
                 errors.append(error)
+            self._acted(key)
         if errors:
             raise errors[0]
 

@@ -93,9 +93,20 @@ class Reflector:
 
     async def _watch(self, version: str) -> str:
         """Until the server ends it; returns the resource version to go on from."""
-        query = {"labelSelector": self._selector, "resourceVersion": version}
         loop = asyncio.get_running_loop()
         began = loop.time()
+        try:
+            version = await self._follow(version)
+        finally:
+            # However it ended, one that held shows that the server is well.
+            if held := loop.time() - began >= SHORT_WATCH_SECONDS:
+                self._delay = FIRST_DELAY_SECONDS
+        if not held:
+            await self._pause()
+        return version
+
+    async def _follow(self, version: str) -> str:
+        query = {"labelSelector": self._selector, "resourceVersion": version}
         async for event in self._api.watch(self._path, query, WATCH_SECONDS):
             item = event["object"]
             metadata = item["metadata"]
@@ -104,10 +115,6 @@ class Reflector:
             elif event["type"] in {"ADDED", "MODIFIED"} and (seen := self._see(item)) is not None:
                 self._store.put(self._kind, seen)
             version = metadata["resourceVersion"]
-        if loop.time() - began < SHORT_WATCH_SECONDS:
-            await self._pause()
-        else:
-            self._delay = FIRST_DELAY_SECONDS
         return version
 
     def _see(self, item: Mapping[str, Any]) -> Held | None:

@@ -49,7 +49,7 @@ def kinds_of(schema: Schema) -> Iterator[str]:
 
 def lacks(own: Schema, served: Schema, path: str) -> Iterator[str]:
     """Paths of fields and of values that `own` has and `served` has not."""
-    if "allOf" in served:  # ObjectMeta, by reference
+    if "allOf" in served or "$ref" in served:  # ObjectMeta, by reference
         return
     known = served.get("properties", {})
     for name, schema in own.get("properties", {}).items():

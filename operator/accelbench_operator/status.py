@@ -89,7 +89,8 @@ def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
     attempts = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.attempts]
     conditions = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.conditions]
     fewer = {"attempts": tuple(attempts), "conditions": tuple(conditions), "comparisons": (), "headline": ""}
-    return status.model_copy(update={**fewer, "comparisons_omitted": 0})
+    omitted = status.comparisons_omitted + len(status.comparisons)
+    return status.model_copy(update={**fewer, "comparisons_omitted": omitted})
 
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from accelbench_operator.attempts import Observed
 from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.observed import ObservedJob, ObservedPod
+from accelbench_operator.observed import ObservedJob, ObservedPod, age
 from accelbench_operator.obstacles import Obstacle
 from accelbench_operator.snapshot import Summary
 
@@ -93,7 +93,7 @@ class Store:
                 jobs[held.key.name] = held
             elif isinstance(held, Summary):
                 results[held.case] = held
-            elif held.job not in pods or pods[held.job].created < held.created:
+            elif held.job not in pods or age(pods[held.job]) < age(held):
                 pods[held.job] = held
         return Observed(jobs, pods, results, losses, obstacles)
 

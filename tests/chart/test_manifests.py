@@ -174,6 +174,11 @@ def test_replicas_are_drained_one_after_the_other_and_replaced_before_they_go() 
     assert operator({})["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
+def test_replicas_on_their_nodes_network_make_room_for_the_next() -> None:
+    strategy = only(render({"hostNetwork": True}), "Deployment")["spec"]["strategy"]
+    assert strategy["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
+
+
 def test_a_single_replica_can_be_drained() -> None:
     assert not [each for each in render() if each["kind"] == "PodDisruptionBudget"]
 

@@ -114,6 +114,7 @@ def test_the_runner_and_its_launch_end_when_the_command_is_killed(tmp_path: Path
         process.communicate(timeout=30)
         for pid in pids:
             wait_until(lambda pid=pid: not Path("/proc", pid).exists(), what=f"process {pid} to end", seconds=20)
+    assert not [pid for pid in pids if Path("/proc", pid).exists()]
 
 
 def test_ctrl_c_ends_every_launch_within_two_seconds_and_keeps_a_partial_result(tmp_path: Path) -> None:

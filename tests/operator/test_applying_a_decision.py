@@ -355,3 +355,16 @@ def test_a_log_and_a_result_that_are_both_refused_end_the_case(world: World) -> 
             world.do(Collect(ATTEMPT, last=False))
         world.cluster.advance(timedelta(minutes=2))
     assert world.losses() == ["ResultRefused"]
+
+
+def test_a_replica_that_leads_again_starts_with_what_the_cluster_says() -> None:
+    world = World()
+    world.do(CONFIRM)
+    world.cluster.create_job = raising(ForbiddenError(403, "exceeded quota"))  # type: ignore[method-assign]
+    with pytest.raises(ForbiddenError):
+        world.do(CREATE)
+    assert world.losses() == ["NodeLost"]
+
+    world.applier.forget_all()
+    assert world.losses() == []
+    assert world.applier.obstacles.of(UID) == {}

@@ -82,6 +82,7 @@ def test_a_case_that_has_its_node_to_itself_is_joined_by_none_and_joins_none(
         wait_for_a_place(cluster, node, "one")
         start(cluster, "other", other)
         wait_for_refusal(cluster, "other")
+        assert is_placed(cluster, "one")
         cluster.kubectl("delete", "pod", "one", "--force", "--grace-period=0")
         wait_for_a_place(cluster, node, "other")
         cluster.kubectl("delete", "pod", "other", "--force", "--grace-period=0")
@@ -91,3 +92,4 @@ def test_cases_with_devices_of_their_own_share_a_node(cluster: Cluster, node: Fa
     for name in ("one", "other"):
         start(cluster, name, "devices")
         wait_for_a_place(cluster, node, name)
+    assert [cluster.get("pod", name)["spec"]["nodeName"] for name in ("one", "other")] == ["placement", "placement"]

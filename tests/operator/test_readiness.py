@@ -95,3 +95,12 @@ async def test_crds_that_are_not_there_are_named_with_what_to_do() -> None:
             raise NotFoundError(404, path)
 
     assert "are not installed: kubectl apply" in await skew.find_skew(Bare())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("reference", [{"allOf": [{"$ref": "#/ObjectMeta"}]}, {"$ref": "#/ObjectMeta"}])
+async def test_metadata_that_is_served_by_reference_lacks_nothing(reference: Any) -> None:
+    def change(schemas: Any) -> None:
+        for schema in schemas.values():
+            schema["properties"]["metadata"] = reference
+
+    assert await skew.find_skew(Served(change)) == ""  # type: ignore[arg-type]

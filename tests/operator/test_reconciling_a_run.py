@@ -8,9 +8,10 @@ import pytest
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench_operator.apply import Applier
 from accelbench_operator.kubernetes_api import ApiError
+from accelbench_operator.observed import observe_job, observe_pod
 from accelbench_operator.reconcile import Reconciler, RunKey, UnreadableStatusError, read_status
 from accelbench_operator.settings import Settings
-from accelbench_operator.store import Store
+from accelbench_operator.store import Kind, Store
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster
 
@@ -191,3 +192,33 @@ def test_a_finished_run_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) ->
     cluster.advance(timedelta(seconds=61))
     asyncio.run(operator(KEY))
     assert cluster.run is None
+
+
+def measure_next(cluster: SimulatedCluster, operator: Reconciler, *kinds: Kind) -> None:
+    """The pods that are there end, and the operator's watches tell of these kinds."""
+    cluster.start_pods()
+    for name in list(cluster.jobs):
+        cluster.end(name, "whole")
+    told: dict[Kind, list[Any]] = {
+        "Job": [observe_job(job) for job in cluster.jobs.values()],
+        "Pod": [observe_pod(pod) for pod in cluster.pods.values()],
+    }
+    for kind in kinds:
+        for held in told[kind]:
+            operator.store.put(kind, held)
+
+
+def test_a_run_does_not_finish_without_a_result_that_the_cluster_has_and_nobody_has_told_of() -> None:
+    cluster = new_cluster()
+    first = reconciler(cluster)
+    while read_status(cluster.run).cases.measured < 1:
+        asyncio.run(first(KEY))
+        measure_next(cluster, first, "Job", "Pod")
+    assert len(cluster.results) == 1
+
+    follower = reconciler(cluster)  # it leads, and no watch has told it of that result
+    for _ in range(6):
+        asyncio.run(follower(KEY))
+        measure_next(cluster, follower, "Job", "Pod")
+    status = read_status(cluster.run)
+    assert (status.phase, status.cases.measured) == ("Succeeded", 2)

@@ -241,3 +241,22 @@ async def test_what_is_worked_on_when_all_ends_is_finished_and_nothing_new_is_be
         await task
     assert finished.is_set()
     assert begun == ["a"]
+
+
+async def test_a_key_of_many_steps_is_no_hang() -> None:
+    now = 0.0
+    at_work = asyncio.Event()
+
+    async def work(key: str) -> None:
+        at_work.set()
+        await asyncio.Event().wait()
+
+    queue = KeyedQueue(work, lambda: now)
+    queue.add("a")
+    task = asyncio.create_task(queue.run(1))
+    await at_work.wait()
+    now = 500.0
+    queue.stepped("a")
+    now = 700.0
+    assert queue.longest_work_seconds == 200
+    task.cancel()

@@ -8,7 +8,7 @@ from accelbench.api.run import Condition
 from accelbench.problem import Problem
 from accelbench_operator.accept import Refused
 from accelbench_operator.attempts import END_GRACE
-from accelbench_operator.decide import FIRST_RETRY, Collect, Confirm, CreateJob, DeleteJob, DeleteRun, decide
+from accelbench_operator.decide import Collect, Confirm, CreateJob, DeleteJob, DeleteRun, decide
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
 from accelbench_operator.obstacles import Obstacle, Step
@@ -139,87 +139,6 @@ def test_a_job_that_somebody_deleted_is_looked_into_and_not_just_made_again() ->
 
 
 # -- losing -----------------------------------------------------------------------------------------------------
-
-
-def test_what_the_infrastructure_lost_is_tried_again_under_a_new_name_after_a_while() -> None:
-    plan = make_plan(runPolicy={"infrastructureRetries": 1})
-    attempt = make_attempt(plan, job_uid="x")
-    lost = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
-    assert lost.actions == ()
-    assert lost.requeue_at == NOW + FIRST_RETRY
-    assert message(lost, "Finished") == (
-        f"0 of 1 cases done. {attempt.case}: attempt 2 starts at 2026-03-01T12:00:10Z, after NodeLost: gone."
-    )
-
-    at = NOW + FIRST_RETRY
-    decision = next_for(plan, observe(), at=at, attempts=lost.status.attempts)
-    (second,) = decision.status.attempts
-    assert (second.number, second.retries, second.reason, second.message) == (2, 1, "NodeLost", "gone")
-    assert second.job != attempt.job
-    assert decision.actions == (CreateJob(attempt.case, 2),)
-
-
-def test_each_retry_waits_twice_as_long_and_never_longer_than_ten_minutes() -> None:
-    plan = make_plan(runPolicy={"infrastructureRetries": 10})
-    waits = []
-    for retries in range(10):
-        attempt = make_attempt(plan, number=retries + 1, retries=retries, job_uid="x")
-        waits.append(next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,)).requeue_at)
-    assert [(wait - NOW).total_seconds() for wait in waits if wait] == [10, 20, 40, 80, 160, 320, 600, 600, 600, 600]
-
-
-def test_another_case_is_measured_while_one_waits_for_its_retry() -> None:
-    plan = make_plan(sizes=(64, 128), runPolicy={"infrastructureRetries": 1})
-    attempt = make_attempt(plan, job_uid="x")
-    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
-    assert [action.case for action in decision.actions] == [plan.cases[1].name]
-
-    later = next_for(plan, observe(), at=NOW + FIRST_RETRY, attempts=decision.status.attempts)
-    assert later.requeue_at is None or later.requeue_at > NOW + FIRST_RETRY
-
-
-def test_a_case_that_waits_for_its_retry_when_the_run_stops_keeps_its_reason() -> None:
-    plan = make_plan(runPolicy={"infrastructureRetries": 1})
-    attempt = make_attempt(plan, job_uid="x")
-    lost = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
-    cancelled = make_plan(runPolicy={"infrastructureRetries": 1, "cancel": True})
-    decision = next_for(cancelled, observe(), attempts=lost.status.attempts)
-    [over] = decision.status.attempts
-    assert (over.finished, over.reason) == (True, "NodeLost")
-    assert finished(decision) == ("True", "Cancelled")
-
-
-def test_the_pod_of_the_attempt_before_has_ended_before_the_next_one_is_made() -> None:
-    plan = make_plan(runPolicy={"infrastructureRetries": 1})
-    before, after = make_attempt(plan), make_attempt(plan, number=2, retries=1)
-    going = make_pod(before, phase="Running", running=NOW, deleted=NOW + timedelta(seconds=30))
-    decision = next_for(plan, observe(pods=[going]), attempts=(after,))
-    assert decision.actions == ()
-    assert f"Pod {going.key.name} of the attempt before has not ended yet" in message(decision, "Finished")
-
-    gone = next_for(plan, observe(pods=[replace(going, phase="Failed")]), attempts=(after,))
-    assert gone.actions == (CreateJob(after.case, 2),)
-    lost = next_for(plan, observe(pods=[going]), at=NOW + timedelta(minutes=5), attempts=(after,))
-    assert lost.actions == (CreateJob(after.case, 2),)
-
-
-def test_retries_end() -> None:
-    plan = make_plan(runPolicy={"infrastructureRetries": 1})
-    attempt = make_attempt(plan, number=2, retries=1, job_uid="x")
-    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
-
-    assert decision.actions == ()
-    assert finished(decision) == ("True", "CaseFailed")
-    assert "NodeLost: gone" in message(decision)
-
-
-def test_what_the_infrastructure_did_not_cause_is_not_tried_again() -> None:
-    plan = make_plan(sizes=(64, 128))
-    attempt = make_attempt(plan, job_uid="x")
-    decision = next_for(plan, observe(losses={attempt.job: FINAL}), attempts=(attempt,))
-
-    assert decision.status.attempts[0].finished
-    assert decision.actions == (CreateJob(plan.cases[1].name, 1),)
 
 
 def test_a_run_that_stops_makes_no_new_attempt() -> None:
@@ -391,9 +310,6 @@ def test_a_finished_run_is_deleted_when_its_time_to_live_is_over() -> None:
     assert decide(plan, done.status, observe(), LATER, 1).actions == (DeleteRun(),)
 
 
-# -- what outsiders broke ---------------------------------------------------------------------------------------
-
-
 def test_a_change_of_a_finished_run_is_acknowledged_by_its_conditions_for_which_kubectl_waits() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")
@@ -411,21 +327,6 @@ def test_a_change_of_a_finished_run_is_acknowledged_by_its_conditions_for_which_
     assert [each.last_transition_time for each in after.conditions] == [
         each.last_transition_time for each in before.conditions
     ]
-
-
-def test_an_operator_that_was_away_counts_the_pods_time_and_not_its_own() -> None:
-    plan = make_plan(sizes=(64, 128), runPolicy={"activeDeadlineSeconds": 600})
-    attempt = make_attempt(plan, job_uid="x")
-    job, pod = make_job(plan, attempt), running(attempt, NOW + timedelta(seconds=5))
-    at_work = next_for(plan, observe([job], [pod]), at=NOW + timedelta(seconds=20), attempts=(attempt,)).status
-    assert at_work.active_start_time == "2026-03-01T12:00:05Z"
-
-    over = replace(pod, phase="Succeeded", ended=NOW + timedelta(seconds=65), exit_code=0)
-    back = observe([replace(job, ended=True)], [over])
-    decision = decide(plan, at_work, back, NOW + timedelta(hours=2), 1)
-    assert (decision.status.active_seconds, decision.status.active_start_time) == (60, None)
-    assert [type(action) for action in decision.actions] == [Collect]
-    assert finished(decision) == ("False", "Running")  # it is being collected: no flap back to Queued
 
 
 def test_the_job_of_a_result_that_is_less_than_whole_stays_with_its_log() -> None:

@@ -1,0 +1,116 @@
+"""decide(): what comes after an attempt that brought nothing, and when."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from accelbench.api.reasons import AttemptReason
+from accelbench_operator.attempts import END_GRACE
+from accelbench_operator.decide import FIRST_RETRY, CreateJob
+from accelbench_operator.failure import AttemptFailure
+from operator_world.builders import (
+    NOW,
+    make_attempt,
+    make_plan,
+    observe,
+    running,
+)
+from operator_world.decisions import finished, message, next_for
+
+AT = "2026-03-01T12:00:00Z"
+LATER = NOW + timedelta(hours=1)
+INFRASTRUCTURE = AttemptFailure(AttemptReason.NODE_LOST, "gone")
+FINAL = AttemptFailure(AttemptReason.INVALID_CASE, "no such thing")
+
+
+def test_what_the_infrastructure_lost_is_tried_again_under_a_new_name_after_a_while() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 1})
+    attempt = make_attempt(plan, job_uid="x")
+    lost = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+    assert lost.actions == ()
+    assert lost.requeue_at == NOW + FIRST_RETRY
+    assert message(lost, "Finished") == (
+        f"0 of 1 cases done. {attempt.case}: attempt 2 starts at 2026-03-01T12:00:10Z, after NodeLost: gone."
+    )
+
+    at = NOW + FIRST_RETRY
+    decision = next_for(plan, observe(), at=at, attempts=lost.status.attempts)
+    (second,) = decision.status.attempts
+    assert (second.number, second.retries, second.reason, second.message) == (2, 1, "NodeLost", "gone")
+    assert second.job != attempt.job
+    assert decision.actions == (CreateJob(attempt.case, 2),)
+
+
+def test_each_retry_waits_twice_as_long_and_never_longer_than_ten_minutes() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 10})
+    waits = []
+    for retries in range(10):
+        attempt = make_attempt(plan, number=retries + 1, retries=retries, job_uid="x")
+        waits.append(next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,)).requeue_at)
+    assert [(wait - NOW).total_seconds() for wait in waits if wait] == [10, 20, 40, 80, 160, 320, 600, 600, 600, 600]
+
+
+def test_another_case_is_measured_while_one_waits_for_its_retry() -> None:
+    plan = make_plan(sizes=(64, 128), runPolicy={"infrastructureRetries": 1})
+    attempt = make_attempt(plan, job_uid="x")
+    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+    assert [action.case for action in decision.actions] == [plan.cases[1].name]
+
+    later = next_for(plan, observe(), at=NOW + FIRST_RETRY, attempts=decision.status.attempts)
+    assert later.requeue_at is None or later.requeue_at > NOW + FIRST_RETRY
+
+
+def test_a_case_that_waits_for_its_retry_when_the_run_stops_keeps_its_reason() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 1})
+    attempt = make_attempt(plan, job_uid="x")
+    lost = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+    cancelled = make_plan(runPolicy={"infrastructureRetries": 1, "cancel": True})
+    decision = next_for(cancelled, observe(), attempts=lost.status.attempts)
+    [over] = decision.status.attempts
+    assert (over.finished, over.reason) == (True, "NodeLost")
+    assert finished(decision) == ("True", "Cancelled")
+
+
+def test_retries_end() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 1})
+    attempt = make_attempt(plan, number=2, retries=1, job_uid="x")
+    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+
+    assert decision.actions == ()
+    assert finished(decision) == ("True", "CaseFailed")
+    assert "NodeLost: gone" in message(decision)
+
+
+def test_what_the_infrastructure_did_not_cause_is_not_tried_again() -> None:
+    plan = make_plan(sizes=(64, 128))
+    attempt = make_attempt(plan, job_uid="x")
+    decision = next_for(plan, observe(losses={attempt.job: FINAL}), attempts=(attempt,))
+
+    assert decision.status.attempts[0].finished
+    assert decision.actions == (CreateJob(plan.cases[1].name, 1),)
+
+
+def test_the_next_attempt_is_made_once_the_pod_of_the_one_before_has_ended() -> None:
+    plan = make_plan()
+    discarded = make_attempt(plan)
+    aside = discarded.model_copy(update={"job": "", "reason": "Suspended", "message": "it was discarded"})
+    going = running(discarded, deleted=NOW + timedelta(seconds=30))
+    decision = next_for(plan, observe(pods=[going]), attempts=(aside,))
+    assert decision.actions == ()
+    assert decision.status.attempts == (aside,)
+    assert decision.requeue_at == NOW + timedelta(seconds=30) + END_GRACE
+    assert f"pod {going.key.name} of the attempt before has not ended yet" in message(decision, "Finished")
+
+    gone = next_for(plan, observe(pods=[replace(going, phase="Failed")]), attempts=(aside,))
+    assert gone.actions == (CreateJob(aside.case, 2),)
+
+
+def test_a_pod_on_a_node_that_is_lost_holds_the_next_attempt_up_no_longer_than_it_may() -> None:
+    plan = make_plan()
+    before = make_attempt(plan)
+    aside = before.model_copy(update={"job": "", "reason": "Suspended", "message": "it was discarded"})
+    for going in (running(before, deleted=NOW), running(before)):
+        waits = next_for(plan, observe(pods=[going]), attempts=(aside,))
+        assert waits.actions == ()
+        assert waits.requeue_at is not None
+        later = next_for(plan, observe(pods=[going]), at=waits.requeue_at, attempts=(aside,))
+        assert later.actions == (CreateJob(aside.case, 2),)
