@@ -17,6 +17,9 @@ ParameterValue = Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)] | Annotated[s
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """RFC 3339, UTC."""
 
+PricePerHour = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? [A-Z]{3}$", max_length=40)]
+"""An amount and its currency, by the code of ISO 4217: `11.06 USD`."""
+
 
 class CaseVariant(Document):
     """One competitor."""
@@ -48,6 +51,19 @@ class CaseAccelerator(Document):
     profile: str = Field(default="cpu", description="The administrator's name for a kind of node.")
     platform: str = Field(default="cpu", description="The kind of device that it must turn out to be.")
     devices: int = Field(default=1, description="Devices that each variant uses.")
+    price_per_hour: PricePerHour | None = Field(
+        default=None, description="Of what the case has to itself, with its currency: for reports, never for a verdict."
+    )
+
+    @property
+    def price_per_second(self) -> float | None:
+        """In its currency; None: nobody said."""
+        return float(self.price_per_hour.split()[0]) / 3600 if self.price_per_hour else None
+
+    @property
+    def currency(self) -> str:
+        """By the code of ISO 4217; empty without a price."""
+        return self.price_per_hour.split()[1] if self.price_per_hour else ""
 
 
 class CaseOrigin(Document):

@@ -13,8 +13,10 @@ from pydantic_core import CoreSchema
 
 from accelbench.document import DecimalString, Document
 
-Unit = Literal["", "s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "J", "steps", "times", "share", "of the tolerance"]
-"""An empty one is of things that are counted."""
+Unit = Literal[
+    "", "s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "J", "steps", "times", "share", "of the tolerance", "currency"
+]
+"""An empty one is of things that are counted; `currency` is that of the case's price."""
 Reduction = Literal["agreed", "most", "fewest", "first"]
 """What is kept of several launches; `agreed`: what all of them say, and nothing where they differ."""
 
@@ -35,7 +37,7 @@ class Number:
     table: Literal["", "work", "program"] = ""
     """Of the reports, where it is a column."""
     heading: str = ""
-    """Of that column; `{unit}` is what the workload calls a unit of work."""
+    """Of that column; `{unit}` is what the workload calls a unit of work, `{currency}` that of the case's price."""
     brief: bool = True
     """Whether that column is in the terminal, too."""
     metric: str = ""
@@ -178,6 +180,17 @@ class Numbers(Document):
             table="work",
             heading="CPU energy per {unit}",
             brief=False,
+        ),
+    ] = None
+    price_per_unit: Annotated[
+        Decimal,
+        Number(
+            "Money: the profile's price an hour times the time of a unit. What compiling costs is not in it.",
+            unit="currency",
+            timed=True,
+            table="work",
+            heading="{currency} per {unit}",
+            metric="accelbench_step_price",
         ),
     ] = None
     kernels_per_call: Annotated[

@@ -1,24 +1,32 @@
 """Profiles: an administrator's name for a kind of accelerator node, and how to get one.
 
-Presets stand here; administrators add theirs, or replace a preset, in a YAML file whose path is in
-`ACCELBENCH_PROFILES` (the chart mounts it). The command line needs only the platform, the operator all of it.
+Ready ones stand in `presets.yaml`. Of these `cpu` and `nvidia` are always there; the others are there where an
+administrator takes them up, in a YAML file whose path is in `ACCELBENCH_PROFILES` (the chart mounts it), which adds
+profiles and replaces those two. The command line needs only the platform, the operator all of it.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from accelbench import platforms
+from accelbench.api.case import PricePerHour
 from accelbench.api.metadata import Name
+from accelbench.api.slices import TOPOLOGY, chips
 from accelbench.document import Document
 from accelbench.problem import unknown
 
 PROFILES_VARIABLE = "ACCELBENCH_PROFILES"
+READY = Path(__file__).with_name("presets.yaml")
+ALWAYS = ("cpu", "nvidia")
+"""Ready profiles that nobody has to take up."""
 
 ResourceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][-A-Za-z0-9_.]*$")]
+ClassName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
 Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?([EPTGMK]i?|m|k)?$")]
 
 
@@ -41,14 +49,23 @@ class Profile(Document):
     name: Name
     platform: str = Field(description="The kind of device: cpu, cuda, tpu, or one that a package adds.")
     resource: ResourceName | None = Field(default=None, description="Extended resource, e.g. nvidia.com/gpu.")
+    device_class: ClassName | None = Field(
+        default=None,
+        description="A DeviceClass of resource.k8s.io, in place of a resource: each pod claims one device of it.",
+    )
     node_selector: dict[str, str] = {}
     tolerations: tuple[ProfileToleration, ...] = ()
     env: dict[str, str] = {}
     runtime_class_name: str | None = None
+    image: str | None = Field(default=None, description="Of the runner on these nodes; default: the operator's.")
+    namespaces: tuple[Name, ...] = Field(default=(), description="Whose runs may use it; none: those of any.")
+    price_per_hour: PricePerHour | None = Field(
+        default=None, description="Of what a case has to itself, its devices or its node, with a currency: 11.06 USD."
+    )
     exclusive: Literal["Node", "Device"] | None = Field(
         default=None,
         description="What a case has to itself while it is measured. Node: no other case is on its node. Device: "
-        "others may be, on devices of their own. Default: Device where the profile names a resource, else Node.",
+        "others may be, on devices of their own. Default: Device where the profile names devices, else Node.",
     )
     cpu: int = Field(default=1, ge=1, description="Whole processors.")
     memory: Quantity = "4Gi"
@@ -56,7 +73,24 @@ class Profile(Document):
     @property
     def takes_whole_node(self) -> bool:
         """Whether no other case may be on the node: where nothing else is said, a processor is a node's only device."""
-        return (self.exclusive or ("Device" if self.resource else "Node")) == "Node"
+        return (self.exclusive or ("Device" if self.resource or self.device_class else "Node")) == "Node"
+
+    @property
+    def slice_chips(self) -> int | None:
+        """Chips of the TPU slice that it selects, all of which a pod has to ask for; None: it selects none."""
+        return chips(self.node_selector) if TOPOLOGY in self.node_selector else None
+
+    def admits(self, namespace: str) -> bool:
+        """Whether runs of that namespace may use it."""
+        return not self.namespaces or namespace in self.namespaces
+
+    @model_validator(mode="after")
+    def _devices_are_had_in_one_way(self) -> Self:
+        if self.resource and self.device_class:
+            raise ValueError("resource and deviceClass are two ways to get a device: keep one")
+        if self.slice_chips and not self.resource:
+            raise ValueError(f"{TOPOLOGY} selects a TPU slice: add resource: google.com/tpu")
+        return self
 
 
 class InvalidProfilesError(ValueError):
@@ -67,24 +101,12 @@ class UnknownProfileError(LookupError):
     """A run asks for a profile that there is not; the message has the nearest one."""
 
 
-PRESETS = (
-    Profile(name="cpu", platform="cpu"),
-    Profile(
-        name="nvidia",
-        platform="cuda",
-        resource="nvidia.com/gpu",
-        tolerations=(ProfileToleration(key="nvidia.com/gpu"),),
-        cpu=4,
-        memory="16Gi",
-    ),
-)
-
-
 class Profiles:
     """The profiles to be had here, by name."""
 
     def __init__(self, added: tuple[Profile, ...] = ()) -> None:
-        self._profiles = {profile.name: profile for profile in (*PRESETS, *added)}
+        always = (ready()[name] for name in ALWAYS)
+        self._profiles = {profile.name: profile for profile in (*always, *added)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,6 +118,16 @@ class Profiles:
         if name not in self._profiles:
             raise UnknownProfileError(unknown("profile", name, self._profiles))
         return self._profiles[name]
+
+    def __iter__(self) -> Iterator[Profile]:
+        """Each of them, by name."""
+        return (self._profiles[name] for name in self.names)
+
+
+@functools.cache
+def ready() -> Mapping[str, Profile]:
+    """The ready profiles, by name."""
+    return {profile.name: profile for profile in _profiles(READY.read_text(encoding="utf-8"), READY.name, {})}
 
 
 def load_profiles(environment: Mapping[str, str]) -> Profiles:
@@ -112,7 +144,14 @@ def load_profiles(environment: Mapping[str, str]) -> Profiles:
 
 
 def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
-    """Profiles of a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError."""
+    """Profiles of a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError.
+
+    `NAME: {preset: READY, ...}` is the ready profile of that name with the other fields in place of its own.
+    """
+    return _profiles(text, source, ready())
+
+
+def _profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[Profile, ...]:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -123,10 +162,15 @@ def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
         raise InvalidProfilesError(
             f"{source}: must map each profile's name to its fields, e.g. a100: {{platform: cuda}}"
         )
-    return tuple(_profile(str(name), entry, source) for name, entry in document.items())
+    return tuple(_profile(str(name), entry, source, presets) for name, entry in document.items())
 
 
-def _profile(name: str, entry: dict[str, Any], source: str) -> Profile:
+def _profile(name: str, entry: dict[str, Any], source: str, presets: Mapping[str, Profile]) -> Profile:
+    if (preset := entry.get("preset")) is not None:
+        if preset not in presets:
+            raise InvalidProfilesError(f"{source}: profile {name}: preset: {unknown('preset', str(preset), presets)}")
+        own = {key: value for key, value in entry.items() if key != "preset"}
+        entry = presets[preset].model_dump(mode="json", by_alias=True, exclude_unset=True) | own
     try:
         profile = Profile.model_validate(entry | {"name": name})
         platforms.find(profile.platform)
@@ -137,5 +181,8 @@ def _profile(name: str, entry: dict[str, Any], source: str) -> Profile:
         field = ".".join(str(part) for part in first["loc"])
         known = {field.alias for field in Profile.model_fields.values() if field.alias}
         message = unknown("field", field, known) if first["type"] == "extra_forbidden" else first["msg"]
-        raise InvalidProfilesError(f"{source}: profile {name}: {field}: {message}") from error
+        where = f"{field}: " if field else ""
+        raise InvalidProfilesError(
+            f"{source}: profile {name}: {where}{message.removeprefix('Value error, ')}"
+        ) from error
     return profile

@@ -6,7 +6,7 @@ which checks both as the API server does.
 No floats: durations are integers named `...Seconds`, percentages and ratios are strings.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
@@ -286,8 +286,11 @@ class CaseCounts(Document):
 class UsedRunner(Document):
     """What the run's pods were made from when it was accepted: what the operator is set to later does not count."""
 
-    image: str = Field(description="The operator's image for runners; podTemplate can name another.")
+    image: str = Field(description="The profile's image for runners, or the operator's; podTemplate can name another.")
     profile: Profile = Field(description="The profile as the operator had it.")
+    pod_template: Annotated[dict[str, Any], Field(json_schema_extra={rules.ANY_FIELDS: True})] = Field(
+        default={}, description="The administrator's defaults for pods as the operator had them."
+    )
 
 
 class Attempt(Document):

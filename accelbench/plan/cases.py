@@ -27,8 +27,11 @@ def count_cases(run: BenchmarkRun) -> int:
     return count
 
 
-def plan_cases(run: BenchmarkRun, platform: str = "cpu") -> tuple[Case, ...]:
-    """The run's cases, the last axis varying fastest; raises TooManyCasesError above `MAXIMUM_CASES`."""
+def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
+    """The run's cases, the last axis varying fastest; raises TooManyCasesError above `MAXIMUM_CASES`.
+
+    `platform` and `price_per_hour` are those of its profile.
+    """
     count = count_cases(run)
     if count > MAXIMUM_CASES:
         raise TooManyCasesError(
@@ -36,10 +39,16 @@ def plan_cases(run: BenchmarkRun, platform: str = "cpu") -> tuple[Case, ...]:
         )
     names = [axis.name for axis in run.spec.sweep]
     combinations = itertools.product(*(axis.values for axis in run.spec.sweep))
-    return tuple(_case(run, dict(zip(names, values, strict=True)), count, platform) for values in combinations)
+    accelerator = CaseAccelerator(
+        profile=run.spec.accelerator.profile,
+        platform=platform,
+        devices=run.spec.accelerator.devices_per_node,
+        price_per_hour=price_per_hour,
+    )
+    return tuple(_case(run, dict(zip(names, values, strict=True)), count, accelerator) for values in combinations)
 
 
-def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, platform: str) -> Case:
+def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, accelerator: CaseAccelerator) -> Case:
     spec = run.spec
     return Case(
         name=case_name(swept),
@@ -56,9 +65,7 @@ def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, platf
         baseline=run.baseline,
         comparisons_in_run=max(1, cases * (len(spec.variants) - 1)),
         measurement=_measurement(spec.measurement),
-        accelerator=CaseAccelerator(
-            profile=spec.accelerator.profile, platform=platform, devices=spec.accelerator.devices_per_node
-        ),
+        accelerator=accelerator,
     )
 
 

@@ -45,6 +45,11 @@ def attempt_name(run: str, run_uid: str, case: str, attempt: int) -> str:
     return unique_name(f"{run}-{case}", run_uid, case, str(attempt))
 
 
+def claim_template_name(run: str, run_uid: str) -> str:
+    """The name of the ResourceClaimTemplate that a run's pods claim a device with."""
+    return unique_name(run, run_uid, "device")
+
+
 def result_name(run: str, run_uid: str, case: str) -> str:
     """The BenchmarkResult's name for one case: one case has one result, whichever attempt brought it."""
     return unique_name(f"{run}-{case}", run_uid, case, "result")

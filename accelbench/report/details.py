@@ -94,7 +94,10 @@ def programs(result: Result) -> Table | None:
 def _numbers(caption: str, table: str, result: Result, *, whole: bool = True) -> Table | None:
     """A column for each measured number that belongs there."""
     shown = {field: each for field, each in MEASURED.items() if each.table == table and (whole or each.brief)}
-    columns = [TableColumn(each.heading.format(unit=result.unit), number=True) for each in shown.values()]
+    currency = result.case.accelerator.currency
+    columns = [
+        TableColumn(each.heading.format(unit=result.unit, currency=currency), number=True) for each in shown.values()
+    ]
     rows = (
         (variant.name, *(number(variant.numbers, field, variant.bound) for field in shown))
         for variant in view.ordered(result)
@@ -110,6 +113,8 @@ def number(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
     match unit:
         case "":
             return f"{value:,}"
+        case "currency":
+            return figures.significant(value)
         case "share":
             return f"{figures.percent(value)} {bound}"
         case _:

@@ -1,8 +1,9 @@
 """Can this run be run? A manifest becomes a plan, or the problems that its author has to solve."""
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -58,13 +59,24 @@ class Refused:
 
 
 def accept(
-    manifest: Mapping[str, Any], profiles: Profiles, image: str, runner: UsedRunner | None = None
+    manifest: Mapping[str, Any],
+    profiles: Profiles,
+    image: str,
+    runner: UsedRunner | None = None,
+    *,
+    pod_template: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan | Refused:
     """The plan of a BenchmarkRun as the API server gives it, or what is wrong with it; never raises for its content.
 
-    `runner` is what a run that was accepted before is held to, whatever profiles and image are now.
+    `pod_template` has the administrator's defaults. `runner` is what a run that was accepted before is held to,
+    whatever profiles, image and defaults are now.
     """
-    plan = _accept(manifest, profiles, image, runner)
+
+    def used(run: BenchmarkRun) -> UsedRunner:
+        profile = profiles.get(run.spec.accelerator.profile)
+        return UsedRunner(image=profile.image or image, profile=profile, pod_template=dict(pod_template))
+
+    plan = _accept(manifest, (lambda _: runner) if runner else used)
     if isinstance(plan, Plan):
         return plan
     # The API server bounds it, so it can be relied on even where the rest cannot be read.
@@ -72,9 +84,7 @@ def accept(
     return replace(plan, ttl_seconds=policy.get("ttlSecondsAfterFinished"))
 
 
-def _accept(
-    manifest: Mapping[str, Any], profiles: Profiles, image: str, runner: UsedRunner | None = None
-) -> Plan | Refused:
+def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
     try:
         # The status is the operator's own and read apart: damage to it is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
@@ -82,12 +92,17 @@ def _accept(
         PodTemplate.model_validate(run.spec.pod_template)
         if problems := check_run(run):
             return Refused(problems)
-        runner = runner or UsedRunner(image=image, profile=profiles.get(run.spec.accelerator.profile))
+        runner = used(run)
         profile = runner.profile
         platform = platforms.find(profile.platform)
-        if problems := (*_laptops(run), *check_platform(run, platform), *_contradictions(run, profile)):
+        if problems := (
+            *_not_admitted(run, profile),
+            *_laptops(run),
+            *check_platform(run, platform),
+            *_contradictions(run, profile),
+        ):
             return Refused(problems)
-        plan = Plan(run, plan_cases(run, profile.platform), runner)
+        plan = Plan(run, plan_cases(run, profile.platform, profile.price_per_hour), runner)
         problem = next(_too_large(plan), None)
         return Refused((problem,)) if problem else plan
     except (UnknownProfileError, platforms.UnknownPlatformError) as error:
@@ -96,6 +111,15 @@ def _accept(
         return Refused((Problem("", str(error)),))
     except ValidationError as error:
         return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
+
+
+def _not_admitted(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
+    """A profile can be for some namespaces alone."""
+    namespace = run.metadata.namespace
+    if not profile.admits(namespace):
+        others = ", ".join(profile.namespaces)
+        what = f"{profile.name} is for runs in {others}, and this one is in {namespace}; ask whoever runs the operator"
+        yield Problem("spec.accelerator.profile", what)
 
 
 def _laptops(run: BenchmarkRun) -> Iterator[Problem]:
@@ -121,6 +145,12 @@ def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
         if profile.resource in amounts:
             what = f"{profile.resource}: profile {profile.name} reserves it; remove it"
             yield Problem(f"{path}.spec.containers[0].resources", what)
+    yield from into_ours(template, path)
+
+
+def into_ours(template: PodTemplate, path: str) -> Iterator[Problem]:
+    """Mounts that would land in a directory of the runner's own."""
+    for container in template.spec.containers if template.spec else ():
         for mount in container.volume_mounts:
             if any(posixpath.normpath(mount.mount_path).startswith(f"{ours}/") for ours in OUR_DIRECTORIES):
                 what = f"{mount.mount_path}: that directory is the runner's own; mount it elsewhere"

@@ -17,11 +17,12 @@ from accelbench.plan.names import attempt_name, result_name
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 from accelbench_operator.accept import Plan
 from accelbench_operator.attempts import Observed
+from accelbench_operator.claim import NotServedError, build_claim_template
 from accelbench_operator.cluster import Cluster
 from accelbench_operator.collect import outcome
 from accelbench_operator.decide import Action, Collect, Confirm, CreateJob, DeleteJob
 from accelbench_operator.failure import AttemptFailure, job_deleted, job_refused, pod_gone, result_refused
-from accelbench_operator.job import build_job, identity_labels, owner_reference
+from accelbench_operator.job import build_job, identity_labels
 from accelbench_operator.kubernetes_api import (
     ApiError,
     ConflictError,
@@ -32,6 +33,7 @@ from accelbench_operator.kubernetes_api import (
 )
 from accelbench_operator.observed import ObservedPod, age, observe_job, observe_pod, observe_result, owned_by
 from accelbench_operator.obstacles import Obstacles, Step
+from accelbench_operator.owner import owner_reference
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
 
@@ -90,6 +92,8 @@ class Applier:
         metadata = plan.run.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
         with self._trying(Step.CREATE_JOB, plan, name):
+            if plan.profile.device_class:
+                await self._ensure_claim_template(plan)
             job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.runner)
             try:
                 stored = await self._cluster.create_job(job)
@@ -102,6 +106,21 @@ class Applier:
                 self._lose(plan, name, job_refused(error.message))
                 return
             self._hold_job(stored, metadata.uid)
+
+    async def _ensure_claim_template(self, plan: Plan) -> None:
+        """What the pod claims its device with is there before the pod is."""
+        template = build_claim_template(plan.run, plan.profile)
+        metadata = template["metadata"]
+        try:
+            await self._cluster.create_claim_template(template)
+        except NotFoundError as error:
+            raise NotServedError(plan.profile, error.message) from error
+        except ConflictError:
+            existing = await self._cluster.get_claim_template(metadata["namespace"], metadata["name"])
+            if existing is not None and not owned_by(existing, plan.run.metadata.uid):
+                raise ForeignObjectError(
+                    f"ResourceClaimTemplate {metadata['name']} exists and is not this run's: delete it"
+                ) from None
 
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
         attempt, metadata = action.attempt, plan.run.metadata

@@ -11,6 +11,7 @@ from accelbench_operator.pod_template import CONTAINER
 RUNS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkruns"
 RESULTS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkresults"
 JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
+CLAIM_TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates"
 PODS = "/api/v1/namespaces/{namespace}/pods"
 EVENTS = "/api/v1/namespaces/{namespace}/events"
 
@@ -39,6 +40,12 @@ class Cluster(Protocol):
 
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
         """Delete exactly that Job and its pods; nothing happens where it is gone."""
+
+    async def get_claim_template(self, namespace: str, name: str) -> Manifest | None:
+        """A ResourceClaimTemplate."""
+
+    async def create_claim_template(self, template: Manifest) -> None:
+        """Create one; raises ConflictError where one of that name exists, NotFoundError where the API has no such."""
 
     async def list_pods(self, namespace: str, job: str) -> list[Manifest]:
         """The pods of a Job."""
@@ -92,6 +99,15 @@ class KubernetesCluster:
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
         """See `Cluster`."""
         await self._delete(JOBS, namespace, name, uid)
+
+    async def get_claim_template(self, namespace: str, name: str) -> Manifest | None:
+        """See `Cluster`."""
+        return await self._get(CLAIM_TEMPLATES, namespace, name)
+
+    async def create_claim_template(self, template: Manifest) -> None:
+        """See `Cluster`."""
+        self._must_lead()
+        await self._api.create(CLAIM_TEMPLATES.format(**template["metadata"]), template)
 
     async def list_pods(self, namespace: str, job: str) -> list[Manifest]:
         """See `Cluster`."""

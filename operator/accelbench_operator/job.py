@@ -10,12 +10,13 @@ from kubernetes.utils import parse_quantity
 
 from accelbench.api import labels
 from accelbench.api.case import Case, ConfigMapKey
-from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
 from accelbench.api.run import BenchmarkRun, UsedRunner
 from accelbench.catalogue.script import VARIABLE
 from accelbench.plan.names import attempt_name
-from accelbench_operator.pod_template import CONTAINER, Manifest, merge_pod_template
+from accelbench_operator.claim import claim_device
+from accelbench_operator.owner import owner_reference
+from accelbench_operator.pod_template import CONTAINER, Manifest, add_defaults, merge_pod_template
 
 START_MARGIN_SECONDS = 3600
 """Added to a case's time limit for the pod's own deadline, whose clock starts before the image is pulled: both
@@ -44,18 +45,6 @@ def pod_deadline_seconds(time_limit_seconds: int) -> int:
     return time_limit_seconds + START_MARGIN_SECONDS
 
 
-def owner_reference(run: BenchmarkRun) -> Manifest:
-    """What makes the run own an object, so that deleting the run deletes it."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "BenchmarkRun",
-        "name": run.metadata.name,
-        "uid": run.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
 def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
     """The labels that tie an object to its run and case; the operator selects by them."""
     return {
@@ -73,7 +62,10 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
     marks = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
     queue = {key: run.metadata.labels[key] for key in QUEUE_LABELS if run.metadata.labels.get(key)}
     document = case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
-    template = merge_pod_template(_template(document, runner.profile, runner.image, marks), run.spec.pod_template)
+    ours = _template(document, runner, marks)
+    if runner.profile.device_class:
+        claim_device(ours["spec"], run)
+    template = add_defaults(merge_pod_template(ours, run.spec.pod_template), runner.pod_template)
     (container,) = template["spec"]["containers"]
     # The result records it; only here is it known which of the two images it is.
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
@@ -110,7 +102,8 @@ def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
     return int(parse_quantity(template["spec"]["containers"][0]["resources"]["limits"]["memory"]))
 
 
-def _template(case: Case, profile: Profile, image: str, marks: Mapping[str, str]) -> Manifest:
+def _template(case: Case, runner: UsedRunner, marks: Mapping[str, str]) -> Manifest:
+    profile = runner.profile
     pod: Manifest = {
         "restartPolicy": "Never",
         # On the pod, not on the Job: the Job's own deadline would delete the pod, and its log with it.
@@ -120,7 +113,7 @@ def _template(case: Case, profile: Profile, image: str, marks: Mapping[str, str]
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "nodeSelector": profile.node_selector,
         "tolerations": [toleration.model_dump(by_alias=True, exclude_none=True) for toleration in profile.tolerations],
-        "containers": [_container(case, profile, image)],
+        "containers": [_container(case, profile, runner.image)],
         "volumes": [
             {"name": "accelbench-case", "downwardAPI": {"items": [_case_item()]}},
             {"name": "accelbench-work", "emptyDir": {}},
@@ -212,5 +205,5 @@ def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str
 def _resources(case: Case, profile: Profile) -> dict[str, Any]:
     amounts = {"cpu": str(profile.cpu), "memory": profile.memory}
     if profile.resource:
-        amounts[profile.resource] = str(case.accelerator.devices)
+        amounts[profile.resource] = str(profile.slice_chips or case.accelerator.devices)
     return {"requests": dict(amounts), "limits": dict(amounts)}

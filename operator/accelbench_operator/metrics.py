@@ -103,9 +103,10 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
     ),
     Metric(
         "accelbench_run_info",
-        "Which BenchmarkRun and BenchmarkResult the latest result is from, and the baseline and unit of its times.",
-        lambda result: {(result.run, result.run_uid, result.name, _baseline(result), result.unit): 1},
-        by=("run", "run_uid", "result", "baseline", "unit"),
+        "Which BenchmarkRun and BenchmarkResult the latest result is from, the baseline and unit of its times, and the "
+        "currency of its prices.",
+        lambda result: {(result.run, result.run_uid, result.name, _baseline(result), result.unit, result.currency): 1},
+        by=("run", "run_uid", "result", "baseline", "unit", "currency"),
     ),
 )
 

@@ -176,6 +176,7 @@ def summarize(
         workload=case.workload,
         accelerator=case.accelerator.profile,
         unit=result.unit,
+        currency=case.accelerator.currency,
         finished_timestamp=datetime.fromisoformat(result.finished).timestamp(),
         complete=result.complete,
         valid=result.valid,

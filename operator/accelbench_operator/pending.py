@@ -1,6 +1,7 @@
 """Why is my run pending: what a case's Job or pod waits for, and what to do about it."""
 
 import re
+from collections.abc import Iterator
 
 from accelbench.api.case import ConfigMapKey
 from accelbench.api.profiles import Profile
@@ -51,22 +52,35 @@ def _preparing(script: ConfigMapKey | None) -> str:
 
 
 def _scheduling_remedy(message: str, profile: Profile) -> str:
+    return next(_remedies(message, profile), "See kubectl describe pod.")
+
+
+def _remedies(message: str, profile: Profile) -> Iterator[str]:
+    """What fits the scheduler's words, the most telling first."""
     lacking = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", message)
+    if profile.device_class and ("claim" in message or "device" in message):
+        yield (
+            f"Profile {profile.name} claims a device of DeviceClass {profile.device_class}: all are in use, or no node "
+            "that fits has one; kubectl get deviceclasses,resourceslices shows what there is."
+        )
     if profile.resource and profile.resource in lacking:
-        return (
-            f"Profile {profile.name} asks for {profile.resource}: all of it is in use, or no node offers it; "
+        asked = f"{profile.slice_chips} {profile.resource}" if profile.slice_chips else profile.resource
+        yield (
+            f"Profile {profile.name} asks for {asked}: all of it is in use, or no node offers it; "
             "wait, add a node, or install its device plugin."
         )
     if lacking:
-        return f"Profile {profile.name} asks for {profile.cpu} cpu and {profile.memory}: free some, or ask for less."
+        yield f"Profile {profile.name} asks for {profile.cpu} cpu and {profile.memory}: free some, or ask for less."
     if "anti-affinity" in message:
-        return (
+        yield (
             f"Profile {profile.name} gives a case its node to itself, and another is measured there: this one waits "
             "its turn."
         )
-    if "node affinity" in message or "node selector" in message or "nodeSelector" in message:
+    unselected = "node affinity" in message or "node selector" in message or "nodeSelector" in message
+    if unselected and profile.node_selector:
         selector = ", ".join(f"{key}={value}" for key, value in profile.node_selector.items())
-        return f"Profile {profile.name} selects nodes by {selector or 'nothing'}, spec.podTemplate may add to that."
+        yield f"Profile {profile.name} selects nodes by {selector}, spec.podTemplate may add to that."
     if "untolerated taint" in message:
-        return f"Profile {profile.name} does not tolerate that taint: add a toleration to it or to spec.podTemplate."
-    return "See kubectl describe pod."
+        yield f"Profile {profile.name} does not tolerate that taint: add a toleration to it or to spec.podTemplate."
+    if unselected:
+        yield f"Profile {profile.name} selects no nodes, spec.podTemplate does: see its nodeSelector and affinity."

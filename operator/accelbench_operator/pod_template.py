@@ -1,5 +1,6 @@
 """`spec.podTemplate` merged over our pod as strategic merge does; on a clash, what isolates the pod stays ours.
 
+An administrator's defaults come last and fill what is left open: they change nothing that run or profile say.
 What a run may set at all is the closed list of `accelbench.api.pod_template`, which the API server enforces.
 """
 
@@ -13,6 +14,8 @@ CONTAINER = "runner"
 
 _BY = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
 _OURS_WIN = {"annotations", "labels", "volumeMounts", "volumes"}
+_ADD_UP = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
+"""Lists whose entries stand for themselves."""
 
 
 def merge_pod_template(ours: Manifest, fragment: Mapping[str, Any]) -> Manifest:
@@ -31,12 +34,36 @@ def _merged(key: str, ours: Any, theirs: Any) -> Any:
     if key == "resources":
         # Requests equal limits whatever is given, so that the pod stays Guaranteed and nothing throttles it.
         amounts = {**ours["limits"], **theirs.get("requests", {}), **theirs.get("limits", {})}
-        return {"requests": dict(amounts), "limits": dict(amounts)} | {
-            key: value for key, value in theirs.items() if key == "claims"
-        }
+        return {"requests": dict(amounts), "limits": dict(amounts)} | _claims(ours, theirs)
     if isinstance(ours, dict) and isinstance(theirs, Mapping):
         return {**theirs, **ours} if key in _OURS_WIN else merge_pod_template(ours, theirs)
     return theirs
+
+
+def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
+    """`template` with what `defaults` add to it; what both say stays as `template` says it."""
+    filled = dict(template)
+    for key, value in defaults.items():
+        filled[key] = _filled(key, template[key], value) if key in template else value
+    return filled
+
+
+def _filled(key: str, given: Any, default: Any) -> Any:
+    if key == "containers":
+        return [add_defaults(container, _named(default, container["name"])) for container in given]
+    if key == "resources":
+        amounts = {**default.get("requests", {}), **default.get("limits", {}), **given["limits"]}
+        return {"requests": dict(amounts), "limits": dict(amounts)} | _claims(given, default)
+    if isinstance(given, dict):
+        return add_defaults(given, default)
+    if key in _BY:
+        return _merge_named(given, default, _BY[key], wins=True)
+    return [*given, *default] if key in _ADD_UP else given
+
+
+def _claims(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Manifest:
+    claims = [*ours.get("claims", ()), *theirs.get("claims", ())]
+    return {"claims": claims} if claims else {}
 
 
 def _named(items: list[Manifest], name: str) -> Manifest:

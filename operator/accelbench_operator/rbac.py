@@ -39,6 +39,12 @@ RULES = (
     ),
     Permission("batch", "jobs", ("list", "watch"), "reflector holds them"),
     Permission("batch", "jobs", ("get", "create", "delete"), "apply makes, confirms and deletes a case's Job"),
+    Permission(
+        "resource.k8s.io",
+        "resourceclaimtemplates",
+        ("get", "create"),
+        "apply has a run's pods claim a device, where the profile names a DeviceClass",
+    ),
     Permission("", "pods", ("list", "watch"), "reflector holds them: why a case is pending, how it ended"),
     Permission("", "pods/log", ("get",), "collect reads the result"),
     Permission("", "events", ("create",), "reconcile tells of transitions"),

@@ -173,7 +173,13 @@ class Reconciler:
         known = self._plans.get(uid)
         if known is None or known[0] != asked:
             try:
-                plan = accept(run, self._settings.profiles, self._settings.runner_image, status.runner)
+                plan = accept(
+                    run,
+                    self._settings.profiles,
+                    self._settings.runner_image,
+                    status.runner,
+                    pod_template=self._settings.pod_template,
+                )
             except Exception as error:
                 logger.exception("%s/%s cannot be planned", run["metadata"].get("namespace"), run["metadata"]["name"])
                 what = f"accelbench itself failed while planning, which is a defect: {type(error).__name__}: {error}"

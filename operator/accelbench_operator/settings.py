@@ -4,9 +4,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
+import yaml
+
+from accelbench.api.admission import refusals
+from accelbench.api.manifest import RUN
+from accelbench.api.metadata import API_VERSION
+from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profiles, load_profiles
 from accelbench.api.run import DEFAULT_CLASS
+from accelbench_operator.accept import into_ours
 from accelbench_operator.lead import LeaseName
 from accelbench_operator.retention import Retention
 
@@ -22,7 +31,10 @@ class Settings:
     runner_image: str
     """`ACCELBENCH_RUNNER_IMAGE`."""
     profiles: Profiles
-    """Presets and the file that `ACCELBENCH_PROFILES` names."""
+    """Ready ones and those of the file that `ACCELBENCH_PROFILES` names."""
+    pod_template: Mapping[str, Any] = field(default_factory=dict)
+    """The file that `ACCELBENCH_POD_TEMPLATE` names, with fields of `spec.podTemplate`: what runner pods have where
+    neither run nor profile says otherwise."""
     namespaces: tuple[str, ...] = ()
     """`ACCELBENCH_NAMESPACES`, separated by commas; empty: the whole cluster."""
     metrics_port: int = 9090
@@ -48,6 +60,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     return Settings(
         runner_image=image,
         profiles=load_profiles(environment),
+        pod_template=_pod_template(environment),
         namespaces=tuple(name.strip() for name in namespaces if name.strip()),
         metrics_port=_port(environment, "ACCELBENCH_METRICS_PORT", 9090),
         health_port=_port(environment, "ACCELBENCH_HEALTH_PORT", 8080),
@@ -55,6 +68,27 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         lease=_lease(environment),
         retention=_retention(environment),
     )
+
+
+def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
+    """Refused for what a run's own would be refused for, in the same words."""
+    path = environment.get("ACCELBENCH_POD_TEMPLATE", "").strip()
+    if not path:
+        return {}
+    source = f"ACCELBENCH_POD_TEMPLATE={path}"
+    try:
+        template = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise SettingsError(f"{source}: {error.strerror}: mount the file or unset it") from error
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{source}: not YAML: {error}") from error
+    spec = {"workload": {"name": "any"}, "variants": [{"use": "any/any"}], "podTemplate": template}
+    run = {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": {"name": "any"}, "spec": spec}
+    problems = [*refusals(RUN, run)] or [*into_ours(PodTemplate.model_validate(template), "spec.podTemplate")]
+    if problems:
+        said = "; ".join(str(problem).removeprefix("spec.podTemplate.") for problem in problems)
+        raise SettingsError(f"{source}: {said}")
+    return dict(template)
 
 
 def _lease(environment: Mapping[str, str]) -> LeaseName | None:

@@ -63,6 +63,8 @@ class Summary:
     accelerator: str
     """The profile's name."""
     unit: str
+    currency: str
+    """Of its prices; empty without any."""
     finished_timestamp: float
     """Seconds since 1970, UTC."""
     complete: bool

@@ -105,7 +105,9 @@ def _measured(use: str, seconds: str) -> VariantResult:
         seconds=quantiles,
         phases=phases,
         launches=(LaunchSummary(round=1, seconds=seconds, blocks=10, units_per_block=5),),
-        numbers=Numbers(flops_per_second="130000000000", peak_memory_bytes=268435456, accessed_bytes=81920),
+        numbers=Numbers(
+            flops_per_second="130000000000", peak_memory_bytes=268435456, accessed_bytes=81920, price_per_unit="0.00006"
+        ),
     )
 
 
@@ -119,7 +121,7 @@ def _result(
         swept={"size": 512},
         variants=tuple(CaseVariant(name=variant.name, use=variant.use) for variant in variants),
         baseline="pytorch/eager",
-        accelerator=CaseAccelerator(profile="cpu"),
+        accelerator=CaseAccelerator(profile="cpu", price_per_hour="11.06 USD"),
     )
     return Result(
         case=case,

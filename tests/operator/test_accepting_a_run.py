@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +107,37 @@ def test_a_pod_template_against_the_profile_or_the_isolation_is_refused(template
     assert message in refused.message
 
 
+def test_a_profile_that_is_for_other_namespaces_is_refused_with_whose_it_is() -> None:
+    profiles = Profiles(parse_profiles("shared: {platform: cpu, namespaces: [ml, vision]}", "x"))
+    refused = accept(run_manifest(accelerator={"profile": "shared"}), profiles, IMAGE)
+
+    assert isinstance(refused, Refused)
+    assert "spec.accelerator.profile: shared is for runs in ml, vision, and this one is in team" in refused.message
+
+
+def test_a_profile_that_is_for_the_runs_namespace_is_accepted() -> None:
+    profiles = Profiles(parse_profiles("shared: {platform: cpu, namespaces: [ml, team]}", "x"))
+    assert isinstance(accept(run_manifest(accelerator={"profile": "shared"}), profiles, IMAGE), Plan)
+
+
+def test_an_accepted_run_keeps_the_defaults_and_the_image_that_it_was_accepted_with() -> None:
+    profiles = Profiles(parse_profiles("amd: {preset: amd, image: rocm:1}", "x"))
+    jax = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]
+    manifest = run_manifest(accelerator={"profile": "amd"}, variants=jax)
+    first = accept(manifest, profiles, IMAGE, pod_template={"spec": {"priorityClassName": "low"}})
+    assert isinstance(first, Plan)
+    later = accept(manifest, Profiles(), IMAGE, first.runner, pod_template={})
+    assert isinstance(later, Plan)
+    assert (later.runner.image, later.runner.pod_template) == ("rocm:1", {"spec": {"priorityClassName": "low"}})
+
+
+def test_the_profiles_price_is_in_every_case() -> None:
+    profiles = Profiles(parse_profiles("cpu: {platform: cpu, pricePerHour: 0.40 EUR}", "x"))
+    plan = accept(run_manifest(sizes=(1, 2)), profiles, IMAGE)
+    assert isinstance(plan, Plan)
+    assert [case.accelerator.price_per_hour for case in plan.cases] == ["0.40 EUR", "0.40 EUR"]
+
+
 def test_a_refused_run_has_its_time_to_live() -> None:
     refused = accept(run_manifest(workload={"name": "x"}, runPolicy={"ttlSecondsAfterFinished": 7}), Profiles(), IMAGE)
 
@@ -152,6 +184,35 @@ def test_settings_come_from_the_environment() -> None:
     assert isinstance(settings, Settings)
     assert (settings.runner_image, settings.namespaces) == ("runner:1", ("a", "b"))
     assert (settings.metrics_port, settings.health_port) == (9090, 8080)
+
+
+def test_defaults_for_pods_are_read_and_are_those_of_a_pod_template(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text("spec: {priorityClassName: benchmarks}\n")
+    given = {"ACCELBENCH_RUNNER_IMAGE": "r", "ACCELBENCH_POD_TEMPLATE": str(file)}
+    assert read_settings(given).pod_template == {"spec": {"priorityClassName": "benchmarks"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("spec: {hostNetwork: true}", "spec.hostNetwork: Forbidden: not for a run to set"),
+        ("spec: {priorityClass: x}", "spec.priorityClass"),
+        (
+            "spec: {containers: [{name: runner, volumeMounts: [{name: a, mountPath: /etc/accelbench/x}]}]}",
+            "that directory is the runner's own",
+        ),
+        ("[", "not YAML"),
+        ("- a", "must be of type object"),
+    ],
+)
+def test_defaults_that_no_run_could_ask_for_are_refused_at_the_start(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as raised:
+        read_settings({"ACCELBENCH_RUNNER_IMAGE": "r", "ACCELBENCH_POD_TEMPLATE": str(file)})
+    assert str(file) in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(

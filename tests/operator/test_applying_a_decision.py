@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from accelbench.api import labels
+from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.api.reasons import AttemptReason
 from accelbench_operator.apply import Applier, ForeignObjectError
 from accelbench_operator.attempts import Observed, state_of
@@ -368,3 +369,47 @@ def test_a_replica_that_leads_again_starts_with_what_the_cluster_says() -> None:
     world.applier.forget_all()
     assert world.losses() == []
     assert world.applier.obstacles.of(UID) == {}
+
+
+CLAIMING = make_plan(
+    profiles=Profiles(parse_profiles("dra: {preset: dra-nvidia}", "x")), accelerator={"profile": "dra"}
+)
+
+
+def create_claiming(world: World) -> None:
+    asyncio.run(world.applier.apply(CREATE, CLAIMING, world.store.observed(NAMESPACE, UID, {})))
+
+
+def test_what_a_device_is_claimed_with_belongs_to_the_run_and_is_there_before_the_job(world: World) -> None:
+    create_claiming(world)
+    ((name, template),) = world.cluster.claim_templates.items()
+    (job,) = world.cluster.jobs.values()
+
+    assert template["spec"]["spec"]["devices"]["requests"][0]["exactly"] == {"deviceClassName": "gpu.nvidia.com"}
+    assert template["metadata"]["ownerReferences"][0]["uid"] == UID
+    assert job["spec"]["template"]["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] == name
+
+
+def test_a_template_that_is_there_already_is_the_runs_own_or_nothing_is_created(world: World) -> None:
+    create_claiming(world)
+    world.cluster.jobs.clear()
+    create_claiming(world)
+    assert world.cluster.jobs
+
+    world.cluster.jobs.clear()
+    (template,) = world.cluster.claim_templates.values()
+    template["metadata"]["ownerReferences"][0]["uid"] = "another"
+    with pytest.raises(ForeignObjectError, match="is not this run's: delete it"):
+        create_claiming(world)
+    assert not world.cluster.jobs
+
+
+def test_a_cluster_without_claims_is_what_the_run_waits_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = NotFoundError(404, "the server could not find the requested resource")
+    monkeypatch.setattr(world.cluster, "create_claim_template", raising(missing))
+    with pytest.raises(ApiError, match="this cluster does not serve resource"):
+        create_claiming(world)
+
+    assert not world.cluster.jobs
+    [obstacle] = world.applier.obstacles.of(UID).values()
+    assert "claims a device of DeviceClass gpu.nvidia.com" in str(obstacle)

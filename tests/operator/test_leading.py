@@ -49,7 +49,7 @@ def test_whoever_does_not_lead_writes_nothing_at_all(write: str, leads: bool) ->
 def test_every_write_of_a_cluster_is_known() -> None:
     assert set(WRITES) == {
         *("put_run_status", "delete_run", "create_job", "delete_job"),
-        *("create_result", "delete_result", "create_event"),
+        *("create_result", "delete_result", "create_event", "create_claim_template"),
     }
 
 

@@ -10,6 +10,7 @@ batch/jobs: create delete get list watch
 core/events: create
 core/pods: list watch
 core/pods/log: get
+resource.k8s.io/resourceclaimtemplates: create get
 """
 
 

@@ -8,6 +8,7 @@ from accelbench.api.profiles import (
     UnknownProfileError,
     load_profiles,
     parse_profiles,
+    ready,
 )
 
 
@@ -33,6 +34,32 @@ def test_an_unknown_profile_is_told_the_nearest_one() -> None:
         Profiles().get("nvidea")
 
 
+def tpu(accelerator: str, topology: str, resource: str = "resource: google.com/tpu, ") -> str:
+    labels = f"cloud.google.com/gke-tpu-accelerator: {accelerator}, cloud.google.com/gke-tpu-topology: '{topology}'"
+    return f"a: {{platform: tpu, {resource}nodeSelector: {{{labels}}}}}"
+
+
+def test_a_ready_profile_is_taken_up_with_what_is_different() -> None:
+    (h100,) = parse_profiles("h100: {preset: gke-nvidia-h100, namespaces: [ml], pricePerHour: 11.06 USD}", "p.yaml")
+    preset = ready()["gke-nvidia-h100"]
+
+    assert (h100.name, h100.namespaces, h100.price_per_hour) == ("h100", ("ml",), "11.06 USD")
+    assert (h100.node_selector, h100.tolerations, h100.memory) == (
+        preset.node_selector,
+        preset.tolerations,
+        preset.memory,
+    )
+
+
+@pytest.mark.parametrize(
+    ("topology", "accelerator", "chips"),
+    [("1x1", "tpu-v6e-slice", 1), ("2x4", "tpu-v5-lite-podslice", 8), ("2x2x1", "tpu-v5p-slice", 4)],
+)
+def test_a_tpu_slice_has_as_many_chips_as_its_topology(topology: str, accelerator: str, chips: int) -> None:
+    (profile,) = parse_profiles(tpu(accelerator, topology), "p.yaml")
+    assert profile.slice_chips == chips
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -45,6 +72,14 @@ def test_an_unknown_profile_is_told_the_nearest_one() -> None:
         ("a: {platform: cpu, cpu: 0.5}", "p.yaml: profile a: cpu: "),
         ("a: {platform: cuda, resource: gpu}", "p.yaml: profile a: resource: "),
         ("A_B: {platform: cpu}", "p.yaml: profile A_B: name: "),
+        ("a: {preset: gke-nvidia-h10}", 'p.yaml: profile a: preset: unknown preset "gke-nvidia-h10"; did you mean'),
+        ("a: {platform: cuda, resource: nvidia.com/gpu, deviceClass: gpu.nvidia.com}", "are two ways to get a device"),
+        ("a: {platform: cpu, pricePerHour: '11.06'}", "p.yaml: profile a: pricePerHour: "),
+        (tpu("tpu-v5-lite-podslice", "4x4"), "4x4 has 16 chips, and no host of tpu-v5-lite-podslice has them"),
+        (tpu("tpu-v5p-slice", "2x2x2"), "a case runs on one host: take 2x2x1"),
+        (tpu("tpu-v6e-slice", "4"), "must be chips along each axis"),
+        (tpu("tpu-v9", "2x2"), "one of tpu-v5-lite-podslice, tpu-v5p-slice, tpu-v6e-slice"),
+        (tpu("tpu-v6e-slice", "2x2", resource=""), "add resource: google.com/tpu"),
     ],
 )
 def test_profiles_that_cannot_be_read_say_where_and_why(text: str, message: str) -> None:

@@ -5,9 +5,10 @@ import pytest
 from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench.plan.names import attempt_name
+from accelbench.plan.names import attempt_name, claim_template_name
+from accelbench_operator.accept import Plan, accept
 from accelbench_operator.job import START_MARGIN_SECONDS, build_job
-from operator_world.builders import IMAGE, NAME, UID, make_plan
+from operator_world.builders import IMAGE, NAME, UID, make_plan, run_manifest
 
 
 def job(attempt: int = 1, profiles: Profiles | None = None, **run: Any) -> Any:
@@ -244,6 +245,116 @@ def test_claims_spread_and_group_come_from_the_pod_template_and_isolation_stays(
     resources = runner_of(manifest)["resources"]
     assert resources["claims"] == [{"name": "gpu"}]
     assert resources["requests"] == resources["limits"]
+
+
+DEFAULTS = {
+    "metadata": {"labels": {"team": "platform", "cost": "0", labels.CASE: "forged"}},
+    "spec": {
+        "nodeSelector": {"kind": "other", "disk": "fast"},
+        "tolerations": [{"key": "benchmarks", "operator": "Exists"}],
+        "priorityClassName": "low",
+        "runtimeClassName": "sandbox",
+        "imagePullSecrets": [{"name": "registry"}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}},
+        "securityContext": {"fsGroup": 2000},
+        "containers": [
+            {
+                "name": "runner",
+                "image": "other:1",
+                "env": [
+                    {"name": "HTTPS_PROXY", "value": "proxy"},
+                    {"name": "NCCL_DEBUG", "value": "OFF"},
+                    {"name": "HOME", "value": "/"},
+                ],
+                "resources": {"limits": {"memory": "1Gi", "ephemeral-storage": "10Gi"}},
+            }
+        ],
+    },
+}
+CLEAR = """
+gpu:
+  platform: cuda
+  resource: nvidia.com/gpu
+  nodeSelector: {kind: a100}
+  runtimeClassName: nvidia
+  env: {NCCL_DEBUG: WARN}
+"""
+
+
+def with_defaults(**run: Any) -> Any:
+    profiles = Profiles(parse_profiles(CLEAR, "x"))
+    plan = accept(run_manifest(accelerator={"profile": "gpu"}, **run), profiles, IMAGE, pod_template=DEFAULTS)
+    assert isinstance(plan, Plan)
+    return build_job(plan.run, plan.cases[0], 1, plan.runner)
+
+
+def variables(manifest: Any) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in runner_of(manifest)["env"]}
+
+
+def test_an_administrators_defaults_fill_what_run_and_profile_leave_open() -> None:
+    manifest = with_defaults()
+    pod, marks = pod_of(manifest), manifest["spec"]["template"]["metadata"]["labels"]
+
+    assert (marks["team"], pod["nodeSelector"]["disk"], pod["priorityClassName"]) == ("platform", "fast", "low")
+    assert pod["tolerations"] == [{"key": "benchmarks", "operator": "Exists"}]
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert pod["securityContext"]["fsGroup"] == 2000
+    assert variables(manifest)["HTTPS_PROXY"] == "proxy"
+    assert runner_of(manifest)["resources"]["limits"]["ephemeral-storage"] == "10Gi"
+    assert runner_of(manifest)["resources"]["requests"] == runner_of(manifest)["resources"]["limits"]
+
+
+def test_a_profile_wins_over_the_defaults_and_what_isolates_the_pod_wins_over_all() -> None:
+    manifest = with_defaults()
+    pod, runner = pod_of(manifest), runner_of(manifest)
+
+    assert (pod["nodeSelector"]["kind"], pod["runtimeClassName"]) == ("a100", "nvidia")
+    assert (runner["image"], runner["resources"]["limits"]["memory"]) == (IMAGE, "4Gi")
+    assert (variables(manifest)["NCCL_DEBUG"], variables(manifest)["HOME"]) == ("WARN", "/var/lib/accelbench")
+    assert manifest["spec"]["template"]["metadata"]["labels"][labels.CASE] != "forged"
+    assert pod["securityContext"]["runAsNonRoot"] is True
+
+
+def test_a_run_wins_over_the_defaults() -> None:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}
+    wanted = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    fragment = {
+        "metadata": {"labels": {"cost": "42"}},
+        "spec": {
+            "priorityClassName": "high",
+            "affinity": wanted,
+            "containers": [{"name": "runner", "env": [{"name": "HTTPS_PROXY", "value": "mine"}]}],
+        },
+    }
+    manifest = with_defaults(podTemplate=fragment)
+    pod = pod_of(manifest)
+
+    assert manifest["spec"]["template"]["metadata"]["labels"]["cost"] == "42"
+    assert (pod["priorityClassName"], pod["affinity"]) == ("high", wanted)
+    assert variables(manifest)["HTTPS_PROXY"] == "mine"
+
+
+def test_a_pod_asks_for_every_chip_of_its_slice() -> None:
+    profiles = Profiles(parse_profiles("v5e: {preset: gke-v5e-2x4}", "x"))
+    jax = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]
+    manifest = job(profiles=profiles, accelerator={"profile": "v5e"}, variants=jax)
+    assert runner_of(manifest)["resources"]["limits"]["google.com/tpu"] == "8"
+
+
+def test_a_device_is_claimed_beside_what_the_run_claims() -> None:
+    profiles = Profiles(parse_profiles("dra: {preset: dra-nvidia}", "x"))
+    container = {"name": "runner", "resources": {"claims": [{"name": "nic"}]}}
+    fragment = {"spec": {"resourceClaims": [{"name": "nic", "resourceClaimName": "mine"}], "containers": [container]}}
+    manifest = job(profiles=profiles, accelerator={"profile": "dra"}, podTemplate=fragment)
+    template = claim_template_name(NAME, UID)
+
+    assert pod_of(manifest)["resourceClaims"] == [
+        {"name": "accelbench-device", "resourceClaimTemplateName": template},
+        {"name": "nic", "resourceClaimName": "mine"},
+    ]
+    assert runner_of(manifest)["resources"]["claims"] == [{"name": "accelbench-device"}, {"name": "nic"}]
+    assert not anti_affinity(manifest)
 
 
 def anti_affinity(manifest: Any) -> Any:

@@ -47,6 +47,7 @@ class SimulatedCluster:
         self.jobs: dict[str, Any] = {}
         self.pods: dict[str, Any] = {}
         self.results: dict[str, Any] = {}
+        self.claim_templates: dict[str, Any] = {}
         self.logs: dict[str, str] = {}
         self.events: dict[str, Any] = {}
         self.created: list[str] = []
@@ -103,6 +104,20 @@ class SimulatedCluster:
         self._may_fail()
         if name in self.jobs and self.jobs[name]["metadata"]["uid"] == uid:
             self.delete(name)
+        self._may_fail()
+
+    async def get_claim_template(self, namespace: str, name: str) -> Any:
+        """See `Cluster`."""
+        self._may_fail()
+        return copy.deepcopy(self.claim_templates.get(name))
+
+    async def create_claim_template(self, template: Any) -> None:
+        """See `Cluster`."""
+        self._may_fail()
+        name = template["metadata"]["name"]
+        if name in self.claim_templates:
+            raise ConflictError(409, "already exists")
+        self.claim_templates[name] = copy.deepcopy(template)
         self._may_fail()
 
     async def list_pods(self, namespace: str, job: str) -> list[Any]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accelbench.api.case import CaseAccelerator
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import Roof, place
 from accelbench_runner.supervisor.numbers import Roofline, cost, joules, reported
@@ -72,6 +73,12 @@ def test_energy_is_the_median_power_times_the_seconds_of_a_unit() -> None:
 @pytest.mark.parametrize("energy", [None, {}, {"joules": -1.0, "seconds": 1.0, "scope": "processors"}, "much"])
 def test_energy_that_was_not_read_is_not_told(energy: Any) -> None:
     assert joules([launch(energy=energy)], seconds=0.01) == {}
+
+
+def test_a_price_is_that_of_the_seconds_of_a_unit_and_missing_where_nobody_said_one() -> None:
+    priced = a_case().model_copy(update={"accelerator": CaseAccelerator(price_per_hour="7.20 EUR")})
+    assert cost(priced, [launch()], [launch()], seconds=0.01).numbers["price_per_unit"] == "0.00002"
+    assert "price_per_unit" not in cost(a_case(), [launch()], [launch()], seconds=0.01).numbers
 
 
 def test_a_workload_that_declares_no_work_has_no_cost() -> None:

@@ -62,10 +62,10 @@ def worst_parity(launches: Sequence[LaunchRecord]) -> DecimalString | None:
 
 def cost(case: Case, launches: Sequence[LaunchRecord], everyone: Sequence[LaunchRecord], seconds: float) -> Roofline:
     """Of one variant, by its `launches`, at `seconds` a unit; limits come from `everyone`, all launches of the case."""
-    energy = joules(launches, seconds)
+    spent = joules(launches, seconds) | price(case, seconds)
     work = work_per_unit(launches[0])
     if work is None:
-        return Roofline(energy)
+        return Roofline(spent)
     flops, moved = work
     limits = roof(case, everyone)
     from_memory = works_from_memory(launches[0])
@@ -82,7 +82,13 @@ def cost(case: Case, launches: Sequence[LaunchRecord], everyone: Sequence[Launch
         "limit_bytes_per_second": limits.bytes_per_second,
     }
     numbers = {name: decimal_string(value) for name, value in told.items() if value}
-    return Roofline(energy | numbers, None if unknown else placed.bound, limits.source)
+    return Roofline(spent | numbers, None if unknown else placed.bound, limits.source)
+
+
+def price(case: Case, seconds: float) -> dict[str, DecimalString]:
+    """What a unit costs, in the currency of the case's price; empty where it has none."""
+    per_second = case.accelerator.price_per_second
+    return {} if per_second is None else {"price_per_unit": decimal_string(per_second * seconds)}
 
 
 def joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, DecimalString]:

@@ -1,0 +1,12 @@
+"""AMD's GPUs, which tell nothing of themselves yet."""
+
+from accelbench.platforms.descriptor import Platform
+
+PLATFORM = Platform(
+    name="rocm",
+    title="AMD GPU",
+    monitor="accelbench_runner.devices.monitor:DeviceMonitor",
+    files=("/dev/kfd",),
+    backends={"jax": "rocm", "pytorch": "cuda"},  # PyTorch's build for ROCm keeps the name of CUDA
+    lacks={"tf32": "a format of NVIDIA GPUs; an AMD GPU has float32"},
+)

@@ -1,0 +1,215 @@
+"""Each ready profile on nodes as the clouds' pools have them, by the real scheduler."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from accelbench.api.profiles import Profile, Profiles, ready
+from accelbench.plan.placement import Node, fits, misfits, read_nodes
+from accelbench_operator.claim import build_claim_template
+from accelbench_operator.job import build_job
+from accelbench_operator.observed import observe_pod
+from accelbench_operator.pending import explain_pending
+from cluster.cluster import Cluster
+from cluster.wait import wait_until
+from operator_world.builders import make_attempt, make_job, make_plan
+from operator_world.pools import OURS, POOLS, PoolNodes, define_device_classes
+
+pytestmark = pytest.mark.cluster
+
+GOES_TO = {
+    "cpu": {"plain"},
+    "nvidia": {
+        *("gke-l4", "gke-a100", "gke-h100", "gke-h100-mig", "eks-nodegroup", "eks-karpenter", "eks-auto", "mig-single")
+    },
+    "gke-nvidia-l4": {"gke-l4"},
+    "gke-nvidia-a100": {"gke-a100"},
+    "gke-nvidia-h100": {"gke-h100", "gke-h100-mig"},
+    "gke-nvidia-h100-mig-1g-10gb": {"gke-h100-mig"},
+    "eks-nodegroup-nvidia-h100": {"eks-nodegroup"},
+    "eks-karpenter-nvidia-h100": {"eks-karpenter"},
+    "eks-auto-nvidia-h100": {"eks-auto"},
+    "aks-nvidia": {"aks"},
+    "aks-nvidia-h100": {"aks"},
+    "nvidia-mig-1g-10gb": {"mig-mixed"},
+    "nvidia-mig-3g-40gb": {"mig-mixed"},
+    "nvidia-h100-mig-single-1g-10gb": {"mig-single"},
+    "dra-nvidia": {"dra"},
+    "dra-nvidia-mig": set(),
+    "amd": {"amd"},
+    "amd-mi300x": {"amd"},
+    "gke-v5e-1x1": {"v5e-1x1"},
+    "gke-v5e-2x2": {"v5e-2x2"},
+    "gke-v5e-2x4": {"v5e-2x4"},
+    "gke-v5p-2x2x1": {"v5p-2x2x1"},
+    "gke-v6e-1x1": {"v6e-1x1"},
+    "gke-v6e-2x2": {"v6e-2x2"},
+    "gke-v6e-2x4": {"v6e-2x4"},
+}
+
+
+@pytest.fixture(scope="module")
+def nodes(control_plane: Cluster) -> Iterator[PoolNodes]:
+    define_device_classes(control_plane)
+    with PoolNodes(control_plane, POOLS) as found:
+        yield found
+
+
+class Scheduler:
+    """What the real one says of pods as the operator asks for them."""
+
+    def __init__(self, cluster: Cluster, nodes: PoolNodes) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._core = client.CoreV1Api(cluster.client())
+
+    def start(self, profile: Profile, name: str, **selector: str) -> None:
+        """The pod of a case on that profile."""
+        template = {"spec": {"tolerations": [OURS | {"operator": "Exists"}], "nodeSelector": selector}}
+        variants = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]
+        plan = make_plan(
+            profiles=Profiles((profile,)),
+            accelerator={"profile": profile.name},
+            variants=variants,
+            podTemplate=template,
+        )
+        if profile.device_class:
+            claim = build_claim_template(plan.run, profile)
+            del claim["metadata"]["ownerReferences"]
+            claim["metadata"]["namespace"] = self._cluster.namespace
+            self._cluster.apply(claim)
+        made = build_job(plan.run, plan.cases[0], 1, plan.runner)["spec"]["template"]
+        pod = {"metadata": made["metadata"] | {"name": name}, "spec": made["spec"]}
+        self._core.create_namespaced_pod(self._cluster.namespace, pod)
+
+    def decided(self) -> dict[str, Any]:
+        """Every pod by name, once each has a node or words why it has none."""
+        self._nodes.beat()
+
+        def all_are() -> bool:
+            return all(self._said(pod) for pod in self._pods().values())
+
+        wait_until(all_are, what="the scheduler to have looked at every pod")
+        return self._pods()
+
+    def clear(self) -> None:
+        self._core.delete_collection_namespaced_pod(self._cluster.namespace, grace_period_seconds=0)
+        wait_until(lambda: not self._pods(), what="the pods to be gone")
+
+    def close(self) -> None:
+        self._core.api_client.close()
+
+    def node_of(self, pod: Any) -> str | None:
+        found: str | None = pod["spec"].get("nodeName")
+        return found
+
+    def _said(self, pod: Any) -> bool:
+        conditions = {each["type"]: each for each in pod["status"].get("conditions", ())}
+        said = conditions.get("PodScheduled", {})
+        return bool(self.node_of(pod)) or (said.get("reason") == "Unschedulable" and "waiting" not in said["message"])
+
+    def _pods(self) -> dict[str, Any]:
+        found = self._core.list_namespaced_pod(self._cluster.namespace)
+        return {
+            pod["metadata"]["name"]: pod for pod in self._core.api_client.sanitize_for_serialization(found)["items"]
+        }
+
+
+@pytest.fixture
+def scheduler(cluster: Cluster, nodes: PoolNodes) -> Iterator[Scheduler]:
+    asked = Scheduler(cluster, nodes)
+    yield asked
+    asked.clear()
+    asked.close()
+
+
+def read(cluster: Cluster) -> dict[str, Node]:
+    """The nodes as `accelbench profiles` reads them, less the taint that keeps other tests' pods away."""
+    manifests = [each for each in cluster.get("nodes")["items"] if each["metadata"]["name"] in POOLS]
+    for each in manifests:
+        each["spec"]["taints"] = [taint for taint in each["spec"]["taints"] if taint["key"] != OURS["key"]]
+    pods = cluster.get("pods", "--all-namespaces")["items"]
+    found = read_nodes(manifests, pods, cluster.get("resourceslices")["items"])
+    return {node.name: node for node in found}
+
+
+def test_every_ready_profile_has_a_pool_here() -> None:
+    assert GOES_TO.keys() == ready().keys()
+
+
+@pytest.mark.parametrize("name", sorted(ready()))
+def test_a_ready_profile_lands_where_it_should_and_nowhere_else(
+    cluster: Cluster, scheduler: Scheduler, name: str
+) -> None:
+    profile = ready()[name]
+    found = read(cluster)
+    for pool in POOLS:
+        scheduler.start(profile, pool, **{"kubernetes.io/hostname": pool})
+    pods = scheduler.decided()
+
+    assert {pool for pool, pod in pods.items() if scheduler.node_of(pod)} == GOES_TO[name]
+    if name != "dra-nvidia-mig":  # which devices a class holds is said in CEL, which only the scheduler reads
+        assert {pool for pool, node in found.items() if fits(profile, node)} == GOES_TO[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "pool", "told", "remedy"),
+    [
+        ("gke-nvidia-h100", "gke-l4", "affinity/selector", "cloud.google.com/gke-accelerator=nvidia-h100-80gb"),
+        ("gke-v5e-2x4", "v5e-2x4-two-hosts", "Insufficient google.com/tpu", "asks for 8 google.com/tpu"),
+        ("nvidia", "aks", "untolerated taint", "does not tolerate that taint"),
+        ("nvidia-mig-3g-40gb", "mig-single", "Insufficient nvidia.com/mig-3g.40gb", "asks for nvidia.com/mig-3g.40gb"),
+        ("amd", "plain", "Insufficient amd.com/gpu", "asks for amd.com/gpu"),
+        ("dra-nvidia", "plain", "cannot allocate all claims", "claims a device of DeviceClass gpu.nvidia.com"),
+    ],
+)
+def test_where_no_node_takes_it_the_message_says_why_and_what_to_do(
+    scheduler: Scheduler, name: str, pool: str, told: str, remedy: str
+) -> None:
+    profile = ready()[name]
+    scheduler.start(profile, "pod", **{"kubernetes.io/hostname": pool})
+    (pod,) = scheduler.decided().values()
+
+    plan = make_plan()
+    message = explain_pending(make_job(plan, make_attempt(plan)), observe_pod(pod), profile)
+    assert told in message
+    assert remedy in message
+
+
+def test_what_is_taken_is_seen_as_the_scheduler_sees_it(cluster: Cluster, scheduler: Scheduler) -> None:
+    profile = ready()["nvidia-mig-1g-10gb"]
+    for name in ("one", "two", "three"):
+        scheduler.start(profile, name)
+    pods = scheduler.decided()
+    assert sorted(filter(None, map(scheduler.node_of, pods.values()))) == ["mig-mixed", "mig-mixed"]
+
+    node = read(cluster)["mig-mixed"]
+    assert [each.message for each in misfits(profile, node)] == [
+        "0 nvidia.com/mig-1g.10gb of 2 nvidia.com/mig-1g.10gb is free"
+    ]
+    assert fits(profile, node)
+
+
+def test_a_node_that_a_case_has_to_itself_is_seen_as_the_scheduler_sees_it(
+    cluster: Cluster, scheduler: Scheduler
+) -> None:
+    scheduler.start(ready()["cpu"], "one")
+    (pod,) = scheduler.decided().values()
+    assert scheduler.node_of(pod) == "plain"
+
+    scheduler.start(ready()["cpu"], "other")
+    assert scheduler.node_of(scheduler.decided()["other"]) is None
+    assert [each.message for each in misfits(ready()["cpu"], read(cluster)["plain"])] == ["a case has it to itself"]
+
+
+def test_a_claim_goes_with_its_pod(cluster: Cluster, scheduler: Scheduler) -> None:
+    scheduler.start(ready()["dra-nvidia"], "pod")
+    (pod,) = scheduler.decided().values()
+    assert scheduler.node_of(pod) == "dra"
+    (claim,) = cluster.get("resourceclaims")["items"]
+    assert claim["status"]["allocation"]["devices"]["results"][0]["driver"] == "gpu.nvidia.com"
+
+    scheduler.clear()
+    wait_until(lambda: not cluster.get("resourceclaims")["items"], what="the claim to go")
