@@ -11,6 +11,9 @@ SERIES = "accelbench.dev/series"
 CLASS = "accelbench.dev/class"
 """Of the operator that the object belongs to: a release holds nothing of another's."""
 
+PROFILES = "accelbench.dev/profiles"
+"""Of the ConfigMap that has an operator's profiles, under the key `profiles.yaml`."""
+
 CASE_ANNOTATION = "accelbench.dev/case-document"
 """The case document as JSON; a downward API volume puts it before the runner, so no second object can be lost."""
 

@@ -14,6 +14,7 @@ from accelbench.cli.compare import compare
 from accelbench.cli.exits import help_text
 from accelbench.cli.init import init
 from accelbench.cli.migrate import migrate
+from accelbench.cli.profiles import profiles
 from accelbench.cli.report import report
 from accelbench.cli.run import run
 from accelbench.cli.validate import validate
@@ -34,6 +35,7 @@ app.command("init")(init)
 app.command("check", epilog=help_text())(check)
 app.command("validate")(validate)
 app.command("workloads")(workloads)
+app.command("profiles")(profiles)
 app.command("report")(report)
 app.command("compare", epilog=help_text())(compare)
 app.command("migrate")(migrate)

@@ -52,7 +52,7 @@ def _preparing(script: ConfigMapKey | None) -> str:
 
 
 def _scheduling_remedy(message: str, profile: Profile) -> str:
-    return next(_remedies(message, profile), "See kubectl describe pod.")
+    return next(_remedies(message, profile), f"kubectl describe pod and accelbench profiles {profile.name} say more.")
 
 
 def _remedies(message: str, profile: Profile) -> Iterator[str]:

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 import accelbench
-from accelbench.api.profiles import PRESETS, Profile, parse_profiles
+from accelbench.api import labels
+from accelbench.api.profiles import ALWAYS, Profile, parse_profiles, ready
 from accelbench_operator import settings
 from accelbench_operator.lead import LeaseName
 from accelbench_operator.rbac import LEASE, RULES
@@ -149,7 +150,7 @@ def test_the_operator_reads_every_variable_that_it_is_given(tmp_path: Path) -> N
     file.write_text(profiles({"profiles": {"nvidia-h100": H100}}))
     given = environment({"metrics": {"port": 9191}, "health": {"port": 8181}, "namespaces": ["team-a"]})
     assert given.keys() == set(re.findall(r"`(ACCELBENCH_\w+)`", inspect.getsource(settings)))
-    read = settings.read_settings(given | {"ACCELBENCH_PROFILES": str(file)})
+    read = settings.read_settings(given | {"ACCELBENCH_PROFILES": str(file), "ACCELBENCH_POD_TEMPLATE": ""})
     assert (read.runner_image, read.namespaces) == (f"accelbench-runner:{accelbench.__version__}", ("team-a",))
     assert (read.metrics_port, read.health_port) == (9191, 8181)
     assert read.class_name == "accelbench"
@@ -160,7 +161,7 @@ def test_the_operator_reads_every_variable_that_it_is_given(tmp_path: Path) -> N
 
 def test_class_and_history_reach_the_operator_as_they_were_written() -> None:
     given = environment({"className": "staging", "results": {"perCase": 7, "total": 1000000, "maximumAgeDays": 30}})
-    read = settings.read_settings({name: value for name, value in given.items() if name != "ACCELBENCH_PROFILES"})
+    read = settings.read_settings(given | {"ACCELBENCH_PROFILES": "", "ACCELBENCH_POD_TEMPLATE": ""})
     assert read.class_name == "staging"
     assert read.retention == Retention(per_case=7, total=1_000_000, maximum_age=timedelta(days=30))
 
@@ -227,7 +228,28 @@ def test_profiles_reach_the_operator_as_they_were_written() -> None:
     assert parse_profiles(profiles({}), source="chart") == ()
     (read,) = parse_profiles(profiles({"profiles": {"nvidia-h100": H100}}), source="chart")
     assert read.name == "nvidia-h100"
-    assert read.model_dump(by_alias=True, mode="json", exclude_none=True) == H100 | {"name": "nvidia-h100"}
+    assert read.model_dump(by_alias=True, mode="json", exclude_unset=True) == H100 | {"name": "nvidia-h100"}
+
+
+def test_every_ready_profile_can_be_taken_up_in_the_values() -> None:
+    values = {"profiles": {name: {"preset": name} for name in ready()}}
+    assert {profile.name: profile for profile in parse_profiles(profiles(values), source="chart")} == ready()
+
+
+def test_defaults_for_pods_reach_the_operator_as_they_were_written(tmp_path: Path) -> None:
+    written = {"spec": {"priorityClassName": "benchmarks"}}
+    (found,) = (each for each in render({"podTemplate": written}) if each["metadata"]["name"].endswith("-profiles"))
+    file = tmp_path / "pod-template.yaml"
+    file.write_text(found["data"]["pod-template.yaml"])
+    told = environment()
+    assert told["ACCELBENCH_POD_TEMPLATE"].endswith("/pod-template.yaml")
+    given = told | {"ACCELBENCH_POD_TEMPLATE": str(file), "ACCELBENCH_PROFILES": ""}
+    assert settings.read_settings(given).pod_template == written
+
+
+def test_the_command_line_finds_the_profiles_by_their_labels() -> None:
+    (found,) = (each for each in render({"className": "mine"}) if each["metadata"]["name"].endswith("-profiles"))
+    assert {labels.PROFILES: "true", labels.CLASS: "mine"}.items() <= found["metadata"]["labels"].items()
 
 
 def test_the_operator_starts_anew_when_its_profiles_change() -> None:
@@ -241,12 +263,13 @@ def test_the_operator_starts_anew_when_its_profiles_change() -> None:
 def test_the_schema_of_a_profile_has_the_fields_that_the_operator_reads() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())["definitions"]["profile"]
     fields = Profile.model_json_schema(by_alias=True)["properties"]
-    assert set(schema["properties"]) == set(fields) - {"name"}
+    assert set(schema["properties"]) == set(fields) - {"name"} | {"preset"}
+    assert schema["properties"]["preset"]["enum"] == list(ready())
 
 
 def test_the_notes_name_every_preset() -> None:
     notes = (CHART / "templates" / "NOTES.txt").read_text()
-    assert f"Profiles: {', '.join(preset.name for preset in PRESETS)}" in notes
+    assert f"Profiles: {', '.join(ALWAYS)}" in notes
 
 
 def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:
@@ -272,6 +295,10 @@ def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:
         ({"profiles": {"h100": {"platform": "gpu"}}}, "platform"),
         ({"profiles": {"h100": {"platform": "cuda", "nodeselector": {}}}}, "nodeselector"),
         ({"profiles": {"H100": {"platform": "cuda"}}}, "H100"),
+        ({"profiles": {"h100": {"preset": "nvidia", "pricePerHour": 11.06}}}, "pricePerHour"),
+        ({"profiles": {"h100": {"preset": "nvidia", "namespaces": "ml"}}}, "namespaces"),
+        ({"profiles": {"h100": {"preset": "gke-h100"}}}, "preset"),
+        ({"podTemplate": {"hostNetwork": True}}, "podTemplate"),
         ({"metrics": {"port": "http"}}, "port"),
         ({"metrics": {"port": 80}}, "port"),
         ({"className": "Staging"}, "className"),

@@ -1,6 +1,7 @@
 """Each ready profile on nodes as the clouds' pools have them, by the real scheduler."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,15 @@ from accelbench_operator.job import build_job
 from accelbench_operator.observed import observe_pod
 from accelbench_operator.pending import explain_pending
 from cluster.cluster import Cluster
+from cluster.errors import DeadlineError
 from cluster.wait import wait_until
 from operator_world.builders import make_attempt, make_job, make_plan
 from operator_world.pools import OURS, POOLS, PoolNodes, define_device_classes
+from operator_world.process import OperatorProcess
 
 pytestmark = pytest.mark.cluster
 
+CRDS = Path(__file__).parents[2] / "crds"
 GOES_TO = {
     "cpu": {"plain"},
     "nvidia": {
@@ -202,6 +206,78 @@ def test_a_node_that_a_case_has_to_itself_is_seen_as_the_scheduler_sees_it(
     scheduler.start(ready()["cpu"], "other")
     assert scheduler.node_of(scheduler.decided()["other"]) is None
     assert [each.message for each in misfits(ready()["cpu"], read(cluster)["plain"])] == ["a case has it to itself"]
+
+
+PROFILES = """
+h200: {preset: gke-nvidia-h100, nodeSelector: {cloud.google.com/gke-accelerator: nvidia-h200-141gb}}
+dra: {preset: dra-nvidia}
+others: {preset: gke-nvidia-h100, namespaces: [others]}
+"""
+
+
+@pytest.fixture
+def operator(control_plane: Cluster, cluster: Cluster, tmp_path: Path) -> Iterator[OperatorProcess]:
+    control_plane.define(CRDS)
+    process = OperatorProcess(cluster, tmp_path, profiles=PROFILES)
+    process.start()
+    yield process
+    process.terminate()
+    assert "Traceback" not in process.log(), process.log()
+
+
+def run_on(cluster: Cluster, profile: str, **template: Any) -> None:
+    """A run of that name on the profile."""
+    spec = {
+        "workload": {"name": "matmul-chain", "parameters": {"size": 64}},
+        "variants": [{"use": "jax/jit"}, {"use": "jax/op-by-op"}],
+        "accelerator": {"profile": profile},
+        "podTemplate": template,
+    }
+    cluster.apply(
+        {"apiVersion": "accelbench.dev/v1alpha1", "kind": "BenchmarkRun", "metadata": {"name": profile}, "spec": spec}
+    )
+
+
+def wait_for_words(cluster: Cluster, operator: OperatorProcess, run: str, condition: str, *words: str) -> None:
+    def message() -> str:
+        conditions = cluster.get("bmr", run).get("status", {}).get("conditions", [])
+        return next((str(each["message"]) for each in conditions if each["type"] == condition), "")
+
+    try:
+        wait_until(lambda: all(each in message() for each in words), what=f"{run} to say {words}", seconds=60)
+    except DeadlineError as error:
+        raise AssertionError(f"{message()}\n{operator.log()}") from error
+
+
+def test_a_runs_conditions_say_why_it_cannot_be_placed(
+    cluster: Cluster, nodes: PoolNodes, operator: OperatorProcess
+) -> None:
+    nodes.beat()
+    run_on(cluster, "h200", spec={"tolerations": [OURS | {"operator": "Exists"}]})
+    run_on(cluster, "others")
+    why = ("No node takes the pod", "selects nodes by cloud.google.com/gke-accelerator=nvidia-h200-141gb")
+    wait_for_words(cluster, operator, "h200", "Finished", *why)
+    wait_for_words(cluster, operator, "others", "Accepted", "others is for runs in others", cluster.namespace)
+
+
+def test_a_run_claims_its_device_and_leaves_nothing_behind(
+    cluster: Cluster, nodes: PoolNodes, operator: OperatorProcess
+) -> None:
+    nodes.beat()
+    run_on(cluster, "dra", spec={"tolerations": [OURS | {"operator": "Exists"}]})
+
+    def placed() -> bool:
+        return [each["spec"].get("nodeName") for each in cluster.get("pods")["items"]] == ["dra"]
+
+    wait_until(placed, what="the case's pod to have a node", seconds=60)
+    assert len(cluster.get("resourceclaimtemplates")["items"]) == 1
+
+    cluster.kubectl("delete", "bmr", "dra", "--wait=false")
+    # Nobody is there to end the pod.
+    cluster.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+    wait_until(
+        lambda: not cluster.get("resourceclaims,resourceclaimtemplates,jobs")["items"], what="everything to be gone"
+    )
 
 
 def test_a_claim_goes_with_its_pod(cluster: Cluster, scheduler: Scheduler) -> None:

@@ -35,7 +35,7 @@ def unschedulable(message: str) -> Any:
         (unschedulable("0/4 nodes: 4 node(s) didn't match Pod's node affinity/selector."), "selects nodes by gpu=a100"),
         (unschedulable("0/4 nodes: 4 node(s) had untolerated taint {x: }."), "add a toleration"),
         (unschedulable("0/1 nodes: 1 node(s) didn't match pod anti-affinity rules."), "this one waits its turn"),
-        (unschedulable("something new"), "No node takes the pod: something new. See kubectl describe pod."),
+        (unschedulable("something new"), "No node takes the pod: something new. kubectl describe pod and"),
         (pod(waiting={"reason": "ImagePullBackOff", "message": "not found"}), "The image cannot be pulled"),
         (
             pod(waiting={"reason": "CreateContainerConfigError", "message": 'secret "x" not found'}),

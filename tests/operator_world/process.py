@@ -18,12 +18,19 @@ ACCOUNT = "accelbench-operator"
 class OperatorProcess:
     """Starts, kills and starts again one operator that serves the cluster's namespace."""
 
-    def __init__(self, cluster: Cluster, directory: Path, *, class_name: str = "", lease: str = "") -> None:
-        """`lease` is the name of the one that it shares with other replicas, in the cluster's namespace."""
+    def __init__(
+        self, cluster: Cluster, directory: Path, *, class_name: str = "", lease: str = "", profiles: str = ""
+    ) -> None:
+        """`lease` is the name of the one that it shares with other replicas, in the cluster's namespace.
+
+        `profiles` are an administrator's, as YAML.
+        """
         directory.mkdir(exist_ok=True)
         self._cluster = cluster
         self._class_name = class_name
         self._lease = f"{cluster.namespace}/{lease}" if lease else ""
+        self._profiles = directory / "profiles.yaml"
+        self._profiles.write_text(profiles)
         self._log = directory / "operator.log"
         self._kubeconfig = directory / "operator.kubeconfig"
         self.metrics_port, self.health_port = free_port(), free_port()
@@ -37,6 +44,7 @@ class OperatorProcess:
             "HOME": str(self._log.parent),
             "KUBECONFIG": str(self._kubeconfig),
             "ACCELBENCH_RUNNER_IMAGE": "accelbench-runner:test",
+            "ACCELBENCH_PROFILES": str(self._profiles),
             "ACCELBENCH_NAMESPACES": self._cluster.namespace,
             "ACCELBENCH_CLASS_NAME": self._class_name,
             "ACCELBENCH_LEASE": self._lease,

@@ -1,0 +1,119 @@
+"""What `accelbench profiles` says of a cluster: a real API server and nodes that only stand there."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accelbench.api import labels
+from cluster.cluster import Cluster
+from operator_world.pools import POOLS, PoolNodes
+
+CLASS = "of-this-test"
+PROFILES = """
+h100: {preset: gke-nvidia-h100, namespaces: [ml], pricePerHour: 11.06 USD}
+v5e: {preset: gke-v5e-2x4}
+"""
+THERE = {name: POOLS[name] for name in ("plain", "gke-h100", "v5e-2x4", "v5e-2x4-two-hosts", "amd")}
+
+
+def profiles(*arguments: str, kubeconfig: Path | None = None, without: str = "") -> subprocess.CompletedProcess[str]:
+    """The command, where the package `without` is not installed."""
+    program = f"import sys; sys.modules.update({{name: None for name in {without.split()!r}}})\n"
+    program += "from accelbench.cli.main import main; main()"
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig or "/nowhere"), "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-c", program, "profiles", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_the_kubernetes_client_it_says_what_to_install() -> None:
+    done = profiles(without="kubernetes")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: kubernetes is not installed: pip install 'accelbench[operator]'\n",
+    )
+
+
+def test_without_a_kubeconfig_it_says_so() -> None:
+    done = profiles()
+    assert done.returncode == 2
+    assert "no cluster to ask" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_cluster_that_does_not_answer_is_said_to(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "{apiVersion: v1, kind: Config, current-context: x, users: [{name: x, user: {}}],"
+        " clusters: [{name: x, cluster: {server: 'http://127.0.0.1:1'}}],"
+        " contexts: [{name: x, context: {cluster: x, user: x}}]}"
+    )
+    done = profiles(kubeconfig=config)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the cluster does not answer")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def offering(cluster: Cluster) -> Iterator[Cluster]:
+    marks = {labels.PROFILES: "true", labels.CLASS: CLASS}
+    body = {"metadata": {"name": "mine", "labels": marks}, "data": {"profiles.yaml": PROFILES}}
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap"} | body)
+    with PoolNodes(cluster, THERE, tainted=False):
+        yield cluster
+
+
+@pytest.mark.cluster
+def test_profiles_and_nodes_are_matched_with_reasons_and_devices_that_nobody_gets_at(offering: Cluster) -> None:
+    done = profiles("--class", CLASS, "-o", "json", kubeconfig=offering.kubeconfig)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    by_name = {each["name"]: each for each in found["profiles"]}
+    fitting = {
+        name: [node["name"] for node in each["nodes"] if node["fits"] and node["name"] in THERE]
+        for name, each in by_name.items()
+    }
+    assert fitting == {"cpu": ["plain"], "nvidia": ["gke-h100"], "h100": ["gke-h100"], "v5e": ["v5e-2x4"]}
+    assert (by_name["h100"]["pricePerHour"], by_name["h100"]["namespaces"]) == ("11.06 USD", ["ml"])
+    assert by_name["v5e"]["asksFor"]["google.com/tpu"] == "8"
+    (multi_host,) = (node for node in by_name["v5e"]["nodes"] if node["name"] == "v5e-2x4-two-hosts")
+    assert multi_host["why"] == [{"cause": "resource", "message": "offers 4 google.com/tpu of 8 google.com/tpu"}]
+    assert {each["resource"]: (each["nodes"], each["ready"]) for each in found["uncovered"]} == {
+        "amd.com/gpu": (["amd"], ["amd", "amd-mi300x"]),
+        "google.com/tpu": (["v5e-2x4-two-hosts"], []),
+    }
+
+
+@pytest.mark.cluster
+def test_the_overview_fits_a_terminal_and_one_profile_shows_every_node(offering: Cluster) -> None:
+    overview = profiles("--class", CLASS, kubeconfig=offering.kubeconfig)
+    assert overview.returncode == 0, overview.stderr
+    (h100,) = (line for line in overview.stdout.splitlines() if line.strip().startswith("h100"))
+    assert "1 nvidia.com/gpu, 16 GiB memory, 4 cpu" in h100
+    assert "11.06 USD" in h100
+    assert "amd.com/gpu" in overview.stdout
+
+    one = profiles("h100", "--class", CLASS, kubeconfig=offering.kubeconfig)
+    (line,) = (line for line in one.stdout.splitlines() if line.strip().startswith("plain"))
+    assert "does not fit" in line
+    assert "has no label cloud.google.com/gke-accelerator" in line
+
+    unknown = profiles("h10", "--class", CLASS, kubeconfig=offering.kubeconfig)
+    assert unknown.returncode == 2
+    assert "did you mean h100?" in unknown.stderr
+
+
+@pytest.mark.cluster
+def test_an_operator_that_is_not_there_is_said_to_be_missing(cluster: Cluster) -> None:
+    done = profiles("--class", "nobodys", kubeconfig=cluster.kubeconfig)
+    assert done.returncode == 0
+    assert "note: no operator of that class has its profiles here" in done.stderr
