@@ -47,16 +47,16 @@ class Profile(Document):
     """
 
     name: Name
-    platform: str = Field(description="The kind of device: cpu, cuda, tpu, or one that a package adds.")
+    platform: str = Field(description="The kind of device: cpu, cuda, rocm, tpu, or one that a package adds.")
     resource: ResourceName | None = Field(default=None, description="Extended resource, e.g. nvidia.com/gpu.")
     device_class: ClassName | None = Field(
         default=None,
         description="A DeviceClass of resource.k8s.io, in place of a resource: each pod claims one device of it.",
     )
-    node_selector: dict[str, str] = {}
-    tolerations: tuple[ProfileToleration, ...] = ()
-    env: dict[str, str] = {}
-    runtime_class_name: str | None = None
+    node_selector: dict[str, str] = Field(default={}, description="Labels of the nodes; no run can change them.")
+    tolerations: tuple[ProfileToleration, ...] = Field(default=(), description="Taints that the nodes may have.")
+    env: dict[str, str] = Field(default={}, description="The runner's environment; a run may set it otherwise.")
+    runtime_class_name: str | None = Field(default=None, description="As in a PodSpec.")
     image: str | None = Field(default=None, description="Of the runner on these nodes; default: the operator's.")
     namespaces: tuple[Name, ...] = Field(default=(), description="Whose runs may use it; none: those of any.")
     price_per_hour: PricePerHour | None = Field(
@@ -68,7 +68,7 @@ class Profile(Document):
         "others may be, on devices of their own. Default: Device where the profile names devices, else Node.",
     )
     cpu: int = Field(default=1, ge=1, description="Whole processors.")
-    memory: Quantity = "4Gi"
+    memory: Quantity = Field(default="4Gi", description="Requested and limited.")
 
     @property
     def takes_whole_node(self) -> bool:

@@ -118,7 +118,8 @@ def tables(shown: Offered, *, each_node: bool) -> Iterator[Table]:
 
 
 def _overview(shown: Offered) -> Table:
-    table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", "why not elsewhere", box=None)
+    table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
+    table.add_column("why not elsewhere", overflow="fold")
     for profile, nodes in shown.rows:
         fitting = [found for _, found in nodes if all(each.cause == "occupied" for each in found)]
         table.add_row(
@@ -134,9 +135,10 @@ def _overview(shown: Offered) -> Table:
 
 
 def _asks(profile: Profile) -> str:
-    parts = [show(name, amount) for name, amount in asked_for(profile).items()]
-    parts += [f"1 of {profile.device_class}"] if profile.device_class else []
-    return ", ".join(reversed(parts))
+    asked = asked_for(profile)
+    devices = [name for name in asked if name == profile.resource]
+    parts = [show(name, asked[name]) for name in (*devices, "cpu", "memory")]
+    return ", ".join([*([f"1 of {profile.device_class}"] if profile.device_class else []), *parts])
 
 
 def _why(nodes: Sequence[tuple[Node, tuple[Misfit, ...]]]) -> str:
@@ -147,7 +149,8 @@ def _why(nodes: Sequence[tuple[Node, tuple[Misfit, ...]]]) -> str:
 
 
 def _nodes(profile: Profile, nodes: Sequence[tuple[Node, tuple[Misfit, ...]]]) -> Table:
-    table = Table("node", profile.name, "why", box=None)
+    table = Table("node", profile.name, box=None)
+    table.add_column("why", overflow="fold")
     for node, found in nodes:
         fitting = all(each.cause == "occupied" for each in found)
         table.add_row(

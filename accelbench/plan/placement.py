@@ -126,11 +126,10 @@ def _amounts(asked: Amounts, node: Node) -> Iterator[Misfit]:
         offered = node.allocatable.get(name, Decimal(0))
         free = offered - node.taken.get(name, Decimal(0))
         if offered < amount:
-            yield Misfit(
-                "resource", f"offers {show(name, offered)} of {show(name, amount)}" if offered else _none(name)
-            )
+            what = f"offers {show(name, offered)}, short of {show(name, amount)}" if offered else f"offers no {name}"
+            yield Misfit("resource", what)
         elif free < amount:
-            yield Misfit("occupied", f"{show(name, max(free, Decimal(0)))} of {show(name, offered)} is free")
+            yield Misfit("occupied", f"has {show(name, max(free, Decimal(0)))} free, of {show(name, offered)}")
     room = node.allocatable.get("pods", Decimal(0))
     if node.taken.get("pods", Decimal(0)) >= room:
         yield Misfit("occupied", f"has all of its {room} pods")
@@ -153,10 +152,6 @@ def show(resource: str, amount: Decimal) -> str:
     if resource == "memory":
         return f"{float(amount / GIBIBYTE):.3g} GiB memory"
     return f"{float(amount):g} {resource}"
-
-
-def _none(resource: str) -> str:
-    return f"offers no {resource}"
 
 
 def _is_device(resource: str) -> bool:

@@ -14,10 +14,11 @@ from pathlib import Path
 import yaml
 
 from accelbench import catalogue
-from accelbench.api.crd import Schema, schema_of
+from accelbench.api.crd import Schema, schema_of, structural
 from accelbench.api.manifest import RUN
 from accelbench.api.numbers import MEASURED
 from accelbench.api.numbers import NUMBERS as REGISTERED
+from accelbench.api.profiles import ALWAYS, Profile, ready
 from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason, StopReason
 from accelbench.claims import ledger
 from accelbench.cli.workloads import allowed, describe
@@ -36,6 +37,12 @@ NUMBERS = """# Numbers
 Everything that is measured of a variant, generated from the code by `python docs/reference/build.py`.
 A manifest asks for a number by its name: `metric: speedup`. A result holds the stored ones in `variants[].numbers`.
 A number without a unit is a count.
+"""
+
+PROFILES = """# Profiles
+
+Generated from `accelbench/api/presets.yaml` and the code by `python docs/reference/build.py`.
+[Pools](../operations/pools.md) says how to use them.
 """
 
 REFUSED = "Not for a run to set."
@@ -176,6 +183,29 @@ def _allowed(field: Schema) -> str:
     return {"boolean": "true, false", "integer": "a whole number", "string": "a text"}.get(field.get("type", ""), "")
 
 
+def profiles() -> str:
+    """The ready ones, and the fields of one."""
+    written = Profile.model_json_schema(by_alias=True)
+    fields = structural(written, written["$defs"], "Profile")
+    preset = ("preset", "", "a name above", "A ready profile: what is written beside it is in place of its own.")
+    own = [row for row in _nested(fields, "") if row[0] != "name"]
+    rows = [
+        (
+            name,
+            profile.platform,
+            f"{profile.slice_chips or 1} {profile.resource or profile.device_class or 'node'}",
+            ", ".join(f"{key}={value}" for key, value in profile.node_selector.items()),
+            ", ".join(f"{each.key}{f'={each.value}' if each.value else ''}" for each in profile.tolerations),
+            "yes" if name in ALWAYS else "",
+        )
+        for name, profile in ready().items()
+    ]
+    columns = ("profile", "platform", "a pod asks for", "labels of its nodes", "tolerates", "always there")
+    ready_ = markdown_table(columns, rows, right=set())
+    table = markdown_table(("field", "default", "allowed", "what it is"), [preset, *own], right=set())
+    return f"{PROFILES}\n## Ready ones\n\n{ready_}\n\n## Fields\n\n{table}\n"
+
+
 def reasons() -> str:
     """A table for each kind."""
     tables = []
@@ -199,7 +229,13 @@ def reasons() -> str:
     return "\n\n".join([REASONS.rstrip(), *tables]) + "\n"
 
 
-PAGES = {"manifest.md": manifest, "workloads.md": workloads, "numbers.md": numbers, "reasons.md": reasons}
+PAGES = {
+    "manifest.md": manifest,
+    "workloads.md": workloads,
+    "numbers.md": numbers,
+    "profiles.md": profiles,
+    "reasons.md": reasons,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

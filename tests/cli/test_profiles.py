@@ -86,7 +86,7 @@ def test_profiles_and_nodes_are_matched_with_reasons_and_devices_that_nobody_get
     assert (by_name["h100"]["pricePerHour"], by_name["h100"]["namespaces"]) == ("11.06 USD", ["ml"])
     assert by_name["v5e"]["asksFor"]["google.com/tpu"] == "8"
     (multi_host,) = (node for node in by_name["v5e"]["nodes"] if node["name"] == "v5e-2x4-two-hosts")
-    assert multi_host["why"] == [{"cause": "resource", "message": "offers 4 google.com/tpu of 8 google.com/tpu"}]
+    assert multi_host["why"] == [{"cause": "resource", "message": "offers 4 google.com/tpu, short of 8 google.com/tpu"}]
     assert {each["resource"]: (each["nodes"], each["ready"]) for each in found["uncovered"]} == {
         "amd.com/gpu": (["amd"], ["amd", "amd-mi300x"]),
         "google.com/tpu": (["v5e-2x4-two-hosts"], []),
@@ -98,7 +98,7 @@ def test_the_overview_fits_a_terminal_and_one_profile_shows_every_node(offering:
     overview = profiles("--class", CLASS, kubeconfig=offering.kubeconfig)
     assert overview.returncode == 0, overview.stderr
     (h100,) = (line for line in overview.stdout.splitlines() if line.strip().startswith("h100"))
-    assert "1 nvidia.com/gpu, 16 GiB memory, 4 cpu" in h100
+    assert "1 nvidia.com/gpu, 4 cpu, 16 GiB memory" in h100
     assert "11.06 USD" in h100
     assert "amd.com/gpu" in overview.stdout
 

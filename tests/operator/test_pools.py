@@ -191,7 +191,7 @@ def test_what_is_taken_is_seen_as_the_scheduler_sees_it(cluster: Cluster, schedu
 
     node = read(cluster)["mig-mixed"]
     assert [each.message for each in misfits(profile, node)] == [
-        "0 nvidia.com/mig-1g.10gb of 2 nvidia.com/mig-1g.10gb is free"
+        "has 0 nvidia.com/mig-1g.10gb free, of 2 nvidia.com/mig-1g.10gb"
     ]
     assert fits(profile, node)
 

@@ -58,8 +58,8 @@ def test_what_is_not_there_and_what_is_taken_are_told_apart() -> None:
     taken = replace(NODE, taken={"nvidia.com/gpu": Decimal(2)})
     small = replace(NODE, allocatable={**AMOUNTS, "cpu": Decimal("3.92")})
     assert why(GPU, without) == [("resource", "offers no nvidia.com/gpu")]
-    assert why(GPU, taken) == [("occupied", "0 nvidia.com/gpu of 2 nvidia.com/gpu is free")]
-    assert why(GPU, small) == [("resource", "offers 3.92 cpu of 4 cpu")]
+    assert why(GPU, taken) == [("occupied", "has 0 nvidia.com/gpu free, of 2 nvidia.com/gpu")]
+    assert why(GPU, small) == [("resource", "offers 3.92 cpu, short of 4 cpu")]
     assert [fits(GPU, node) for node in (without, taken, small)] == [False, True, False]
 
 
