@@ -1,8 +1,12 @@
+import csv
+
 import pytest
 
+from accelbench.api.case import CaseAccelerator
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import LaunchSummary, OutlierCounts, PaysBack, PhaseTime
-from accelbench.report import details, view
+from accelbench.history.comparability import identity
+from accelbench.report import details, tidy, view
 from accelbench.report.table import Table, TableColumn, filled
 from report import sample
 
@@ -83,6 +87,20 @@ def test_what_was_compiled_is_told_as_far_as_it_was_counted() -> None:
         *("variant", "kernels in a call", "outputs that reuse input buffers")
     ]
     assert {row[0]: row[1:] for row in table.rows}[first.name] == ("1,200", "none")
+
+
+def test_money_stands_under_its_currency_and_is_no_reason_not_to_compare() -> None:
+    priced = sample.case(accelerator=CaseAccelerator(price_per_hour="11.06 USD"))
+    first, *others = sample.result().variants
+    costly = first.model_copy(update={"numbers": Numbers(price_per_unit="0.0000614")})
+    result = sample.result(case=priced, variants=(costly, *others))
+    table = details.work(result, whole=False)
+    assert table is not None
+    place = [column.name for column in table.columns].index(f"USD per {result.unit}")
+    assert {row[0]: row[place] for row in table.rows}[first.name] == "0.0000614"
+    assert identity(result) == identity(sample.result(variants=(costly, *others)))
+    [header, row, *_] = csv.reader(tidy.report([result]).splitlines())
+    assert dict(zip(header, row, strict=True))["currency"] == "USD"
 
 
 def test_what_was_not_measured_has_no_column_and_no_table() -> None:
