@@ -199,11 +199,12 @@ def test_what_is_taken_is_seen_as_the_scheduler_sees_it(cluster: Cluster, schedu
 def test_a_node_that_a_case_has_to_itself_is_seen_as_the_scheduler_sees_it(
     cluster: Cluster, scheduler: Scheduler
 ) -> None:
-    scheduler.start(ready()["cpu"], "one")
+    here = {"kubernetes.io/hostname": "plain"}
+    scheduler.start(ready()["cpu"], "one", **here)
     (pod,) = scheduler.decided().values()
     assert scheduler.node_of(pod) == "plain"
 
-    scheduler.start(ready()["cpu"], "other")
+    scheduler.start(ready()["cpu"], "other", **here)
     assert scheduler.node_of(scheduler.decided()["other"]) is None
     assert [each.message for each in misfits(ready()["cpu"], read(cluster)["plain"])] == ["a case has it to itself"]
 

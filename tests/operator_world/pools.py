@@ -115,7 +115,6 @@ class PoolNodes:
             if node.driver:
                 self._publish(name, node.driver)
         self.beat()
-        wait_until(self._are_ready, what="the nodes to be ready")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,6 +131,7 @@ class PoolNodes:
             amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", **node.offers}
             status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
             self._core.patch_node_status(name, {"status": status})
+        wait_until(self._are_ready, what="the nodes to be ready")
 
     def _are_ready(self) -> bool:
         taints = [
