@@ -14,32 +14,18 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+
+from scale.world import control_plane
 
 from accelbench.api import labels
 from cluster.cluster import Cluster
-from cluster.run import down, end_abandoned, session_directory, up
 from operator_world.builders import make_headline, make_log, make_result, run_manifest
 from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 
-CRDS = Path(__file__).parents[1] / "crds"
 PATIENCE_SECONDS = 60.0
-
-
-@contextmanager
-def control_plane() -> Iterator[Cluster]:
-    """One of its own, with a namespace that is there."""
-    end_abandoned()
-    directory = session_directory()
-    cluster, processes = up(directory, node=False, die_with_parent=True)
-    try:
-        yield cluster
-    finally:
-        down(directory)
-        processes.reap()
 
 
 class Load:
@@ -109,7 +95,6 @@ def main() -> None:
         control_plane() as cluster,
         FakeKubelet(cluster, Path(place)) as kubelet,
     ):
-        cluster.define(CRDS)
         replicas = [OperatorProcess(cluster, Path(place, name), lease="operator") for name in ("one", "other")]
         for each in replicas:
             each.start()

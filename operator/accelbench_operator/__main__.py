@@ -11,10 +11,11 @@ import uuid
 from kubernetes.aio.config import ConfigException
 
 from accelbench.api.profiles import InvalidProfilesError
+from accelbench_operator.exposition import Exposition, anybody, exposed
 from accelbench_operator.health import served
 from accelbench_operator.kubernetes_api import KubernetesApi, load_configuration
-from accelbench_operator.metrics import serve_metrics
 from accelbench_operator.operator import Operator
+from accelbench_operator.scrapers import Scrapers
 from accelbench_operator.settings import Settings, SettingsError, read_settings
 from accelbench_operator.watch import watch_runs
 
@@ -29,15 +30,18 @@ async def run(settings: Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     async with KubernetesApi(await load_configuration()) as api:
         operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
-        stop_metrics = serve_metrics(operator.snapshot, port=settings.metrics_port)
-        try:
-            async with served(operator.readings, operator.unready, settings.health_port), asyncio.TaskGroup() as group:
-                work = group.create_task(operator.run())
-                # kopf never looks again for a kind that is not served when it begins.
-                await operator.crds_fit.wait()
-                await watch_runs(settings, operator.run_changed, operator.run_gone, ending=work.cancel)
-        finally:
-            stop_metrics()
+        exposition = Exposition(api.telemetry)
+        may_scrape = Scrapers(api) if settings.metrics_authorization else anybody
+        port, tls = settings.metrics_port, settings.metrics_tls
+        async with (
+            exposed(exposition, operator.snapshot, port, tls=tls, may_scrape=may_scrape),
+            served(operator.readings, operator.unready, settings.health_port),
+            asyncio.TaskGroup() as group,
+        ):
+            work = group.create_task(operator.run())
+            # kopf never looks again for a kind that is not served when it begins.
+            await operator.crds_fit.wait()
+            await watch_runs(settings, operator.run_changed, operator.run_gone, ending=work.cancel)
 
 
 def main() -> int:

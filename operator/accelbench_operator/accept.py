@@ -17,8 +17,8 @@ from accelbench.api.rules import ON_A_LAPTOP
 from accelbench.api.run import BenchmarkRun, UsedRunner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
-from accelbench.plan.cases import TooManyCasesError, plan_cases
-from accelbench.plan.problems import check_platform, check_run
+from accelbench.plan.cases import TooManyCasesError, plan_cases, with_target
+from accelbench.plan.problems import check_platform, check_run, check_targets
 from accelbench.problem import Problem
 from accelbench_operator.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit
 
@@ -90,19 +90,21 @@ def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunn
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
         # The API server prunes what this refuses, where its CRD is of this version.
         PodTemplate.model_validate(run.spec.pod_template)
-        if problems := check_run(run):
-            return Refused(problems)
         runner = used(run)
         profile = runner.profile
+        compiled = with_target(run, profile.target)
+        if problems := check_run(compiled):
+            return Refused(problems)
         platform = platforms.find(profile.platform)
         if problems := (
             *_not_admitted(run, profile),
             *_laptops(run),
-            *check_platform(run, platform),
+            *check_platform(compiled, platform),
+            *check_targets(compiled, profile),
             *_contradictions(run, profile),
         ):
             return Refused(problems)
-        plan = Plan(run, plan_cases(run, profile.platform, profile.price_per_hour), runner)
+        plan = Plan(run, plan_cases(compiled, profile.platform, profile.price_per_hour), runner)
         problem = next(_too_large(plan), None)
         return Refused((problem,)) if problem else plan
     except (UnknownProfileError, platforms.UnknownPlatformError) as error:
@@ -165,8 +167,9 @@ def _too_large(plan: Plan) -> Iterator[Problem]:
     for case in plan.cases:
         workload = catalogue.find(case.workload)
         parameters = catalogue.parse_parameters(workload, case.parameters)
+        abstract = case.accelerator.target is not None and workload.has_shapes()
         try:
-            refused = memory.refusal(workload, parameters, limit)
+            refused = memory.refusal(workload, parameters, None if abstract else limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
             why = workload_checks.describe(error)
             yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {why}")

@@ -1,12 +1,14 @@
 """Does what was decided. Every step can be repeated, and the process may be killed before and after each of them.
 
-A result is asked for live before a Job is created and before one is deleted. An object that exists already counts as
-ours only where its owner's UID is the run's. Deletions name the UID that they mean.
+A result that may be there is asked for live: before a Job is created, before an attempt counts as lost, and before a
+Job is deleted whose result this process has not stored itself. An object that exists already counts as ours only where
+its owner's UID is the run's. Deletions name the UID that they mean.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 
 from accelbench.api.case import Case
@@ -16,13 +18,21 @@ from accelbench.api.run import Attempt
 from accelbench.plan.names import attempt_name, result_name
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 from accelbench_operator.accept import Plan
+from accelbench_operator.actions import Action, Ask, AskQueue, Collect, Confirm, CreateJob, DeleteJob
 from accelbench_operator.attempts import Observed
 from accelbench_operator.claim import NotServedError, build_claim_template
 from accelbench_operator.cluster import Cluster
 from accelbench_operator.collect import outcome
-from accelbench_operator.decide import Action, Collect, Confirm, CreateJob, DeleteJob
-from accelbench_operator.failure import AttemptFailure, job_deleted, job_refused, pod_gone, result_refused
+from accelbench_operator.failure import (
+    AttemptFailure,
+    job_deleted,
+    job_refused,
+    not_found_out,
+    pod_gone,
+    result_refused,
+)
 from accelbench_operator.job import build_job, identity_labels
+from accelbench_operator.known import RunKey
 from accelbench_operator.kubernetes_api import (
     ApiError,
     ConflictError,
@@ -31,11 +41,21 @@ from accelbench_operator.kubernetes_api import (
     NotFoundError,
     TooLargeError,
 )
-from accelbench_operator.observed import ObservedPod, age, observe_job, observe_pod, observe_result, owned_by
-from accelbench_operator.obstacles import Obstacles, Step
+from accelbench_operator.kueue import QueueReports, ask
+from accelbench_operator.observed import (
+    ObservedPod,
+    age,
+    latest_event,
+    observe_job,
+    observe_pod,
+    observe_result,
+    owned_by,
+)
+from accelbench_operator.obstacles import Obstacles
 from accelbench_operator.owner import owner_reference
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
+from accelbench_operator.waits import Wait
 
 LOGS_AT_A_TIME = 2
 """Up to 16 MiB each, as text and as bytes."""
@@ -55,6 +75,11 @@ class Applier:
         self.losses: dict[str, dict[str, AttemptFailure]] = {}
         """By run UID, then by Job name: why looking for a result was in vain; found out again after a restart."""
         self.obstacles = Obstacles()
+        self._stored: dict[str, set[str]] = {}
+        """By run UID: names of the results that the API server took from this process."""
+        self._deleted: dict[str, set[str]] = {}
+        """By run UID: UIDs of the Jobs that it was told to delete; their watch may still tell of them."""
+        self.queues = QueueReports()
         self._reading = asyncio.Semaphore(LOGS_AT_A_TIME)
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
@@ -65,33 +90,47 @@ class Applier:
             await self._collect(action, plan, observed)
         elif isinstance(action, Confirm):
             await self._confirm(action, plan, observed)
+        elif isinstance(action, AskQueue) and (job := observed.jobs.get(action.attempt.job)):
+            self.queues.note(job, await ask(self._cluster, job, self._clock()))
+        elif isinstance(action, Ask):
+            await self._ask(action, plan)
 
-    async def find_missing(self, plan: Plan, attempts: Iterable[Attempt], observed: Observed) -> bool:
+    async def find_missing(self, plan: Plan, measured: Iterable[str], observed: Observed) -> bool:
         """Whether the cluster has a result that nothing was heard of, of a case that is said to have one.
 
         Asked before a run finishes, as that is final: a replica may lead before its watches have told it everything.
         """
-        unheard = [each.case for each in attempts if each.finished and not each.reason]
-        found = [await self._find_result(plan, case) for case in unheard if case not in observed.results]
-        return any(found)
+        unheard = [case for case in measured if case not in observed.results]
+        return any([await self._is_unheard(plan, case) for case in unheard])
 
-    async def delete_job(self, action: DeleteJob, namespace: str) -> None:
-        """Delete a Job; where it has brought a result, only if that is stored indeed."""
-        if action.result is not None and await self._cluster.get_result(namespace, action.result) is None:
-            self._store.remove("BenchmarkResult", (namespace, action.result))
-            return
+    async def _is_unheard(self, plan: Plan, case: str) -> bool:
         try:
-            await self._cluster.delete_job(namespace, action.name, action.uid)
-        except ConflictError:
-            # A Job of that name and another UID: not the one that was meant.
+            return await self._find_result(plan, case)
+        except ForeignObjectError:
+            # Somebody put an object of their own in its place: the result is gone.
+            return False
+
+    async def delete_job(self, action: DeleteJob, key: RunKey) -> None:
+        """Delete a Job; where it has brought a result, only if that is stored indeed."""
+        if action.uid in self._deleted.get(key.uid, ()):
             return
+        if action.result is not None and not await self._is_stored(action.result, key):
+            self._store.remove("BenchmarkResult", (key.namespace, action.result))
+            return
+        await self._cluster.delete_job(key.namespace, action.name, action.uid)
+        self._deleted.setdefault(key.uid, set()).add(action.uid)
+
+    async def _is_stored(self, result: str, key: RunKey) -> bool:
+        if result in self._stored.get(key.uid, ()):
+            return True
+        return await self._cluster.get_result(key.namespace, result) is not None
 
     async def _create(self, action: CreateJob, plan: Plan) -> None:
-        if await self._find_result(plan, action.case):
+        if not action.is_first and await self._find_result(plan, action.case):
             return
         metadata = plan.run.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
-        with self._trying(Step.CREATE_JOB, plan, name):
+        with self._trying(Wait.CREATE_JOB, plan, name):
             if plan.profile.device_class:
                 await self._ensure_claim_template(plan)
             job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.runner)
@@ -103,7 +142,7 @@ class Applier:
                     return
                 stored = existing
             except InvalidError as error:
-                self._lose(plan, name, job_refused(error.message))
+                await self._lose(plan, action.case, name, job_refused(error.message))
                 return
             self._hold_job(stored, metadata.uid)
 
@@ -123,44 +162,72 @@ class Applier:
                 ) from None
 
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
-        attempt, metadata = action.attempt, plan.run.metadata
-        if await self._find_result(plan, attempt.case):
-            return
+        attempt, job = action.attempt, action.attempt.job
+        try:
+            with self._trying(Wait.LOOK, plan, job):
+                found = await self._look(attempt, plan, observed)
+        except (ApiError, ForeignObjectError) as error:
+            if not self._is_final(Wait.LOOK, plan, job):
+                raise
+            found = not_found_out(_words(error))
+        if isinstance(found, ObservedPod):
+            await self._read(action, plan, found)
+        elif found:
+            await self._lose(plan, attempt.case, job, found)
+
+    async def _look(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
+        """The pod whose log is to be read, or why there is none; None where the store has just learned of either."""
+        metadata = plan.run.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
         if job is None:
             existing = await self._cluster.get_job(metadata.namespace, attempt.job)
             if existing is None:
-                self._lose(plan, attempt.job, job_deleted(attempt.job))
-            else:
-                self._hold_job(existing, metadata.uid)
-        elif pod is None:
+                return job_deleted(attempt.job)
+            self._hold_job(existing, metadata.uid)
+            return None
+        if pod is None:
             # The watch on Jobs may be ahead of the one on pods, after an outage by as long as that lasted.
-            pods = await self._cluster.list_pods(metadata.namespace, attempt.job)
-            for body in pods:
-                self._store.put("Pod", observe_pod(body), own=True)
-            if not pods:
-                self._lose(plan, attempt.job, pod_gone(job))
+            pods = await self._pods_of(attempt, plan)
+            for each in pods:
+                self._store.put("Pod", each, own=True)
+            return None if pods else pod_gone(job, observed.disruptions.get(attempt.job, ""))
+        return pod
+
+    async def _pods_of(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
+        """Those that the attempt's Job controls: a copy that somebody made has its labels, too."""
+        bodies = await self._cluster.list_pods(plan.run.metadata.namespace, attempt.job)
+        return [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
+
+    async def _read(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
+        attempt = action.attempt
+        case = case_of(plan, attempt.case, attempt.number)
+        async with self._reading:
+            log = await self._read_log(plan, attempt.job, pod)
+            now = timestamp(self._clock())
+            # Reading up to 8 MiB takes long enough to be noticed by the event loop.
+            found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
+        if isinstance(found, AttemptFailure):
+            await self._lose(plan, attempt.case, attempt.job, found)
         else:
-            case = case_of(plan, attempt.case, attempt.number)
-            async with self._reading:
-                log = await self._read_log(plan, attempt.job, pod)
-                now = timestamp(self._clock())
-                # Reading up to 8 MiB takes long enough to be noticed by the event loop.
-                found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
-            if isinstance(found, AttemptFailure):
-                self._lose(plan, attempt.job, found)
-            else:
-                await self._store_result(found, plan, attempt.job)
+            await self._store_result(found, plan, pod)
+
+    async def _ask(self, action: Ask, plan: Plan) -> None:
+        """Events are for people: where they cannot be had, the case waits without their words."""
+        attempt, question = action.attempt, action.question
+        words = ""
+        with suppress(ApiError):
+            words = latest_event(await self._cluster.list_events(plan.run.metadata.namespace, question.about_uid))
+        self.obstacles.meet(plan.run.metadata.uid, attempt.job, question.wait, words, self._clock())
 
     async def _confirm(self, action: Confirm, plan: Plan, observed: Observed) -> None:
         """The failure counts where the cluster shows the same Job and pod as the store; else the store learns."""
         attempt, metadata = action.attempt, plan.run.metadata
         known_job, known_pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
         body = await self._cluster.get_job(metadata.namespace, attempt.job)
-        pods = [observe_pod(pod) for pod in await self._cluster.list_pods(metadata.namespace, attempt.job)]
+        pods = await self._pods_of(attempt, plan)
         newest = max(pods, key=age, default=None)
         if (observe_job(body) if body else None, newest) == (known_job, known_pod):
-            self._lose(plan, attempt.job, action.failure)
+            await self._lose(plan, attempt.case, attempt.job, action.failure)
             return
         if body:
             self._hold_job(body, metadata.uid)
@@ -176,21 +243,21 @@ class Applier:
         if pod.running is None:
             return None
         try:
-            with self._trying(Step.READ_LOG, plan, job):
+            with self._trying(Wait.READ_LOG, plan, job):
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
         except NotFoundError:
             # So says a kubelet of a pod that it does not know yet, too.
-            if not await self._cluster.list_pods(pod.key.namespace, job) or self._is_final(Step.READ_LOG, plan, job):
+            if not await self._cluster.list_pods(pod.key.namespace, job) or self._is_final(Wait.READ_LOG, plan, job):
                 return None
             raise
         except ApiError:
             # The node may only be busy or restarting.
-            if self._is_final(Step.READ_LOG, plan, job):
+            if self._is_final(Wait.READ_LOG, plan, job):
                 return None
             raise
 
-    async def _store_result(self, result: Result, plan: Plan, job: str) -> None:
-        run = plan.run
+    async def _store_result(self, result: Result, plan: Plan, pod: ObservedPod) -> None:
+        run, job = plan.run, pod.job
         document = BenchmarkResult.of(
             result,
             ObjectMeta(
@@ -199,49 +266,61 @@ class Applier:
                 labels=identity_labels(run, result.case.name),
             ),
             [_judged(each) for each in evaluate(run.spec.expectations, result)],
+            node=pod.node or None,
+            pod=pod.key.name,
+            image=pod.image or None,
         )
         body = document.model_dump(mode="json", by_alias=True, exclude_none=True)
         body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels")}
         if run.spec.run_policy.result_retention_policy == "Delete":
             body["metadata"]["ownerReferences"] = [owner_reference(run)]
         try:
-            with self._trying(Step.STORE_RESULT, plan, job):
+            with self._trying(Wait.STORE_RESULT, plan, job):
                 stored = await self._cluster.create_result(body)
-        except ConflictError:
-            await self._find_result(plan, result.case.name)
         except (InvalidError, TooLargeError) as error:
-            self._lose(plan, job, result_refused(error.message))
+            await self._lose(plan, result.case.name, job, result_refused(error.message))
         except ApiError as error:
-            if not self._is_final(Step.STORE_RESULT, plan, job):
+            may_be_there = isinstance(error, ConflictError) and await self._may_be_there(plan, result.case.name)
+            if not may_be_there and not self._is_final(Wait.STORE_RESULT, plan, job):
                 raise
-            self._lose(plan, job, result_refused(error.message))
+            await self._lose(plan, result.case.name, job, result_refused(error.message))
         else:
+            self._stored.setdefault(run.metadata.uid, set()).add(stored["metadata"]["name"])
             self._hold_result(stored, run.metadata.uid)
 
+    async def _may_be_there(self, plan: Plan, case: str) -> bool:
+        """Whether something has the name of the case's result; where nothing has, a conflict was the server's own."""
+        metadata = plan.run.metadata
+        name = result_name(metadata.name, metadata.uid, case)
+        return await self._cluster.get_result(metadata.namespace, name) is not None
+
     @contextmanager
-    def _trying(self, step: Step, plan: Plan, job: str) -> Iterator[None]:
+    def _trying(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
         """What is refused is counted, and forgotten once it is not."""
         run_uid = plan.run.metadata.uid
         try:
             yield
         except Exception as error:
-            words = error.message if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
-            self.obstacles.meet(run_uid, job, step, words, self._clock())
+            self.obstacles.meet(run_uid, job, wait, _words(error), self._clock())
             raise
-        self.obstacles.overcome(run_uid, job, step)
+        self.obstacles.overcome(run_uid, job, wait)
 
-    def _is_final(self, step: Step, plan: Plan, job: str) -> bool:
-        return self.obstacles.is_final(plan.run.metadata.uid, job, step, self._clock())
+    def _is_final(self, wait: Wait, plan: Plan, job: str) -> bool:
+        return self.obstacles.is_final(plan.run.metadata.uid, job, wait, self._clock())
 
     def forget(self, run_uid: str) -> None:
         """The run is gone."""
-        self.losses.pop(run_uid, None)
+        for part in (self.losses, self._stored, self._deleted):
+            part.pop(run_uid, None)
         self.obstacles.forget(run_uid)
+        self.queues.forget(run_uid)
 
     def forget_all(self) -> None:
         """Another replica may have acted since: what was found out before does not count."""
-        self.losses.clear()
+        for part in (self.losses, self._stored, self._deleted):
+            part.clear()
         self.obstacles = Obstacles()
+        self.queues = QueueReports()
 
     async def _find_result(self, plan: Plan, case: str) -> bool:
         """Whether the case has a result in the cluster, whatever the store has heard; then the store knows it too."""
@@ -268,14 +347,32 @@ class Applier:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and is not this run's: delete it")
         self._store.put("BenchmarkResult", summary, own=True)
 
-    def _lose(self, plan: Plan, job: str, loss: AttemptFailure) -> None:
-        self.losses.setdefault(plan.run.metadata.uid, {})[job] = loss
+    async def _lose(self, plan: Plan, case: str, job: str, loss: AttemptFailure) -> None:
+        """The attempt is lost, unless its case has a result that nothing was heard of."""
+        try:
+            with self._trying(Wait.RESULT, plan, job):
+                has_result = await self._find_result(plan, case)
+        except ForeignObjectError as error:
+            has_result, loss = False, replace(loss, message=f"{loss.message}. {error}")
+        except ApiError as error:
+            if not self._is_final(Wait.RESULT, plan, job):
+                raise
+            has_result, loss = False, not_found_out(_words(error))
+        if not has_result:
+            self.losses.setdefault(plan.run.metadata.uid, {})[job] = loss
 
 
 def case_of(plan: Plan, name: str, attempt: int = 1) -> Case:
     """The planned case as the runner of that attempt is given it."""
     case = next(case for case in plan.cases if case.name == name)
     return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
+
+
+def _words(error: Exception) -> str:
+    """The API server's own, or ours."""
+    if isinstance(error, ApiError):
+        return error.message
+    return str(error) if isinstance(error, ForeignObjectError) else f"{type(error).__name__}: {error}"
 
 
 def _judged(outcome: ExpectationOutcome) -> JudgedExpectation:

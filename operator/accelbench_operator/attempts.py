@@ -1,7 +1,7 @@
 """Where an attempt at a case stands, read off its Job and its pod: pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -9,16 +9,12 @@ from accelbench.api.run import Attempt
 from accelbench_operator.accept import Plan
 from accelbench_operator.failure import AttemptFailure, node_lost, start_deadline_exceeded
 from accelbench_operator.job import pod_deadline_seconds, script_of
+from accelbench_operator.kueue import QueueReport, explain_held, next_look
 from accelbench_operator.observed import ObservedJob, ObservedPod
 from accelbench_operator.obstacles import Obstacle
-from accelbench_operator.pending import explain_pending
+from accelbench_operator.pending import explain_pending, explain_refused, is_silent
 from accelbench_operator.snapshot import Summary
-
-END_GRACE = timedelta(seconds=120)
-"""How long a pod may stay after its deadline or its deletion before its node counts as lost."""
-
-DEFAULT_START_DEADLINE = timedelta(days=1)
-"""Without a start deadline of its own a case waits so long for a node; then the run finishes and says so."""
+from accelbench_operator.waits import FIRST_QUESTION, Wait, next_question
 
 
 @dataclass(frozen=True)
@@ -35,6 +31,10 @@ class Observed:
     """By Job name: what looking for a result in vain has shown."""
     obstacles: Mapping[str, Obstacle] = field(default_factory=dict)
     """By Job name: what is refused to its attempt."""
+    queues: Mapping[str, QueueReport] = field(default_factory=dict)
+    """By Job name: why its queue holds it."""
+    disruptions: Mapping[str, str] = field(default_factory=dict)
+    """By Job name: why its pod, which is gone, had to go."""
 
 
 class AttemptPhase(Enum):
@@ -44,6 +44,15 @@ class AttemptPhase(Enum):
     WAITING = "its container does not run yet"
     RUNNING = "its container runs"
     OVER = "it ended, and its result is not stored yet"
+
+
+@dataclass(frozen=True)
+class Question:
+    """Events of a Job or of a pod tell why an attempt does not start: whose, and when to ask for them."""
+
+    wait: Wait
+    about_uid: str
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,10 @@ class AttemptState:
     """Its time is up by what the watches have told; they may be behind, so the cluster is asked before it counts."""
     pending: str = ""
     """Why it waits, while it does."""
+    asks: bool = False
+    """Its queue holds it, and nobody has asked why lately."""
+    question: Question | None = None
+    """Where neither Job nor pod say why it waits."""
 
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
@@ -66,7 +79,13 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
         return AttemptState(AttemptPhase.OVER, loss=loss)
     if job and job.suspended and not job.ended:
         # Its queue has taken it back: whatever became of its pod, there will be another, and the case starts again.
-        return _waiting(attempt, job, pod, plan, observed, now)
+        return _held(job, plan, observed, now)
+    if job and not job.ended and pod and pod.disowned:
+        # It had to go when its queue took the Job back: the pod that counts is not there yet. Nothing here may be
+        # told by times: they are whole seconds, and a deletion's moves when the kubelet has ended the pod.
+        state = _waiting(attempt, job, None, plan, observed, now)
+        ending = f"Pod {pod.key.name}, which had to go when its queue took the Job back, has not ended yet."
+        return state if pod.is_over else replace(state, pending=ending, question=None)
     if (job is None and attempt.job_uid) or (job and job.ended) or (pod and pod.is_over):
         return AttemptState(AttemptPhase.OVER, pending=_told(attempt, observed))
     if (pod and pod.running) or (pod and pod.deleted):
@@ -75,35 +94,72 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
 
 
 def _told(attempt: Attempt, observed: Observed) -> str:
-    """What is refused to the attempt, in words for a condition; empty where nothing is."""
+    """What is refused to an attempt that is over, in words for a condition; empty where nothing is."""
     obstacle = observed.obstacles.get(attempt.job)
-    return f"{attempt.case}: {obstacle}" if obstacle and obstacle.worth_telling else ""
+    over = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
+    return f"{attempt.case}: {obstacle}" if obstacle and obstacle.wait in over and obstacle.worth_telling else ""
 
 
 def _until(pod: ObservedPod, plan: Plan) -> datetime:
     """When a pod should have ended, by its own deadline or by its deletion."""
     seconds = pod_deadline_seconds(plan.run.spec.measurement.time_limit_seconds)
-    until = (pod.accepted or pod.running or pod.created) + timedelta(seconds=seconds) + END_GRACE
-    return min(until, pod.deleted + END_GRACE) if pod.deleted else until
+    until = (pod.accepted or pod.running or pod.created) + timedelta(seconds=seconds) + Wait.END_OF_POD.patience
+    return min(until, pod.deleted + Wait.END_OF_POD.patience) if pod.deleted else until
 
 
 def _running(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
     until = _until(pod, plan)
-    return AttemptState(AttemptPhase.RUNNING, until, suspected=node_lost(pod) if now >= until else None)
+    return AttemptState(AttemptPhase.RUNNING, until, suspected=node_lost(pod, until) if now >= until else None)
 
 
 def _waiting(
     attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
+    wait = _waits_for(job, pod)
+    met = observed.obstacles.get(attempt.job)
+    known = met if met and met.wait is wait else None
+    if job is None and known and known.worth_telling:
+        pending = f"{attempt.case}: {explain_refused(known.words)}"
+    else:
+        script = script_of(plan.cases[0])
+        pending = explain_pending(job, pod, plan.profile, script, known.words if known else "")
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
-    pending = _told(attempt, observed) or explain_pending(job, pod, plan.profile, script_of(plan.cases[0]))
-    seconds = plan.run.spec.run_policy.start_deadline_seconds
-    if job and job.suspended and not seconds:
-        return AttemptState(phase, pending=pending)
-    patience = timedelta(seconds=seconds) if seconds else DEFAULT_START_DEADLINE
+    limit = wait.limit.of(plan.run.spec.run_policy) or wait.patience
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
-    suspected = start_deadline_exceeded(pending, patience) if now >= since + patience else None
-    return AttemptState(phase, since + patience, suspected=suspected, pending=pending)
+    suspected = start_deadline_exceeded(pending, limit) if now >= since + limit else None
+    question = _question(job, pod, known)
+    return AttemptState(phase, since + limit, suspected=suspected, pending=pending, question=question)
+
+
+def _waits_for(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
+    if job is None:
+        return Wait.CREATE_JOB
+    return Wait.START if pod else Wait.POD
+
+
+def _question(job: ObservedJob | None, pod: ObservedPod | None, known: Obstacle | None) -> Question | None:
+    """Why a Job has no pod, or why a node does not start one, is told in their events and nowhere else."""
+    if job is None or (pod and not is_silent(pod)):
+        return None
+    asked = next_question(known.since, known.tries) if known else None
+    if pod:
+        return Question(Wait.START, pod.key.uid, asked or pod.created + FIRST_QUESTION)
+    return Question(Wait.POD, job.key.uid, asked or (job.started or job.created) + FIRST_QUESTION)
+
+
+def _held(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
+    """In a queue a case waits for as long as that takes, unless it was given a deadline; in none it does not."""
+    since = job.held or now
+    known = observed.queues.get(job.key.name)
+    known = known if known and known.held == job.held else None
+    wait = Wait.QUEUE if known is None or known.in_queue else Wait.NO_QUEUE
+    limit = wait.limit.of(plan.run.spec.run_policy)
+    deadline = since + limit if limit else None
+    pending, look = explain_held(job, known), next_look(since, known, deadline)
+    if now >= look:
+        return AttemptState(AttemptPhase.WAITING, now, pending=pending, asks=True)
+    late = start_deadline_exceeded(pending, limit) if limit and deadline and now >= deadline else None
+    return AttemptState(AttemptPhase.WAITING, min(look, deadline or look), suspected=late, pending=pending)
 
 
 def still_ending(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:

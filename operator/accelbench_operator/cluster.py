@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from accelbench.delivery.log import MAXIMUM_LOG_BYTES
-from accelbench_operator.kubernetes_api import KubernetesApi, Manifest, NotFoundError
+from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, Manifest, NotFoundError
 from accelbench_operator.lead import NotLeadingError
 from accelbench_operator.pod_template import CONTAINER
 
@@ -13,11 +13,20 @@ RESULTS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkresults
 JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
 CLAIM_TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates"
 PODS = "/api/v1/namespaces/{namespace}/pods"
+KUEUE = "kueue.x-k8s.io"
 EVENTS = "/api/v1/namespaces/{namespace}/events"
 
 READ_BYTES = 2 * MAXIMUM_LOG_BYTES
 TAIL_LINES = 500
 """The runner's longest line is 8 KiB: these fit into `READ_BYTES`, and the result is among the last."""
+
+
+NO_LOG = ("failed to try resolving symlinks in path ", "failed to open log file ", "unable to retrieve container logs ")
+"""A kubelet that has lost a log says so in its place, and calls that a success (1.37)."""
+
+
+class NoLogError(ApiError):
+    """There is no log, in the kubelet's words."""
 
 
 class Cluster(Protocol):
@@ -50,6 +59,12 @@ class Cluster(Protocol):
     async def list_pods(self, namespace: str, job: str) -> list[Manifest]:
         """The pods of a Job."""
 
+    async def list_workloads(self, namespace: str, job_uid: str) -> list[Manifest]:
+        """The Workload that Kueue made of a Job, if it has; raises NotFoundError where the cluster has no Kueue."""
+
+    async def list_local_queues(self, namespace: str) -> list[Manifest]:
+        """Kueue's queues in a namespace; raises NotFoundError where the cluster has no Kueue."""
+
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
         """A BenchmarkResult."""
 
@@ -61,6 +76,9 @@ class Cluster(Protocol):
 
     async def read_log(self, namespace: str, pod: str) -> str:
         """The log of the runner's container, its end where it is too long; raises ApiError where none can be had."""
+
+    async def list_events(self, namespace: str, uid: str) -> list[Manifest]:
+        """The Events about the object with that UID."""
 
     async def create_event(self, event: Manifest) -> None:
         """Post an Event; raises ConflictError where it was posted already."""
@@ -115,6 +133,14 @@ class KubernetesCluster:
         pods: list[Manifest] = (await self._api.get(PODS.format(namespace=namespace), query))["items"]
         return pods
 
+    async def list_workloads(self, namespace: str, job_uid: str) -> list[Manifest]:
+        """See `Cluster`."""
+        return await self._list_of_kueue("workloads", namespace, {"labelSelector": f"{KUEUE}/job-uid={job_uid}"})
+
+    async def list_local_queues(self, namespace: str) -> list[Manifest]:
+        """See `Cluster`."""
+        return await self._list_of_kueue("localqueues", namespace, {})
+
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
         """See `Cluster`."""
         return await self._get(RESULTS, namespace, name)
@@ -133,13 +159,28 @@ class KubernetesCluster:
         path = f"{PODS.format(namespace=namespace)}/{pod}/log"
         query = {"container": CONTAINER, "limitBytes": READ_BYTES}
         log = await self._api.text(path, query)
+        if log.startswith(NO_LOG) and "\n" not in log:
+            raise NoLogError(200, log)
         is_whole = len(log.encode()) < READ_BYTES
         return log if is_whole else await self._api.text(path, {**query, "tailLines": TAIL_LINES})
+
+    async def list_events(self, namespace: str, uid: str) -> list[Manifest]:
+        """See `Cluster`."""
+        query = {"fieldSelector": f"involvedObject.uid={uid}"}
+        events: list[Manifest] = (await self._api.get(EVENTS.format(namespace=namespace), query))["items"]
+        return events
 
     async def create_event(self, event: Manifest) -> None:
         """See `Cluster`."""
         self._must_lead()
         await self._api.create(EVENTS.format(**event["metadata"]), event)
+
+    async def _list_of_kueue(self, plural: str, namespace: str, query: dict[str, str]) -> list[Manifest]:
+        """In the version that this cluster's Kueue prefers; what is read here is the same in all."""
+        group = await self._api.get(f"/apis/{KUEUE}")
+        path = f"/apis/{group['preferredVersion']['groupVersion']}/namespaces/{namespace}/{plural}"
+        items: list[Manifest] = (await self._api.get(path, query))["items"]
+        return items
 
     def _must_lead(self) -> None:
         """Asked right before each write: this process may have stood still since it decided."""

@@ -6,6 +6,8 @@ made, a result that was cut short, or the last checkpoint. Anything less than th
 complete.
 """
 
+from collections.abc import Iterable, Sequence
+
 from pydantic import ValidationError
 
 from accelbench import figures
@@ -37,7 +39,8 @@ def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: s
         checkpoint = _own(case, delivered.latest("checkpoint"))
         if killed := _killed(case, pod, headline, checkpoint, now):
             return _noted(killed, *delivered.problems)
-        if headline.state == "finished":
+        # Of a pod that was told to go, the next attempt will tell more than what this one's headline does.
+        if headline.state == "finished" and (last or not (pod.disruption or pod.deleted)):
             return _from_headline(case, headline, evidence, now)
     checkpoint = result or _own(case, delivered.latest("checkpoint"))
     if checkpoint is not None and (last or not loss.reason.retried):
@@ -75,7 +78,9 @@ def _own(case: Case, result: Result | None) -> Result | None:
 
 
 def _identity(case: Case) -> object:
-    return case.name, case.origin, case.workload, [(variant.name, variant.use) for variant in case.variants]
+    variants = [(variant.name, variant.use) for variant in case.variants]
+    device = case.accelerator
+    return case.name, case.origin, case.workload, variants, device.profile, device.price_per_hour
 
 
 def _killed(case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str) -> Result | None:
@@ -104,9 +109,15 @@ def _from_headline(case: Case, headline: Headline, evidence: str, now: str) -> R
         finished=now,
         rounds=headline.round,
         variants=tuple(VariantResult(name=variant.name, use=variant.use) for variant in case.variants),
-        comparisons=tuple(_reported(case, headline.round, comparison) for comparison in headline.comparisons),
+        comparisons=tuple(_reported(case, headline.round, each) for each in _compared(case, headline)),
         notes=(f"only the runner's headline is left, without measurements and checks. {evidence}",),
     )
+
+
+def _compared(case: Case, headline: Headline) -> Iterable[ComparisonNow]:
+    """What the headline says of variants that the case has, of each once."""
+    found = {each.variant: each for each in headline.comparisons}
+    return (found[variant.name] for variant in case.variants if variant.name in found)
 
 
 def _reported(case: Case, rounds: int, now: ComparisonNow) -> Comparison:
@@ -127,8 +138,17 @@ def _evidence(log: str | None, delivered: Delivered) -> str:
     if log is None:
         return "The log is gone"
     if delivered.problems:
-        return f"The log is damaged: {'; '.join(delivered.problems[:3])}"
+        return f"The log is damaged: {'; '.join(delivered.problems[:3])}. {_remedy(delivered.problems)}".rstrip()
     return "The log holds no result of this attempt"
+
+
+def _remedy(problems: Sequence[str]) -> str:
+    """What to do about a log that lacks lines, or that something else wrote into."""
+    if any("truncated" in problem for problem in problems):
+        return "Have the node's kubelet keep larger logs (containerLogMaxSize), or print less"
+    if any("altered" in problem for problem in problems):
+        return "See what else the variants print"
+    return ""
 
 
 def _noted(result: Result, *notes: str) -> Result:

@@ -2,7 +2,8 @@
 
 It knows no API: `apply` does what it says, and may be killed between any two calls. That holds together because
 
-- an attempt is recorded in the status before its Job is created, under a name that only it can have;
+- an attempt is recorded in the status before its Job is created, under a name that only it can have, and until its
+  result is stored: from then on the name of its case is enough;
 - a Job that no attempt in flight names is deleted, unless it ended and its log may still be wanted;
 - every wait has an end: `requeue_at` is when to look again even if nothing is heard until then.
 """
@@ -15,6 +16,7 @@ from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import Attempt, BenchmarkRunStatus
 from accelbench.plan.names import attempt_name
 from accelbench_operator.accept import Plan, Refused
+from accelbench_operator.actions import Action, Ask, AskQueue, Collect, Confirm, CreateJob, DeleteJob, DeleteRun
 from accelbench_operator.attempts import AttemptPhase, AttemptState, Observed, state_of, still_ending
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.job import pod_deadline_seconds
@@ -28,63 +30,12 @@ from accelbench_operator.status import (
     seen_status,
     timestamp,
 )
-
-SLACK = timedelta(minutes=10)
-"""On top of the derived deadline of a run: for what lies between two cases."""
-
-
-FIRST_RETRY = timedelta(seconds=10)
-LONGEST_RETRY = timedelta(minutes=10)
-"""Between an attempt that the infrastructure lost and the next: whatever lost it may not be over."""
+from accelbench_operator.waits import BETWEEN_CASES, Wait, retry_delay
 
 BUSY = frozenset({AttemptPhase.RUNNING, AttemptPhase.OVER})
 """While one of its cases is in these, a run is running: what has ended is being collected."""
 
 NO_JOB = {"job": "", "job_uid": None, "pod": None, "node": None, "image": None}
-
-
-@dataclass(frozen=True)
-class CreateJob:
-    """Create the Job of this attempt, unless its case has a result."""
-
-    case: str
-    attempt: int
-
-
-@dataclass(frozen=True)
-class Collect:
-    """Find out how this attempt ended: store its result, or learn why there is none.
-
-    With `last` there is no other attempt to come, so an incomplete result is better than none.
-    """
-
-    attempt: Attempt
-    last: bool
-
-
-@dataclass(frozen=True)
-class Confirm:
-    """Ask the cluster whether this attempt has failed as it seems: a watch that is behind has not heard of its end."""
-
-    attempt: Attempt
-    failure: AttemptFailure
-
-
-@dataclass(frozen=True)
-class DeleteJob:
-    """Delete exactly this Job; with `result`, only once that BenchmarkResult is confirmed to be stored."""
-
-    name: str
-    uid: str
-    result: str | None = None
-
-
-@dataclass(frozen=True)
-class DeleteRun:
-    """Its time to live is over."""
-
-
-Action = CreateJob | Collect | Confirm | DeleteJob | DeleteRun
 
 
 @dataclass(frozen=True)
@@ -122,16 +73,19 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
     status = _clock(status, at_work, now) if running else _stopped(status, pods, now)
     active_until = _active_until(plan, status)
     stop = _stop(plan, status, now) or _start_stop(status.attempts)
+    known = observed.results.keys() | status.measured_cases
+    measured = tuple(case.name for case in plan.cases if case.name in known)
     attempts = {
         attempt.case: _advance(attempt, states.get(attempt.case), plan, observed, stop, now)
         for attempt in status.attempts
+        if attempt.case not in known
     }
     if stop := stop or _start_stop(attempts.values()):
         # No other attempt follows one that was lost.
         lost = [attempt for attempt in attempts.values() if attempt.reason and not attempt.job]
         attempts |= {attempt.case: _over(attempt, now) for attempt in lost if not attempt.finished}
     if stop is None and not policy.suspend:
-        attempts |= _start(plan, attempts, observed, now)
+        attempts |= _start(plan, attempts, known, observed, now)
     moved = tuple(attempts[case.name] for case in plan.cases if case.name in attempts)
     # What was running may have been discarded just now.
     in_flight = {attempt.case for attempt in moved if _in_flight(attempt)}
@@ -139,6 +93,7 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
     waits = {attempt.case: wait for attempt in moved if (wait := _wait(attempt, plan, observed, now))}
     progress = RunProgress(
         attempts=moved,
+        measured=measured,
         results=observed.results,
         now=now,
         stop=stop,
@@ -148,10 +103,11 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
     new = progress_status(plan, status if active else _stopped(status, pods, now), progress)
     return Decision(
         new,
-        (*_actions(plan, moved, observed, states, stop), *_superfluous(moved, observed)),
+        (*_actions(plan, status.attempts, moved, observed, states, stop, now), *_superfluous(moved, observed)),
         _earliest(
             active_until if active else None,
             *(state.until for state in states.values()),
+            *(question.at for state in states.values() if (question := state.question) and question.at > now),
             *(wait.until for wait in waits.values()),
         ),
     )
@@ -175,7 +131,8 @@ def _wait(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _W
         return _Wait(start, f"{attempt.case}: {why}")
     if ending := still_ending(attempt.case, plan, observed, now):
         pod, until = ending
-        return _Wait(until, f"{attempt.case}: pod {pod.key.name} of the attempt before has not ended yet.")
+        why = f"pod {pod.key.name} of the attempt before has not ended yet"
+        return _Wait(until, f"{attempt.case}: {why}: it is waited for until {timestamp(until)}, or deleted before")
     return None
 
 
@@ -201,9 +158,6 @@ def _advance(
     if attempt.job and (pod := observed.pods.get(attempt.job)):
         told = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
         attempt = attempt.model_copy(update={name: value for name, value in told.items() if value})
-    if attempt.case in observed.results:
-        over = {"finished": True, "completion_time": attempt.completion_time or timestamp(now)}
-        return attempt.model_copy(update=over | {"reason": None, "message": ""})
     if state is None:
         return attempt
     if state.loss:
@@ -221,8 +175,7 @@ def _after_loss(attempt: Attempt, loss: AttemptFailure, plan: Plan, stop: Stop |
     policy = plan.run.spec.run_policy
     if stop or not loss.reason.retried or attempt.retries >= policy.infrastructure_retries:
         return _settled(attempt, loss.reason, loss.message, now)
-    delay = min(FIRST_RETRY * (1 << attempt.retries), LONGEST_RETRY)
-    again = attempt.model_copy(update={"not_before": timestamp(now + delay)})
+    again = attempt.model_copy(update={"not_before": timestamp(now + retry_delay(attempt.retries))})
     return _set_aside(again, loss.reason, loss.message)
 
 
@@ -252,7 +205,9 @@ def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
     return attempt.model_copy(update=NO_JOB | fresh)
 
 
-def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: datetime) -> dict[str, Attempt]:
+def _start(
+    plan: Plan, attempts: dict[str, Attempt], measured: set[str], observed: Observed, now: datetime
+) -> dict[str, Attempt]:
     """Attempts at the next cases in order, as many as there is room for."""
     room = plan.run.spec.run_policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
     metadata = plan.run.metadata
@@ -261,7 +216,7 @@ def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: da
         if len(started) >= room:
             break
         known = attempts.get(case.name)
-        if case.name in observed.results or (known and (known.job or known.finished)):
+        if case.name in measured or (known and (known.job or known.finished)):
             continue
         if known and _wait(known, plan, observed, now):
             continue
@@ -272,9 +227,16 @@ def _start(plan: Plan, attempts: dict[str, Attempt], observed: Observed, now: da
 
 
 def _actions(
-    plan: Plan, attempts: tuple[Attempt, ...], observed: Observed, states: dict[str, AttemptState], stop: Stop | None
+    plan: Plan,
+    before: tuple[Attempt, ...],
+    attempts: tuple[Attempt, ...],
+    observed: Observed,
+    states: dict[str, AttemptState],
+    stop: Stop | None,
+    now: datetime,
 ) -> tuple[Action, ...]:
     retries = plan.run.spec.run_policy.infrastructure_retries
+    begun = {attempt.case for attempt in before}
     actions: list[Action] = []
     for attempt in attempts:
         if not _in_flight(attempt):
@@ -284,8 +246,12 @@ def _actions(
             actions.append(Collect(attempt, last=stop is not None or attempt.retries >= retries))
         elif state and state.suspected:
             actions.append(Confirm(attempt, state.suspected))
+        elif state and state.asks:
+            actions.append(AskQueue(attempt))
+        elif state and state.question and now >= state.question.at:
+            actions.append(Ask(attempt, state.question))
         elif attempt.job not in observed.jobs and attempt.job_uid is None:
-            actions.append(CreateJob(attempt.case, attempt.number))
+            actions.append(CreateJob(attempt.case, attempt.number, is_first=attempt.case not in begun))
     return tuple(actions)
 
 
@@ -315,10 +281,14 @@ def _after_the_end(
 
 
 def _clock(status: BenchmarkRunStatus, running: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Start the run's active time: it runs while a case does, by its pod's own clock, not while all of them wait."""
+    """Start the run's active time: it runs while a case does, by its pod's own clock, not while all of them wait.
+
+    A node whose clock is wrong does not have it begin before there was a pod, nor after now.
+    """
     if status.active_start_time is not None:
         return status
-    began = min((pod.running for pod in running if pod.running), default=now)
+    began = min((max(pod.running, pod.created) for pod in running if pod.running), default=now)
+    began = min(began, now)
     return status.model_copy(update={"active_start_time": timestamp(began)})
 
 
@@ -338,10 +308,10 @@ def _stopped(status: BenchmarkRunStatus, in_flight: Sequence[ObservedPod], now: 
 
 def _active_limit(plan: Plan) -> timedelta:
     spec = plan.run.spec
-    if (seconds := spec.run_policy.active_deadline_seconds) is not None:
-        return timedelta(seconds=seconds)
+    if (limit := Wait.ACTIVE.limit.of(spec.run_policy)) is not None:
+        return limit
     turns = -(-len(plan.cases) // spec.run_policy.parallelism) * (1 + spec.run_policy.infrastructure_retries)
-    return turns * timedelta(seconds=pod_deadline_seconds(spec.measurement.time_limit_seconds)) + SLACK
+    return turns * timedelta(seconds=pod_deadline_seconds(spec.measurement.time_limit_seconds)) + BETWEEN_CASES
 
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.reasons import ConditionReason
-from accelbench.api.run import BenchmarkRunStatus
+from accelbench.api.run import Attempt, BenchmarkRunStatus
+from accelbench.document import on_one_line
 from accelbench.plan.names import digest
 from accelbench_operator.status import timestamp
 
@@ -33,15 +34,10 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
     old = {condition.type: condition for condition in before.conditions}
     new = {condition.type: condition for condition in after.conditions}
     accepted, was_accepted = new.get("Accepted"), old.get("Accepted")
-    if accepted and (was_accepted is None or was_accepted.status != accepted.status):
-        yield Transition("Normal" if accepted.status == "True" else "Warning", accepted.reason, accepted.message)
-    known = {attempt.case: attempt for attempt in before.attempts}
-    for attempt in after.attempts:
-        earlier = known.get(attempt.case)
-        told = earlier and (earlier.reason, earlier.message)
-        if attempt.reason and told != (attempt.reason, attempt.message):
-            message = f"case {attempt.case}, attempt {earlier.number if earlier else 1}: {attempt.message}"
-            yield Transition("Warning", attempt.reason, message)
+    if accepted and accepted.status == "False" and (was_accepted is None or was_accepted.status != "False"):
+        yield Transition("Warning", accepted.reason, accepted.message)
+    for number, attempt in newly_lost(before, after):
+        yield Transition("Warning", attempt.reason or "", f"case {attempt.case}, attempt {number}: {attempt.message}")
     finished, was_finished = new.get("Finished"), old.get("Finished")
     if finished is None or accepted is None or accepted.status != "True":
         return
@@ -51,12 +47,22 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
         succeeded = new["Succeeded"].status == "True"
         message = f"{after.headline}. {finished.message}" if after.headline else finished.message
         yield Transition("Normal" if succeeded else "Warning", finished.reason, message)
-    elif was_finished is None or _tells(was_finished.reason, finished.reason, before):
+    elif _tells(was_finished.reason if was_finished else "", finished.reason, before):
         yield Transition("Normal", finished.reason, finished.message)
 
 
+def newly_lost(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
+    """Attempts of which only the later status says that they are lost, each with its number."""
+    known = {attempt.case: attempt for attempt in before.attempts}
+    for attempt in after.attempts:
+        earlier = known.get(attempt.case)
+        told = earlier and (earlier.reason, earlier.message)
+        if attempt.reason and told != (attempt.reason, attempt.message):
+            yield earlier.number if earlier else 1, attempt
+
+
 def _tells(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
-    """Suspended or resumed, or running for the first time; between cases a run is queued again, which tells nothing."""
+    """Suspended or resumed, or running for the first time; that a case is queued is the rule, and tells nothing."""
     if was == reason:
         return False
     never_ran = before.active_start_time is None and before.active_seconds == 0
@@ -80,7 +86,7 @@ def event_manifest(transition: Transition, namespace: str, run: str, uid: str, n
         },
         "type": transition.kind,
         "reason": transition.reason,
-        "message": transition.message[:MAXIMUM_MESSAGE],
+        "message": on_one_line(transition.message)[:MAXIMUM_MESSAGE],
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": moment,

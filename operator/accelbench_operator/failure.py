@@ -4,13 +4,19 @@ A variant's failure is no failure here: it is a result. What is here are attempt
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from accelbench.api.reasons import AttemptReason
+from accelbench.document import on_one_line
 from accelbench_operator.observed import ObservedJob, ObservedPod
+from accelbench_operator.status import timestamp
 
 INVALID_CASE_EXIT = 2
 INTERNAL_ERROR_EXIT = 3
+MAXIMUM_DETAIL = 2048
+"""Characters of what a pod, a node or an API server said."""
+DISRUPTION = "DisruptionTarget"
+"""The condition that a pod gets which is drained, evicted or preempted."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +32,20 @@ class AttemptFailure:
 
 
 def _failure(reason: AttemptReason, detail: str) -> AttemptFailure:
-    return AttemptFailure(reason, reason.after(detail))
+    return AttemptFailure(reason, reason.after(on_one_line(detail)[:MAXIMUM_DETAIL].rstrip(". ")))
 
 
 def start_deadline_exceeded(pending: str, waited: timedelta) -> AttemptFailure:
     """The pod did not start in time; waiting for the same again would help no one."""
     detail = f"the case's pod did not start within {waited.total_seconds():.0f} s. {pending}"
-    return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail.rstrip(". "))
+    return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)
 
 
-def node_lost(pod: ObservedPod) -> AttemptFailure:
+def node_lost(pod: ObservedPod, until: datetime) -> AttemptFailure:
     """The pod should have ended by its own deadline or by its deletion, and its node does not say that it did."""
-    return _failure(AttemptReason.NODE_LOST, f"pod {pod.key.name} should have ended and its node does not say so")
+    node = f"node {pod.node}" if pod.node else "its node"
+    detail = f"pod {pod.key.name} should have ended before {timestamp(until)}, and {node} does not say that it did"
+    return _failure(AttemptReason.NODE_LOST, detail)
 
 
 def job_deleted(name: str) -> AttemptFailure:
@@ -45,8 +53,10 @@ def job_deleted(name: str) -> AttemptFailure:
     return _failure(AttemptReason.JOB_DELETED, f"Job {name} was deleted before its result was stored")
 
 
-def pod_gone(job: ObservedJob) -> AttemptFailure:
-    """The Job ended and its pod, with its log, is gone."""
+def pod_gone(job: ObservedJob, disruption: str = "") -> AttemptFailure:
+    """The Job ended and its pod, with its log, is gone; `disruption` is why, where that was seen."""
+    if disruption or DISRUPTION in job.failure:
+        return _failure(AttemptReason.DISRUPTED, f"{disruption or job.failure.rstrip('. ')}; its log is gone with it")
     detail = f" ({job.failure})" if job.failure else ""
     gone = f"the pod of Job {job.key.name} was deleted with its log before its result was stored{detail}"
     return _failure(AttemptReason.POD_LOST, gone)
@@ -57,15 +67,26 @@ def job_refused(message: str) -> AttemptFailure:
     return _failure(AttemptReason.JOB_REFUSED, message)
 
 
+def not_found_out(message: str) -> AttemptFailure:
+    """The API server does not say what became of it, or something of ours is replaced by somebody else's."""
+    return _failure(AttemptReason.RESULT_LOST, f"what became of it cannot be found out: {message}")
+
+
 def result_refused(message: str) -> AttemptFailure:
     """The API server takes no such result: the CRD is of another version than the runner, say."""
     return _failure(AttemptReason.RESULT_REFUSED, message)
 
 
+def disruption_of(pod: ObservedPod) -> str:
+    """Which pod had to go, and why."""
+    where = f" on node {pod.node}" if pod.node else ""
+    return f"pod {pod.key.name}{where}: {pod.disruption.rstrip('. ')}"
+
+
 def interrupted(pod: ObservedPod) -> AttemptFailure:
     """The runner was told to end: the pod was drained, evicted, preempted or deleted."""
     if pod.disruption:
-        return _failure(AttemptReason.DISRUPTED, pod.disruption)
+        return _failure(AttemptReason.DISRUPTED, disruption_of(pod))
     return _failure(AttemptReason.INTERRUPTED, f"pod {pod.key.name} was deleted while it measured")
 
 
@@ -79,7 +100,8 @@ def without_result(pod: ObservedPod, said: str, evidence: str) -> AttemptFailure
     if pod.exit_code == INTERNAL_ERROR_EXIT:
         return _failure(AttemptReason.RUNNER_ERROR, f"{said or 'the runner failed'} ({where})")
     if pod.exit_code is None or pod.reason in {"StartError", "ContainerCannotRun"}:
-        cause = pod.pod_reason or pod.reason or pod.waiting or "no reason given"
+        told = (pod.pod_reason, pod.pod_message) if pod.pod_reason else (pod.reason, pod.message)
+        cause = ": ".join(part for part in told if part) or pod.waiting or "no reason given"
         return _failure(AttemptReason.NOT_STARTED, f"pod {pod.key.name} ended before its container ran: {cause}")
     detail = f"the runner ended with exit code {pod.exit_code} and left no whole result. {evidence} ({where})"
     return _failure(AttemptReason.RESULT_LOST, detail)

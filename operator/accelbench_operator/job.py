@@ -22,7 +22,6 @@ START_MARGIN_SECONDS = 3600
 """Added to a case's time limit for the pod's own deadline, whose clock starts before the image is pulled: both
 frameworks with CUDA are 10 GB, and there are registries that take half an hour for that."""
 
-QUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class")
 WORK_DIRECTORY = "/var/lib/accelbench"
 TERMINATION_LOG = "/dev/termination-log"
 SCRIPT = "accelbench-script"
@@ -60,7 +59,9 @@ def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
 def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -> Manifest:
     """The Job of `attempt` at `case`, complete: it is created as it stands here and never changed."""
     marks = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
-    queue = {key: run.metadata.labels[key] for key in QUEUE_LABELS if run.metadata.labels.get(key)}
+    queue = {
+        key: run.metadata.labels[key] for key in (labels.QUEUE, labels.QUEUE_PRIORITY) if run.metadata.labels.get(key)
+    }
     document = case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
     ours = _template(document, runner, marks)
     if runner.profile.device_class:
@@ -80,7 +81,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
         },
         "spec": {
             # Kueue admits a Job by unsuspending it, so from here on `suspend` is its alone.
-            "suspend": bool(queue),
+            "suspend": labels.QUEUE in queue,
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,

@@ -5,17 +5,24 @@ an object is a few fields (`observed`).
 """
 
 import json
+import re
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import aiohttp
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
+from pydantic_core import from_json
 
+from accelbench_operator.clock import ServerClock
 from accelbench_operator.queue import RetryError
+from accelbench_operator.telemetry import Telemetry
 
 REQUEST_SECONDS = 30
 HTTP_ERROR = 400
+JSON = "application/json, */*"
 
 Manifest = dict[str, Any]
 NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
@@ -84,6 +91,28 @@ def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
     return KINDS.get(status, ApiError)(status, message[:2048], seconds)
 
 
+class RequestKind(NamedTuple):
+    """What of an answered request counts, in the words that API servers' own metrics have."""
+
+    verb: str
+    resource: str
+    code: int
+    """HTTP status; 0 where there was no answer."""
+
+
+VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
+_RESOURCE = re.compile(
+    r"/(?:api|apis/[^/]+)/[^/]+/(?:namespaces/[^/]+/(?=.))?(?P<resource>[^/]+)(?P<name>/[^/]+)?(?P<subresource>/.+)?"
+)
+
+
+def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:
+    """`/api/v1/namespaces/team/pods/a/log` is a get of `pods/log`; what is no resource is told by its path."""
+    found = _RESOURCE.fullmatch(path)
+    read = "watch" if "watch" in query else "list" if found and not found["name"] else "get"
+    return VERBS.get(method, read), found["resource"] + (found["subresource"] or "") if found else path
+
+
 async def load_configuration() -> Configuration:
     """In-cluster where there is a service account, which honours KUBERNETES_SERVICE_HOST; else the kubeconfig."""
     # A watch holds its connection: what limits them is how many namespaces are watched and how many workers there are.
@@ -98,9 +127,13 @@ async def load_configuration() -> Configuration:
 class KubernetesApi:
     """Requests to one API server. Use as an async context manager."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, telemetry: Telemetry | None = None) -> None:
+        self.telemetry = telemetry or Telemetry()
         self.client = ApiClient(configuration)
         self.client.user_agent = "accelbench-operator"
+        self.requests: Counter[RequestKind] = Counter()
+        """How many were made of each kind."""
+        self.clock = ServerClock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -108,9 +141,9 @@ class KubernetesApi:
     async def __aexit__(self, *_: object) -> None:
         await self.client.close()
 
-    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Manifest:
-        """The object or list at `path`."""
-        return await self._json("GET", path, query=query)
+    async def get(self, path: str, query: Mapping[str, Any] | None = None, *, accept: str = JSON) -> Manifest:
+        """The object or list at `path`; `accept` can ask for less of it."""
+        return await self._json("GET", path, query=query, accept=accept)
 
     async def create(self, path: str, body: Manifest) -> Manifest:
         """The object as it was stored; raises ConflictError where one of that name exists."""
@@ -140,7 +173,7 @@ class KubernetesApi:
         response = (await self._send("GET", path, query=query, seconds=seconds + REQUEST_SECONDS)).response
         try:
             async for line in response.content:
-                event = json.loads(line)
+                event = from_json(line)
                 if event["type"] == "ERROR":
                     raise api_error(int(event["object"].get("code") or 0), json.dumps(event["object"]))
                 yield event
@@ -149,8 +182,26 @@ class KubernetesApi:
         finally:
             response.close()
 
+    async def lines(self, path: str, query: Mapping[str, Any], seconds: int, most_bytes: int) -> AsyncIterator[str]:
+        """Lines of a text as it grows, for at most `seconds`; of one with more than `most_bytes` nothing is told."""
+        response = (await self._send("GET", path, query=query, seconds=seconds)).response
+        begun, too_long = b"", False
+        try:
+            async for chunk in response.content.iter_any():
+                *whole, begun = (begun + chunk).split(b"\n")
+                for line in whole:
+                    if not too_long and len(line) <= most_bytes:
+                        yield line.decode(errors="replace")
+                    too_long = False
+                if len(begun) > most_bytes:
+                    begun, too_long = b"", True
+        except NO_ANSWER as error:
+            raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
+        finally:
+            response.close()
+
     async def _json(self, method: str, path: str, **request: Any) -> Manifest:
-        document: Manifest = json.loads(await self._content(method, path, **request))
+        document: Manifest = from_json(await self._content(method, path, **request))
         return document
 
     async def _content(self, method: str, path: str, **request: Any) -> bytes:
@@ -169,19 +220,27 @@ class KubernetesApi:
         query: Mapping[str, Any] | None = None,
         body: Manifest | None = None,
         seconds: int = REQUEST_SECONDS,
+        accept: str = JSON,
     ) -> Any:
-        serialized = await self.client.param_serialize(
+        kind = verb_and_resource(method, path, query or {})
+        # Without the body: it is JSON already, and the client would walk through all of it to make sure.
+        method, url, headers, _, _ = await self.client.param_serialize(
             method,
             path,
             query_params=list((query or {}).items()),
-            header_params={"Accept": "application/json, */*", "Content-Type": "application/json"},
-            body=body,
+            header_params={"Accept": accept, "Content-Type": "application/json"},
             auth_settings=["BearerToken"],
         )
+        began = time.perf_counter()
         try:
-            response = await self.client.call_api(*serialized, _request_timeout=seconds)
+            response = await self.client.call_api(method, url, headers, body, _request_timeout=seconds)
         except NO_ANSWER as error:
+            self.requests[RequestKind(*kind, 0)] += 1
             raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
+        self.requests[RequestKind(*kind, response.status)] += 1
+        if kind[0] != "watch":
+            self.telemetry.request.labels(*kind).observe(time.perf_counter() - began)
+        self.clock.heard(response.headers.get("Date", ""))
         if response.status >= HTTP_ERROR:
             answer = (await response.read()).decode(errors="replace")
             raise api_error(response.status, answer, response.headers.get("Retry-After", ""))

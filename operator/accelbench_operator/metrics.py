@@ -1,9 +1,9 @@
 """What Prometheus sees: the latest result of every series and case, and how the operator itself is doing.
 
-A scrape pulls one `Snapshot` and turns it into samples; nothing is counted, cached or pushed in between. To add a
-metric, add a `Metric` to the table of what it describes. Base units, one unit a metric, the unit in the name. Labels
-never hold a UID, a pod or a commit, which would start a new series with every run: those stand on
-`accelbench_run_info` alone.
+A scrape pulls one `Snapshot` and turns it into samples. To add a metric, add a `Metric` to the table of what it
+describes; what has to be counted as it happens is in `telemetry`. Base units, one unit a metric, the unit in the name.
+Labels of what a result says never hold a UID, a pod, a node or a commit, which would start a new series with every run:
+those stand on `accelbench_run_info` alone. Metrics of runs under way have the run's name, and go with its end.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar, get_args
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, metrics_core
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -19,14 +19,26 @@ from accelbench import __version__
 from accelbench.api.numbers import MEASURED, NUMBERS, Number
 from accelbench.api.result import Verdict
 from accelbench.stats.summary import TIME
-from accelbench_operator.snapshot import ComparisonSummary, Snapshot, Summary, VariantSummary
+from accelbench_operator.snapshot import (
+    ComparisonSummary,
+    LiveCase,
+    LiveComparison,
+    Snapshot,
+    Summary,
+    VariantSummary,
+)
 
 T = TypeVar("T")
 Labels = tuple[str, ...]
 Family = GaugeMetricFamily | CounterMetricFamily
 
+MAXIMUM_LABEL = 253
+"""Characters of a label's value: what the name of an object can have."""
+
 RESULT_LABELS: Labels = ("namespace", "series", "case", "workload", "accelerator", "noisy")
 VARIANT_LABELS: Labels = (*RESULT_LABELS, "variant", "framework")
+LIVE_LABELS: Labels = ("namespace", "run", "case")
+LIVE_VARIANT_LABELS: Labels = (*LIVE_LABELS, "variant")
 
 VERDICTS: Labels = (*get_args(Verdict), "failed", "invalid", "noisy", "none")
 """What can be said of a comparison: `invalid` where a check failed, `noisy` where disturbed rounds count, `none` where
@@ -43,7 +55,7 @@ class Metric(Generic[T]):
 
     name: str
     help: str
-    read: Callable[[T], Mapping[Labels, float] | float | None]
+    read: Callable[[T], Mapping[Labels, float | None] | float | None]
     by: Labels = ()
     type: Literal["gauge", "counter"] = "gauge"
 
@@ -51,12 +63,16 @@ class Metric(Generic[T]):
         """Every sample of the metric; `described` pairs values of `labels` with what has them."""
         kind = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = kind(self.name, self.help, labels=(*labels, *self.by))
+        kept: dict[Labels, float] = {}
         for values, subject in described:
             read = self.read(subject)
             samples = read if isinstance(read, Mapping) else {(): read}
             for own, value in samples.items():
                 if value is not None:
-                    family.add_metric((*values, *own), value)
+                    # A result that somebody wrote by hand can hold any text; a sample twice would void the scrape.
+                    kept.setdefault(tuple(text[:MAXIMUM_LABEL] for text in (*values, *own)), value)
+        for texts, value in kept.items():
+            family.add_metric(texts, value)
         return family
 
 
@@ -86,6 +102,11 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
         lambda result: result.quarantined,
     ),
     Metric(
+        "accelbench_equivalence_margin_ratio",
+        "The relative difference that the verdicts of the latest result call equivalent.",
+        lambda result: result.margin,
+    ),
+    Metric(
         "accelbench_result_finished_timestamp_seconds",
         "When the latest result was finished, in seconds since 1970.",
         lambda result: result.finished_timestamp,
@@ -97,16 +118,25 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
         by=("check",),
     ),
     Metric(
+        "accelbench_result_checks",
+        "How often a validity check of the latest result came out otherwise than passed: once a variant, or once for "
+        "all of them.",
+        lambda result: {(check, outcome): count for check, outcome, count in result.checks_not_passed},
+        by=("check", "outcome"),
+    ),
+    Metric(
         "accelbench_result_expectations_not_met",
         "Expectations of the run that the latest result does not meet, or leaves undecided.",
         lambda result: len(result.not_met),
     ),
     Metric(
         "accelbench_run_info",
-        "Which BenchmarkRun and BenchmarkResult the latest result is from, the baseline and unit of its times, and the "
-        "currency of its prices.",
-        lambda result: {(result.run, result.run_uid, result.name, _baseline(result), result.unit, result.currency): 1},
-        by=("run", "run_uid", "result", "baseline", "unit", "currency"),
+        "Which BenchmarkRun and BenchmarkResult the latest result is from, the node that it was measured on, the "
+        "baseline and unit of its times, and the currency of its prices.",
+        lambda result: {
+            (result.run, result.run_uid, result.name, result.node, _baseline(result), result.unit, result.currency): 1
+        },
+        by=("run", "run_uid", "result", "node", "baseline", "unit", "currency"),
     ),
 )
 
@@ -117,6 +147,17 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
         lambda variant: variant.seconds,
     ),
     Metric(
+        "accelbench_step_lower_seconds",
+        "Lower end of the interval on a variant's own step time, over its launches. It is not paired: of two variants "
+        "the speedup decides.",
+        lambda variant: variant.lower,
+    ),
+    Metric(
+        "accelbench_step_upper_seconds",
+        "Upper end of the interval on a variant's own step time, over its launches.",
+        lambda variant: variant.upper,
+    ),
+    Metric(
         "accelbench_phase_seconds",
         "Seconds that a phase of a launch takes: the median over the launches of the latest result.",
         lambda variant: {(phase,): seconds for phase, seconds in variant.phase_seconds.items()},
@@ -125,8 +166,9 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     *(_measured(field, number) for field, number in MEASURED.items() if number.metric),
     Metric(
         "accelbench_variant_failed",
-        "Whether the variant failed in the latest result: 1 with the reason, or 0 without one.",
-        lambda variant: {(variant.failure or "",): variant.failure is not None},
+        "Whether the variant failed in the latest result: 1 with the reason, or 0 without one. One that cannot be "
+        "compiled for a target has not failed: 0 with the reason.",
+        lambda variant: {(variant.failure or variant.not_compiled or "",): variant.failure is not None},
         by=("reason",),
     ),
 )
@@ -153,10 +195,51 @@ OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
         lambda comparison: comparison.rounds,
     ),
     Metric(
+        "accelbench_pays_back_steps",
+        "Steps after which compiling has paid back against the baseline, or until which the variant is ahead: 0 at "
+        "once, infinity for never.",
+        lambda comparison: (
+            {} if comparison.pays_back is None else {(comparison.pays_back,): comparison.pays_back_steps}
+        ),
+        by=("answer",),
+    ),
+    Metric(
         "accelbench_verdict",
-        "The verdict on the variant against the baseline: 1 for the one that stands, 0 for the others.",
-        lambda comparison: {(verdict,): comparison.outcome == verdict for verdict in VERDICTS},
+        f"The verdict on the variant against the baseline, always 1: {', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}.",
+        lambda comparison: {(comparison.outcome,): 1},
         by=("verdict",),
+    ),
+)
+
+OF_A_CASE_UNDER_WAY: tuple[Metric[LiveCase], ...] = (
+    Metric(
+        "accelbench_live_rounds",
+        "Rounds that a case under way has completed, disturbed ones included.",
+        lambda case: case.round,
+    ),
+    Metric(
+        "accelbench_live_launch_info",
+        "The launch that a case under way is in, always 1: its variant, and the phase that it has reached.",
+        lambda case: {(case.variant, case.phase): 1} if case.variant else None,
+        by=("variant", "phase"),
+    ),
+)
+
+OF_A_COMPARISON_UNDER_WAY: tuple[Metric[LiveComparison], ...] = (
+    Metric(
+        "accelbench_live_speedup_ratio",
+        "Where the speedup of a case under way stands: baseline seconds over variant seconds. It is no verdict.",
+        lambda comparison: comparison.speedup,
+    ),
+    Metric(
+        "accelbench_live_speedup_lower_ratio",
+        "Lower bound of the confidence interval on it.",
+        lambda comparison: comparison.lower,
+    ),
+    Metric(
+        "accelbench_live_speedup_upper_ratio",
+        "Upper bound of the confidence interval on it.",
+        lambda comparison: comparison.upper,
     ),
 )
 
@@ -166,6 +249,22 @@ OF_THE_OPERATOR: tuple[Metric[Snapshot], ...] = (
         "BenchmarkRuns in the cluster, by the phase they are in.",
         lambda operator: {(namespace, phase): count for (namespace, phase), count in operator.runs.items()},
         by=("namespace", "phase"),
+    ),
+    Metric(
+        "accelbench_run_cases",
+        "Cases of a run that has not finished, by state: total, active, measured, failed.",
+        lambda operator: operator.cases,
+        by=("namespace", "run", "state"),
+    ),
+    Metric(
+        "accelbench_series_omitted",
+        "Cases of series whose latest result is not exported, because more have one than accelbench_series_limit.",
+        lambda operator: operator.omitted,
+    ),
+    Metric(
+        "accelbench_series_limit",
+        "How many cases of series are exported at most, those with the newest results first.",
+        lambda operator: operator.limit,
     ),
     Metric(
         "accelbench_operator_leading",
@@ -206,6 +305,14 @@ OF_THE_OPERATOR: tuple[Metric[Snapshot], ...] = (
         type="counter",
     ),
     Metric(
+        "accelbench_operator_api_requests_total",
+        "Requests that this replica made of the API server, but for its Lease and kopf's watch of runs; code 0 where "
+        "there was no answer.",
+        lambda operator: {(kind.verb, kind.resource, str(kind.code)): n for kind, n in operator.requests.items()},
+        by=("verb", "resource", "code"),
+        type="counter",
+    ),
+    Metric(
         "accelbench_build_info",
         "The version of accelbench that serves these metrics.",
         lambda _: {(__version__,): 1},
@@ -218,33 +325,36 @@ def _baseline(result: Summary) -> str:
     return next((comparison.baseline for comparison in result.comparisons), "")
 
 
-class OperatorCollector(Collector):
-    """All of the operator's own metrics, read off one snapshot a scrape."""
+def of_the_operator(operator: Snapshot) -> Iterator[Family]:
+    """How it is doing, and what it is doing."""
+    for metric in OF_THE_OPERATOR:
+        yield metric.family((), [((), operator)])
+    live = [((case.namespace, case.run, case.case), case) for case in operator.live]
+    for of_a_case in OF_A_CASE_UNDER_WAY:
+        yield of_a_case.family(LIVE_LABELS, live)
+    comparisons = [((*values, each.variant), each) for values, case in live for each in case.comparisons]
+    for of_a_comparison in OF_A_COMPARISON_UNDER_WAY:
+        yield of_a_comparison.family(LIVE_VARIANT_LABELS, comparisons)
 
-    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
-        self._snapshot = snapshot
 
-    def collect(self) -> Iterator[Family]:
-        """Every metric with its samples; those of results only where this replica leads."""
-        operator = self._snapshot()
-        for of_the_operator in OF_THE_OPERATOR:
-            yield of_the_operator.family((), [((), operator)])
-        results = [(_result_labels(result), result) for result in operator.results if operator.leading]
-        for of_a_result in OF_A_RESULT:
-            yield of_a_result.family(RESULT_LABELS, results)
-        variants = [(_variant_labels(result, variant), variant) for _, result in results for variant in result.variants]
-        for of_a_variant in OF_A_VARIANT:
-            yield of_a_variant.family(VARIANT_LABELS, variants)
-        labels = {values[: len(RESULT_LABELS) + 1]: values for values, _ in variants}
-        comparisons = [
-            (labels[*values, comparison.variant], comparison)
-            for values, result in results
-            for comparison in result.comparisons
-            # A result that somebody wrote by hand may compare what it does not list: the others are still to be seen.
-            if (*values, comparison.variant) in labels
-        ]
-        for of_a_comparison in OF_A_COMPARISON:
-            yield of_a_comparison.family(VARIANT_LABELS, comparisons)
+def of_results(shown: Iterable[Summary]) -> Iterator[Family]:
+    """What was measured."""
+    results = [(_result_labels(result), result) for result in shown]
+    for of_a_result in OF_A_RESULT:
+        yield of_a_result.family(RESULT_LABELS, results)
+    variants = [(_variant_labels(result, variant), variant) for _, result in results for variant in result.variants]
+    for of_a_variant in OF_A_VARIANT:
+        yield of_a_variant.family(VARIANT_LABELS, variants)
+    labels = {values[: len(RESULT_LABELS) + 1]: values for values, _ in variants}
+    comparisons = [
+        (labels[*values, comparison.variant], comparison)
+        for values, result in results
+        for comparison in result.comparisons
+        # A result that somebody wrote by hand may compare what it does not list: the others are still to be seen.
+        if (*values, comparison.variant) in labels
+    ]
+    for of_a_comparison in OF_A_COMPARISON:
+        yield of_a_comparison.family(VARIANT_LABELS, comparisons)
 
 
 def _result_labels(result: Summary) -> Labels:
@@ -256,27 +366,21 @@ def _variant_labels(result: Summary, variant: VariantSummary) -> Labels:
     return (*_result_labels(result), variant.name, variant.framework)
 
 
-def new_registry(snapshot: Callable[[], Snapshot]) -> CollectorRegistry:
-    """A registry with the operator's metrics and those of its process."""
+class Families(Collector):
+    """Families that were made already, for the client to write."""
+
+    def __init__(self, families: Iterable[metrics_core.Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[metrics_core.Metric]:
+        """See `Collector`; once."""
+        return self._families
+
+
+def of_the_process() -> CollectorRegistry:
+    """Memory, processor time and garbage of this process."""
     registry = CollectorRegistry()
-    registry.register(OperatorCollector(snapshot))
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
-
-
-def serve_metrics(snapshot: Callable[[], Snapshot], *, port: int, address: str = "0.0.0.0") -> Callable[[], None]:  # noqa: S104 - Prometheus scrapes the pod's address
-    """Serve `/metrics` from a thread until the callable that is returned is called.
-
-    `snapshot` is called in that thread, once a scrape; whatever it reads has to bear that.
-    Raises OSError where the port is taken.
-    """
-    server, thread = start_http_server(port, address, new_registry(snapshot))
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-    return stop

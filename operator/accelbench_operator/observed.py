@@ -4,20 +4,31 @@ A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; 
 bytes, so that thousands of runs fit into a small container.
 """
 
+import functools
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from sys import intern
 from typing import Any
 
 from accelbench.api import labels
 from accelbench.api.numbers import MEASURED
-from accelbench.api.result import Result
+from accelbench.api.result import PaysBack, Result
+from accelbench.document import on_one_line
 from accelbench.plan.names import result_name
 from accelbench.verdict.shown import shown, step_seconds
 from accelbench_operator.pod_template import CONTAINER
 from accelbench_operator.snapshot import ComparisonSummary, Summary, VariantSummary
 
 Manifest = Mapping[str, Any]
+
+TRACKED = "batch.kubernetes.io/job-tracking"
+"""The finalizer that a Job's pod has until its end is counted, or until the Job is suspended and wants none."""
+MAXIMUM_SOURCE = 128
+MAXIMUM_CHECKS = 32
+"""What of a result is held, whatever a program wrote into it: characters, and names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +51,15 @@ class ObservedJob:
     started: datetime | None
     """When the Job controller took it up; None while it is suspended, by Kueue say."""
     suspended: bool
+    """Its queue holds it; also for the moment until the Job controller has noted that it no longer does."""
     ended: bool
     """Complete or Failed, its pods with it."""
     failure: str = ""
     """`Reason: message` of the Failed condition."""
+    queue: str = ""
+    """The LocalQueue that it is to wait in; empty for none."""
+    held: datetime | None = None
+    """Since when it is suspended; None for the moment until the Job controller has noted that it is once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +88,15 @@ class ObservedPod:
     """`Reason: message` where the pod was evicted, preempted or lost; empty otherwise."""
     pod_reason: str = ""
     """The pod's own reason: `DeadlineExceeded`, `Evicted`, `OutOfcpu`."""
+    pod_message: str = ""
+    """What the kubelet says with it."""
     node: str = ""
     image: str = ""
     """What the runner's container runs: by digest once the kubelet has said so, else as it was asked for."""
     waiting: str = ""
     """`Reason: message` of what holds it up before it runs: `Unschedulable`, `ImagePullBackOff`."""
+    disowned: bool = False
+    """It has to go, and its Job has let go of it: unless that ends, another pod takes its place."""
 
     @property
     def is_over(self) -> bool:
@@ -94,20 +114,32 @@ def parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
+def _start(text: str | None) -> datetime | None:
+    """When a container started; None for one that never did, of which a runtime says that it was in 1970."""
+    moment = parse_time(text)
+    return moment if moment and moment.timestamp() > 0 else None
+
+
 def observe_job(body: Manifest) -> ObservedJob | None:
     """What counts of a Job's manifest; None for one that no run controls, whatever its labels say."""
     if not owned_by(body, object_key(body).run_uid):
         return None
     metadata, status = body["metadata"], body.get("status") or {}
-    conditions = {entry["type"]: entry for entry in status.get("conditions") or () if entry.get("status") == "True"}
+    said = {entry["type"]: entry for entry in status.get("conditions") or ()}
+    conditions = {kind: entry for kind, entry in said.items() if entry.get("status") == "True"}
+    switched = parse_time(said.get("Suspended", {}).get("lastTransitionTime"))
+    is_to_be = bool((body.get("spec") or {}).get("suspend"))
+    is_noted = "Suspended" in conditions
     return ObservedJob(
         key=object_key(body),
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         created=_created(metadata),
         started=parse_time(status.get("startTime")),
-        suspended=bool((body.get("spec") or {}).get("suspend")),
+        suspended=is_to_be or is_noted,
         ended="Complete" in conditions or "Failed" in conditions,
         failure=_sentence(conditions.get("Failed")),
+        queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
+        held=switched if is_noted else _created(metadata) if is_to_be and not switched else None,
     )
 
 
@@ -128,7 +160,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         created=_created(metadata),
         phase=status.get("phase", "Pending"),
         accepted=parse_time(status.get("startTime")),
-        running=parse_time(running.get("startedAt") or ended.get("startedAt")),
+        running=_start(running.get("startedAt") or ended.get("startedAt")),
         deleted=parse_time(metadata.get("deletionTimestamp")),
         ended=parse_time(ended.get("finishedAt")),
         exit_code=ended.get("exitCode"),
@@ -136,9 +168,11 @@ def observe_pod(body: Manifest) -> ObservedPod:
         message=ended.get("message", ""),
         disruption=_sentence(disruption) if disruption.get("status") == "True" else "",
         pod_reason=status.get("reason", ""),
+        pod_message=status.get("message", ""),
         node=(body.get("spec") or {}).get("nodeName") or "",
         image=_image(body),
         waiting=_sentence(waiting),
+        disowned="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
     )
 
 
@@ -155,27 +189,36 @@ def observe_result(body: Manifest) -> Summary | None:
         return None
     judged = body.get("expectations") or ()
     not_met = tuple(each.get("message", "") for each in judged if each.get("outcome") != "met")
-    return summarize(result, key, not_met, created=_created(body["metadata"]))
+    node = (body.get("summary") or {}).get("node") or ""
+    return summarize(result, key, not_met, created=_created(body["metadata"]), node=node)
 
 
 def summarize(
-    result: Result, key: ObjectKey, not_met: tuple[str, ...] = (), created: datetime | None = None
+    result: Result,
+    key: ObjectKey,
+    not_met: tuple[str, ...] = (),
+    created: datetime | None = None,
+    node: str = "",
 ) -> Summary:
-    """The headline of a result that is stored under `key`, since `created`."""
+    """The headline of a result that is stored under `key`, since `created`.
+
+    Tens of thousands are held, so words that most of them have are held once.
+    """
     result = shown(result)
     case = result.case
     failed = {variant.name for variant in result.variants if variant.failure}
+    short = {variant.name for variant in result.failed_variants}
     return Summary(
-        namespace=key.namespace,
+        namespace=intern(key.namespace),
         name=key.name,
         uid=key.uid,
         run=case.origin.run,
         run_uid=key.run_uid,
-        series=case.origin.series,
-        case=case.name,
-        workload=case.workload,
-        accelerator=case.accelerator.profile,
-        unit=result.unit,
+        series=intern(case.origin.series),
+        case=intern(case.name),
+        workload=intern(case.workload),
+        accelerator=intern(case.accelerator.label),
+        unit=intern(result.unit),
         currency=case.accelerator.currency,
         finished_timestamp=datetime.fromisoformat(result.finished).timestamp(),
         complete=result.complete,
@@ -185,23 +228,26 @@ def summarize(
         noisy=bool(result.noisy),
         variants=tuple(
             VariantSummary(
-                name=variant.name,
-                framework=variant.use.partition("/")[0],
+                name=intern(variant.name),
+                framework=intern(variant.use.partition("/")[0]),
                 seconds=step_seconds(variant),
-                phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
+                lower=_number(variant.spread.lower_seconds) if variant.spread else None,
+                upper=_number(variant.spread.upper_seconds) if variant.spread else None,
+                phase_seconds={intern(phase.phase): float(phase.median_seconds) for phase in variant.phases},
                 numbers={
                     field: value
                     for field, number in MEASURED.items()
                     if number.metric and (value := variant.numbers.value(field)) is not None
                 },
-                failure=variant.failure.reason if variant.failure else None,
+                failure=variant.failure.reason if variant.failure and variant.name in short else None,
+                not_compiled=variant.failure.reason if variant.failure and variant.name not in short else None,
             )
             for variant in result.variants
         ),
         comparisons=tuple(
             ComparisonSummary(
-                variant=comparison.variant,
-                baseline=comparison.baseline,
+                variant=intern(comparison.variant),
+                baseline=intern(comparison.baseline),
                 rounds=comparison.rounds,
                 verdict=comparison.verdict,
                 speedup=_number(comparison.speedup),
@@ -210,15 +256,47 @@ def summarize(
                 invalid=comparison.invalid,
                 noisy=comparison.noisy,
                 failed=not failed.isdisjoint({comparison.variant, comparison.baseline}),
+                pays_back=comparison.pays_back.answer if comparison.pays_back else None,
+                pays_back_steps=_steps(comparison.pays_back),
             )
             for comparison in result.comparisons
         ),
-        observations=tuple(each.headline for each in result.observations),
-        failed_checks=tuple(check.name for check in result.certificate.checks if check.outcome == "failed"),
-        source=result.fingerprint.get("workloadSource", ""),
+        observations=(
+            *(each.headline for each in result.observations),
+            *(each.headline for each in result.compiled),
+        ),
+        failed_checks=_failed_checks(result),
+        checks_not_passed=_checks_not_passed(result),
+        node=intern(on_one_line(node)),
+        source=intern(result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE]),
+        shortcoming="" if result.complete else next(iter(result.notes[-1:]), ""),
         not_met=not_met,
+        margin=float(case.measurement.equivalence_margin),
         created_timestamp=created.timestamp() if created else 0.0,
     )
+
+
+def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
+    open_ = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
+    return _held_once(tuple((*pair, count) for pair, count in sorted(open_.items())[:MAXIMUM_CHECKS]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _held_once(checks: tuple[tuple[str, str, int], ...]) -> tuple[tuple[str, str, int], ...]:
+    """Most results of a workload lack the same checks."""
+    return checks
+
+
+def _steps(found: PaysBack | None) -> float | None:
+    if found is None:
+        return None
+    return found.steps if found.steps is not None else {"at-once": 0.0, "never": math.inf}.get(found.answer)
+
+
+def _failed_checks(result: Result) -> tuple[str, ...]:
+    failed = [check.name for check in result.certificate.checks if check.outcome == "failed"]
+    kept = list(dict.fromkeys(failed))[:MAXIMUM_CHECKS]
+    return tuple(name for name in failed if name in kept)
 
 
 def object_key(body: Manifest) -> ObjectKey:
@@ -236,6 +314,18 @@ def owned_by(body: Manifest, run_uid: str) -> bool:
     """Whether that run controls the object: a name alone proves nothing."""
     owners = body["metadata"].get("ownerReferences") or ()
     return any(owner.get("uid") == run_uid and owner.get("controller") for owner in owners)
+
+
+def latest_event(events: Iterable[Manifest]) -> str:
+    """The words of the newest of an object's events, a warning before others of its second; empty without any."""
+    told = [(_event_time(event), event.get("type") == "Warning", _sentence(event)) for event in events]
+    return max(told, default=(None, False, ""))[-1]
+
+
+def _event_time(event: Manifest) -> datetime:
+    return datetime.fromisoformat(
+        event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
+    )
 
 
 def _container_state(status: Manifest) -> Manifest:

@@ -1,21 +1,25 @@
 """The parts together: reflectors fill the store, events and the store fill the queue, workers reconcile."""
 
 import asyncio
+import gc
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import UTC, datetime
 from typing import Any
 
+from accelbench.api.metadata import API_VERSION
 from accelbench_operator.apply import Applier
 from accelbench_operator.cluster import KubernetesCluster
+from accelbench_operator.gone import keep_forgetting
 from accelbench_operator.health import LATE_SECONDS, LONGEST_WORK_SECONDS, Readings
+from accelbench_operator.known import Manifest, RunKey
 from accelbench_operator.kubernetes_api import ApiError, KubernetesApi
 from accelbench_operator.lead import Election, always, standing
-from accelbench_operator.observed import observe_job, observe_pod, observe_result
+from accelbench_operator.live import LiveCases
+from accelbench_operator.observed import ObservedJob, ObservedPod, observe_job, observe_pod, observe_result
 from accelbench_operator.queue import KeyedQueue
-from accelbench_operator.reconcile import Reconciler, RunKey
+from accelbench_operator.reconcile import UNFINISHED, Reconciler
 from accelbench_operator.reflector import Reflector
 from accelbench_operator.retention import keep_deleting, surplus
 from accelbench_operator.settings import Settings
@@ -29,10 +33,11 @@ WORKERS = 16
 LAG_PERIOD_SECONDS = 1.0
 SKEW_PERIOD_SECONDS = 10.0
 
+GROUP_PATH = f"/apis/{API_VERSION}"
 KINDS: tuple[tuple[Kind, str, str, Callable[[Mapping[str, Any]], Held | None]], ...] = (
     ("Job", "/apis/batch/v1", "jobs", observe_job),
     ("Pod", "/api/v1", "pods", observe_pod),
-    ("BenchmarkResult", "/apis/accelbench.dev/v1alpha1", "benchmarkresults", observe_result),
+    ("BenchmarkResult", GROUP_PATH, "benchmarkresults", observe_result),
 )
 
 
@@ -48,35 +53,47 @@ class Operator:
         self._skew = "the CRDs were not looked at yet"
         self.crds_fit = asyncio.Event()
         """Set once the cluster's CRDs are found to be what this release writes."""
-        self._store = Store(self._changed)
+        self.telemetry = api.telemetry
+        self._store = Store(self._changed, self._began)
+        self._series = settings.metrics_series
         self._retention = settings.retention
         self._election = (
-            Election(api.client, settings.lease, identity, self._leading_changed) if settings.lease else None
+            Election(api.client, settings.lease, identity, self._leading_changed, self._loop.time)
+            if settings.lease
+            else None
         )
         self._leading = self._election.leading if self._election else always
         self._cluster = cluster = KubernetesCluster(api, self._leading)
-        self._applier = applier = Applier(cluster, self._store, _now)
+        applier = Applier(cluster, self._store, api.clock)
         self._queue: KeyedQueue[RunKey] = KeyedQueue(self._reconcile, self._loop.time)
-        self._reconciler = Reconciler(cluster, self._store, applier, settings, _now, self._queue.stepped)
+        self._reconciler = Reconciler(
+            cluster, self._store, applier, settings, api.clock, self._queue.stepped, self._lost
+        )
         self._reflectors = [
             Reflector(api, self._store, kind, _path(group, plural, namespace), observe, settings.class_name, namespace)
             for kind, group, plural, observe in KINDS
             for namespace in settings.namespaces or (None,)
         ]
+        self._live = LiveCases(api, self._store.pods, self._name_of, self._leading)
+        self._runs = [_path(GROUP_PATH, "benchmarkruns", namespace) for namespace in settings.namespaces or (None,)]
 
-    def run_changed(self, key: RunKey, version: str) -> None:
-        """A run is there or has changed; what has this version by this operator's own hand is no news."""
+    def run_changed(self, key: RunKey, run: Manifest) -> None:
+        """A run is there or has changed; what it is by this operator's own hand is no news."""
         self._keys[key.uid] = key
-        if self._reconciler.versions.get(key.uid) != version:
+        if self._reconciler.hear(key, run):
             self._queue.add(key)
 
     def run_gone(self, key: RunKey) -> None:
         """A run was deleted."""
         self._keys.pop(key.uid, None)
+        self._queue.discard(key)
         self._reconciler.forget(key)
 
     async def run(self) -> None:
         """Work until cancelled; nothing is decided before everything that is there has been listed."""
+        # What was imported, and what is listed, stays: to look through all of it for what is unreachable takes a tenth
+        # of a second, in which nothing else is done.
+        gc.freeze()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._measure_lag())
             for reflector in self._reflectors:
@@ -84,9 +101,12 @@ class Operator:
             await self._wait_for_crds()
             for reflector in self._reflectors:
                 await reflector.synced.wait()
+            gc.freeze()
             async with self._standing(), asyncio.TaskGroup() as work:
                 work.create_task(self._queue.run(WORKERS))
                 work.create_task(keep_deleting(self._surplus, self._delete))
+                work.create_task(self._live.run())
+                work.create_task(keep_forgetting(self._api, self._runs, self._keys, self.run_gone))
 
     async def _wait_for_crds(self) -> None:
         while not self.crds_fit.is_set():
@@ -117,10 +137,7 @@ class Operator:
         }
 
     def snapshot(self) -> Snapshot:
-        """The operator now; called from the metrics server's thread, answered by the event loop."""
-        return asyncio.run_coroutine_threadsafe(self._snapshot(), self._loop).result(timeout=10)
-
-    async def _snapshot(self) -> Snapshot:
+        """The operator now; to be asked for in its event loop."""
         phases = self._reconciler.phases if self._leading() else {}  # who does not lead has not looked for a while
         runs = Counter((key.namespace, phase) for key, phase in phases.items())
         queue = QueueHealth(
@@ -130,11 +147,38 @@ class Operator:
             reconciled_total=self._queue.worked_total,
             failed_total=self._queue.failed_total,
         )
-        return Snapshot(self._leading(), self._store.results(), runs, self._store.counts(), queue)
+        results, omitted = self._store.latest(self._series)
+        return Snapshot(
+            leading=self._leading(),
+            results=results,
+            runs=runs,
+            held=self._store.counts(),
+            queue=queue,
+            requests=dict(self._api.requests),
+            cases=self._reconciler.cases() if self._leading() else {},
+            live=self._live.now,
+            omitted=omitted,
+            limit=self._series,
+        )
+
+    def _name_of(self, run_uid: str) -> str | None:
+        """The run's name, where it is known and has not finished."""
+        key = self._keys.get(run_uid)
+        return key.name if key and self._reconciler.phases.get(key) in UNFINISHED else None
+
+    def _began(self, job: ObservedJob | None, pod: ObservedPod) -> None:
+        """A pod's container runs. Times are whole seconds, of clocks that may differ."""
+        if pod.running:
+            self.telemetry.start.observe(max(0.0, (pod.running - pod.created).total_seconds()))
+        if job:
+            self.telemetry.queue.observe(max(0.0, (pod.created - job.created).total_seconds()))
+
+    def _lost(self, reason: str) -> None:
+        self.telemetry.lost.labels(reason).inc()
 
     def _leading_changed(self, leads: bool) -> None:
         if leads:
-            self._applier.forget_all()
+            self._reconciler.forget_all()
             # What was heard of meanwhile was left to the leader before.
             for key in self._keys.values():
                 self._queue.add(key)
@@ -142,17 +186,21 @@ class Operator:
     async def _reconcile(self, key: RunKey) -> float | None:
         if not self._leading():
             return None
-        after = await self._reconciler(key)
+        with self.telemetry.reconcile.time():
+            after = await self._reconciler(key)
         if key not in self._reconciler.phases:
             self._keys.pop(key.uid, None)
         return after
 
-    def _surplus(self) -> tuple[Summary, ...]:
+    async def _surplus(self) -> tuple[Summary, ...]:
         if not self._leading():
             return ()
         unknown = self._keys.keys() - {key.uid for key in self._reconciler.phases}
         in_progress = self._reconciler.in_progress() | unknown
-        return surplus(self._store.summaries(), self._retention, _now(), in_progress)
+        # Sorting tens of thousands of results is no work for the event loop.
+        return await asyncio.to_thread(
+            surplus, tuple(self._store.summaries()), self._retention, self._api.clock(), frozenset(in_progress)
+        )
 
     async def _delete(self, result: Summary) -> None:
         await self._cluster.delete_result(result.namespace, result.name, result.uid)
@@ -171,7 +219,3 @@ class Operator:
 
 def _path(group: str, plural: str, namespace: str | None) -> str:
     return f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

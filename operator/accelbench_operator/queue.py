@@ -20,6 +20,8 @@ FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 120.0
 END_SECONDS = 4.0
 """For what is being worked on when all is to end: a request that is cut off may have been carried out. kopf waits 5."""
+HEAP_SLACK = 64
+"""For so many entries it is not worth it to look through them."""
 SPREAD = (0.75, 1.25)
 """Keys that failed together do not come back together."""
 
@@ -62,7 +64,16 @@ class KeyedQueue(Generic[Key]):
         self._due[key] = due
         self._pushed += 1
         heapq.heappush(self._heap, (due, self._pushed, key))
+        if len(self._heap) > 2 * len(self._due) + HEAP_SLACK:
+            # What became due earlier, or not at all, would stay until its time.
+            self._heap = [(due, number, key) for number, (key, due) in enumerate(self._due.items())]
+            heapq.heapify(self._heap)
         self._changed.set()
+
+    def discard(self, key: Key) -> None:
+        """Not to be worked on unless it is added anew; what is being worked on is finished."""
+        self._due.pop(key, None)
+        self._failures.pop(key, None)
 
     @property
     def depth(self) -> int:

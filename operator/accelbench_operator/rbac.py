@@ -45,10 +45,19 @@ RULES = (
         ("get", "create"),
         "apply has a run's pods claim a device, where the profile names a DeviceClass",
     ),
+    Permission("kueue.x-k8s.io", "workloads", ("list",), "kueue asks why a queue holds a Job, while one does"),
+    Permission("kueue.x-k8s.io", "localqueues", ("list",), "kueue names the queues that are there, where one is not"),
     Permission("", "pods", ("list", "watch"), "reflector holds them: why a case is pending, how it ended"),
-    Permission("", "pods/log", ("get",), "collect reads the result"),
+    Permission("", "pods/log", ("get",), "collect reads the result, live how far a case has come"),
     Permission("", "events", ("create",), "reconcile tells of transitions"),
+    Permission("", "events", ("list",), "apply asks why a case does not start, which is told there alone"),
 )
 
 LEASE = Permission("coordination.k8s.io", "leases", ("get", "create", "update"), "lead: of several replicas one acts")
 """In the operator's own namespace alone."""
+
+SCRAPERS = (
+    Permission("authentication.k8s.io", "tokenreviews", ("create",), "scrapers asks who scrapes"),
+    Permission("authorization.k8s.io", "subjectaccessreviews", ("create",), "scrapers asks whether they may"),
+)
+"""In the whole cluster, where `ACCELBENCH_METRICS_AUTHORIZATION` is on, and else not at all."""

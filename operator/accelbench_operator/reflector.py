@@ -5,6 +5,7 @@ runner's pod where 0.4 KiB are wanted; it needs a thread and a connection pool f
 """
 
 import asyncio
+import gc
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,11 +13,15 @@ from typing import Any
 
 from accelbench.api import labels
 from accelbench_operator.kubernetes_api import ApiError, KubernetesApi
-from accelbench_operator.store import Held, Kind, Store
+from accelbench_operator.snapshot import Summary
+from accelbench_operator.store import Held, Kind, Name, Store, name_of
 
 logger = logging.getLogger(__name__)
 
-PAGE = 500
+PAGE = 50
+"""A result is 14 KiB of JSON: what is parsed in one step of the event loop is to take a few milliseconds."""
+AT_A_TIME = 20
+"""Objects that are read before others get their turn."""
 WATCH_SECONDS = 300
 WATCHES_A_LIST = 6
 """Every half hour the list is taken anew: what a watch may have dropped does not stay unseen."""
@@ -80,15 +85,22 @@ class Reflector:
 
     async def _list(self) -> str:
         since = self._store.now
-        held: list[Held] = []
+        names: set[Name] = set()
         query: dict[str, Any] = {"labelSelector": self._selector, "limit": PAGE}
         while True:
             page = await self._api.get(self._path, query)
-            held += [seen for item in page["items"] if (seen := self._see(item)) is not None]
+            for start in range(0, len(page["items"]), AT_A_TIME):
+                listed = [seen for item in page["items"][start : start + AT_A_TIME] if (seen := self._see(item))]
+                self._store.merge(self._kind, listed, since)
+                names.update(map(name_of, listed))
+                await asyncio.sleep(0)
+            if not self.synced.is_set():
+                # It stays: to look for what is unreachable among tens of thousands takes a tenth of a second each time.
+                gc.freeze()
             if not (token := page["metadata"].get("continue")):
                 break
             query["continue"] = token
-        self._store.replace(self._kind, self._namespace, held, since)
+        self._store.retain(self._kind, self._namespace, names, since)
         return str(page["metadata"]["resourceVersion"])
 
     async def _watch(self, version: str) -> str:
@@ -118,8 +130,12 @@ class Reflector:
         return version
 
     def _see(self, item: Mapping[str, Any]) -> Held | None:
+        metadata = item["metadata"]
+        held = self._store.get(self._kind, (metadata.get("namespace", ""), metadata["name"]))
+        if isinstance(held, Summary) and held.uid == metadata.get("uid"):
+            return held  # a result never changes
         try:
             return self._observe(item)
         except (ValueError, KeyError) as error:
-            logger.warning("%s %s cannot be read and is ignored: %s", self._kind, item["metadata"].get("name"), error)
+            logger.warning("%s %s cannot be read and is ignored: %s", self._kind, metadata.get("name"), error)
             return None

@@ -71,12 +71,14 @@ def _beyond(total: int, kept: Mapping[str, list[Summary]], in_progress: Collecti
             heapq.heappush(most, (count + 1, name))
 
 
-async def keep_deleting(find: Callable[[], Iterable[Summary]], delete: Callable[[Summary], Awaitable[None]]) -> None:
+async def keep_deleting(
+    find: Callable[[], Awaitable[Iterable[Summary]]], delete: Callable[[Summary], Awaitable[None]]
+) -> None:
     """Delete what `find` finds, again and again, until cancelled; what cannot be deleted now is found again."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
         try:
-            await _delete_all(find(), delete)
+            await _delete_all(await find(), delete)
         except Exception:
             # History can wait; the runs that this process operates cannot.
             logger.exception("results could not be cleared away")

@@ -16,6 +16,7 @@ from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profiles, load_profiles
 from accelbench.api.run import DEFAULT_CLASS
 from accelbench_operator.accept import into_ours
+from accelbench_operator.exposition import Tls
 from accelbench_operator.lead import LeaseName
 from accelbench_operator.retention import Retention
 
@@ -39,6 +40,13 @@ class Settings:
     """`ACCELBENCH_NAMESPACES`, separated by commas; empty: the whole cluster."""
     metrics_port: int = 9090
     """`ACCELBENCH_METRICS_PORT`."""
+    metrics_series: int = 5_000
+    """`ACCELBENCH_METRICS_SERIES`: of so many cases of series, those with the newest results, metrics are exported."""
+    metrics_tls: Tls | None = None
+    """`ACCELBENCH_METRICS_TLS`, a directory with `tls.crt` and `tls.key`; with `ACCELBENCH_METRICS_CLIENT_CA`, a file,
+    whoever scrapes has to show a certificate that it signed."""
+    metrics_authorization: bool = False
+    """`ACCELBENCH_METRICS_AUTHORIZATION`: the API server is asked whether whoever scrapes may."""
     health_port: int = 8080
     """`ACCELBENCH_HEALTH_PORT`."""
     class_name: str = DEFAULT_CLASS
@@ -63,6 +71,9 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         pod_template=_pod_template(environment),
         namespaces=tuple(name.strip() for name in namespaces if name.strip()),
         metrics_port=_port(environment, "ACCELBENCH_METRICS_PORT", 9090),
+        metrics_series=_number(environment, "ACCELBENCH_METRICS_SERIES", 5_000, least=1),
+        metrics_tls=_metrics_tls(environment),
+        metrics_authorization=_authorization(environment),
         health_port=_port(environment, "ACCELBENCH_HEALTH_PORT", 8080),
         class_name=_class_name(environment),
         lease=_lease(environment),
@@ -107,6 +118,31 @@ def _retention(environment: Mapping[str, str]) -> Retention:
         total=_number(environment, "ACCELBENCH_RESULTS_TOTAL", default.total, least=1),
         maximum_age=timedelta(days=days) if days else None,
     )
+
+
+def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
+    directory = environment.get("ACCELBENCH_METRICS_TLS", "").strip()
+    client_ca = environment.get("ACCELBENCH_METRICS_CLIENT_CA", "").strip()
+    if not directory:
+        if client_ca:
+            raise SettingsError("ACCELBENCH_METRICS_CLIENT_CA: needs ACCELBENCH_METRICS_TLS: no TLS, no certificates")
+        return None
+    tls = Tls(Path(directory) / "tls.crt", Path(directory) / "tls.key", Path(client_ca) if client_ca else None)
+    try:
+        tls.context()
+    except OSError as error:
+        files = f"{tls.certificate} and {tls.key}{f' and {client_ca}' if client_ca else ''}"
+        raise SettingsError(f"ACCELBENCH_METRICS_TLS: {files} have to be PEM files that fit: {error}") from error
+    return tls
+
+
+def _authorization(environment: Mapping[str, str]) -> bool:
+    text = environment.get("ACCELBENCH_METRICS_AUTHORIZATION", "").strip() or "false"
+    if text not in {"true", "false"}:
+        raise SettingsError(f'ACCELBENCH_METRICS_AUTHORIZATION="{text}": must be true or false')
+    if text == "true" and not environment.get("ACCELBENCH_METRICS_TLS", "").strip():
+        raise SettingsError("ACCELBENCH_METRICS_AUTHORIZATION: needs ACCELBENCH_METRICS_TLS: tokens go over TLS alone")
+    return text == "true"
 
 
 def _class_name(environment: Mapping[str, str]) -> str:

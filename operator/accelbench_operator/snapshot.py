@@ -6,6 +6,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from accelbench.api.reasons import FailureReason
+from accelbench_operator.kubernetes_api import RequestKind
+
 
 @dataclass(frozen=True, slots=True)
 class VariantSummary:
@@ -15,12 +18,16 @@ class VariantSummary:
     framework: str
     seconds: float | None
     """The geometric mean over launches; None without a complete round, or where a check rejects the variant."""
+    lower: float | None = None
+    """Lower end of its own interval, which pairs it with nothing."""
+    upper: float | None = None
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """Those that are exported, by the field of `Numbers`."""
-    failure: str | None = None
-    """The reason word (`OutOfMemory`), or None."""
+    failure: FailureReason | None = None
+    not_compiled: FailureReason | None = None
+    """Why it could not be compiled for a target, where another variant could: an answer, and no failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,10 @@ class ComparisonSummary:
     """The variant or the baseline failed."""
     noisy: bool = False
     """Disturbed rounds count: there is an interval and no verdict."""
+    pays_back: str | None = None
+    """When the first call has paid for itself, in the words of `PaysBack.answer`."""
+    pays_back_steps: float | None = None
+    """After or until how many steps; 0 at once, infinity for never."""
 
     @property
     def outcome(self) -> str:
@@ -61,7 +72,7 @@ class Summary:
     case: str
     workload: str
     accelerator: str
-    """The profile's name."""
+    """The profile's name; of what was compiled for a target, the target's."""
     unit: str
     currency: str
     """Of its prices; empty without any."""
@@ -77,12 +88,20 @@ class Summary:
     variants: tuple[VariantSummary, ...]
     comparisons: tuple[ComparisonSummary, ...]
     observations: tuple[str, ...] = ()
-    """In a few words, what was observed of each variant, where nothing was timed."""
+    """In a few words, what was observed of each variant or came of compiling it, where nothing was timed."""
     failed_checks: tuple[str, ...] = ()
+    checks_not_passed: tuple[tuple[str, str, int], ...] = ()
+    """Check, outcome, and how often it came out so: once a variant, or once for all of them."""
+    node: str = ""
+    """The node that it was measured on."""
     source: str = ""
     """The digest of the file that the workload is written in."""
     created_timestamp: float = 0.0
     """When it was stored, by the API server's clock, in seconds since 1970."""
+    margin: float = 0.0
+    """The relative difference that its verdicts call equivalent."""
+    shortcoming: str = ""
+    """Why it is not complete, where its notes say so."""
     not_met: tuple[str, ...] = ()
     """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
 
@@ -108,15 +127,48 @@ class QueueHealth:
 
 
 @dataclass(frozen=True)
+class LiveComparison:
+    """Where a comparison of a case under way stands."""
+
+    variant: str
+    speedup: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class LiveCase:
+    """How far a case under way has come, as its runner tells."""
+
+    namespace: str
+    run: str
+    case: str
+    round: int = 0
+    """Complete rounds, those that were quarantined included."""
+    variant: str = ""
+    """The one that is launched now; empty between launches."""
+    phase: str = ""
+    comparisons: tuple[LiveComparison, ...] = ()
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """The operator at one moment."""
 
     leading: bool
     """Results are exported only by the leader; health by every replica."""
     results: tuple[Summary, ...]
-    """The latest result of each (namespace, series, case)."""
+    """The latest result of each (namespace, series, case), the newest of them where there are more than are shown."""
     runs: Mapping[tuple[str, str], int]
     """Runs by (namespace, phase): Queued, Running, Suspended, Succeeded, ..."""
     held: Mapping[str, int]
     """Objects in the store by kind: Job, Pod, BenchmarkResult."""
     queue: QueueHealth
+    requests: Mapping[RequestKind, int] = field(default_factory=dict)
+    """Requests that this replica has made, but for its Lease and kopf's watch of runs."""
+    cases: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    """By (namespace, run, state) of runs that have not finished: total, active, measured, failed."""
+    live: tuple[LiveCase, ...] = ()
+    omitted: int = 0
+    """Results that would be shown, were there not more than `limit`."""
+    limit: int = 0

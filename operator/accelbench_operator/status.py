@@ -3,6 +3,7 @@
 Nothing in it depends on the time it is looked at: what does not change is not written again.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Literal, get_args
 from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
-from accelbench.delivery.log import printable
+from accelbench.document import on_one_line
 from accelbench_operator.accept import Plan
 from accelbench_operator.snapshot import ComparisonSummary, Summary
 
@@ -44,6 +45,9 @@ class RunProgress:
     """What the status is derived from."""
 
     attempts: tuple[Attempt, ...]
+    """At cases that have no result, in the plan's order."""
+    measured: tuple[str, ...]
+    """Cases whose result was stored, in the plan's order; it may be gone since."""
     results: Mapping[str, Summary]
     now: datetime
     stop: Stop | None
@@ -84,6 +88,27 @@ def seen_status(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStat
     return status.model_copy(update={"observed_generation": generation, "conditions": conditions})
 
 
+def only_tells_more(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
+    """Whether they differ only in why cases wait, where they are, and how long they ran.
+
+    Whoever reads no more than `before` finds that out again, as its Jobs and pods are there until more is written.
+    """
+    if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
+        return False
+    attempts = zip(before.attempts, after.attempts, strict=True)
+    if any(was is not now and _at_no_place(was) != _at_no_place(now) for was, now in attempts):
+        return False
+    conditions = zip(before.conditions, after.conditions, strict=True)
+    if any(was.model_copy(update={"message": now.message}) != now for was, now in conditions):
+        return False
+    told = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
+    return before.model_copy(update=told) == after.model_copy(update=told)
+
+
+def _at_no_place(attempt: Attempt) -> Attempt:
+    return attempt.model_copy(update={"job_uid": None, "pod": None, "node": None, "image": None})
+
+
 def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
     """What a status cannot do without: what was begun, what ended, and why."""
     attempts = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.attempts]
@@ -117,7 +142,7 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
 def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
     """The status of an accepted run."""
     generation = plan.run.metadata.generation
-    settled = {attempt.case for attempt in progress.attempts if attempt.finished} | set(progress.results)
+    settled = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in settled]
     done = len(settled) == len(plan.cases) or (progress.stop is not None and not in_flight)
     succeeded = (
@@ -135,7 +160,8 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
         "Finished": finished,
         "Succeeded": succeeded,
     }
-    rows = [row for case in plan.cases if case.name in progress.results for row in _rows(progress.results[case.name])]
+    results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
+    rows = itertools.chain.from_iterable(_rows(result) for result in results)
     first = min((attempt.start_time for attempt in progress.attempts), default=None)
     return status.model_copy(
         update={
@@ -153,9 +179,10 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
             "workload_source": ", ".join(_sources(plan, progress)),
             "start_time": status.start_time or first,
             "completion_time": timestamp(progress.now) if done else None,
+            "measured_cases": progress.measured,
             "attempts": progress.attempts,
-            "comparisons": tuple(rows[:MAXIMUM_COMPARISONS]),
-            "comparisons_omitted": max(0, len(rows) - MAXIMUM_COMPARISONS),
+            "comparisons": tuple(itertools.islice(rows, MAXIMUM_COMPARISONS)),
+            "comparisons_omitted": max(0, sum(len(each.comparisons) for each in results) - MAXIMUM_COMPARISONS),
         }
     )
 
@@ -185,7 +212,7 @@ def _success(plan: Plan, progress: RunProgress) -> ConditionState:
         return ConditionState(
             "False", ConditionReason.WORKLOAD_CHANGED, ConditionReason.WORKLOAD_CHANGED.after(message)
         )
-    for reason, sentences in _shortcomings(progress.attempts, results):
+    for reason, sentences in _shortcomings(progress, results):
         if sentences:
             return ConditionState("False", reason, _some(sentences))
     return ConditionState(
@@ -193,25 +220,18 @@ def _success(plan: Plan, progress: RunProgress) -> ConditionState:
     )
 
 
-def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
-    yield (
-        ConditionReason.CASE_FAILED,
-        [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in attempts if is_lost(attempt)],
-    )
-    held = {result.case for result in results}
+def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
+    lost = [attempt for attempt in progress.attempts if attempt.finished]
+    yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in lost]
+    gone = [case for case in progress.measured if case not in progress.results]
     missing = ConditionReason.RESULT_MISSING
-    yield (
-        missing,
-        [
-            missing.after(f"{attempt.case}: its result is gone")
-            for attempt in attempts
-            if attempt.finished and attempt.reason is None and attempt.case not in held
-        ],
-    )
+    yield missing, [missing.after(f"{case}: its result is gone") for case in gone]
     yield (
         ConditionReason.VARIANT_FAILED,
         [
-            f"{result.case}: {variant.name} {variant.failure}; BenchmarkResult {result.name} says why"
+            variant.failure.after(
+                f"{result.case}: {variant.name} {variant.failure}; BenchmarkResult {result.name} says why"
+            )
             for result in results
             for variant in result.variants
             if variant.failure
@@ -220,7 +240,8 @@ def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterab
     yield (
         ConditionReason.INCOMPLETE,
         [
-            f"{result.case}: measured in part, see BenchmarkResult {result.name}"
+            f"{result.case}: measured in part{f': {cause}' if (cause := result.shortcoming.rstrip('. ')) else ''}; "
+            f"see BenchmarkResult {result.name}, and the log that its Job keeps"
             for result in results
             if not result.complete
         ],
@@ -238,11 +259,6 @@ def _shortcomings(attempts: Iterable[Attempt], results: list[Summary]) -> Iterab
         ConditionReason.EXPECTATION_NOT_MET,
         [f"{result.case}: {sentence}" for result in results for sentence in result.not_met],
     )
-
-
-def is_lost(attempt: Attempt) -> bool:
-    """The case ended without a result."""
-    return attempt.finished and attempt.reason is not None
 
 
 def _rows(result: Summary) -> Iterable[ComparisonStatus]:
@@ -322,5 +338,5 @@ def _some(sentences: list[str]) -> str:
 
 
 def _cut(text: str, length: int) -> str:
-    text = printable(" ".join(text.split()))
+    text = on_one_line(text)
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -1,24 +1,39 @@
 """All of kopf: the process, its login, and the watch of BenchmarkRuns, whose events become keys.
 
-Only `on.event` is used, so nothing is written to the runs by kopf: no finalizers, no annotations. The body of an event
-is not kept either: a worker reads the run live.
+Only `on.event` is used, so nothing is written to the runs by kopf: no finalizers, no annotations.
 """
 
+import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import aiohttp
 import kopf
 
 from accelbench.api.metadata import GROUP, VERSION
-from accelbench_operator.reconcile import RunKey
+from accelbench_operator.known import Manifest, RunKey
 from accelbench_operator.settings import Settings
+
+
+class NoDiffs(kopf.DiffBaseStorage):
+    """Nothing asks kopf what has changed in a run, so it need not copy every version of it to find out."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        """See `kopf.DiffBaseStorage`."""
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> None:
+        """See `kopf.DiffBaseStorage`."""
+
+    def store(self, **_: Any) -> None:
+        """See `kopf.DiffBaseStorage`."""
 
 
 async def watch_runs(
     settings: Settings,
-    seen: Callable[[RunKey, str], None],
+    seen: Callable[[RunKey, Manifest], None],
     gone: Callable[[RunKey], None],
     ending: Callable[[], object],
 ) -> None:
@@ -36,15 +51,17 @@ async def watch_runs(
         return kopf.login_via_client(**context)
 
     @kopf.on.event(GROUP, VERSION, "benchmarkruns", registry=registry)
-    async def changed(namespace: str | None, name: str, uid: str, type: str | None, meta: Any, **_: Any) -> None:  # noqa: A002
+    async def changed(namespace: str | None, name: str, uid: str, type: str | None, body: Any, **_: Any) -> None:  # noqa: A002
         key = RunKey(namespace or "", name, uid)
         if type == "DELETED":
             gone(key)
         else:
-            seen(key, meta["resourceVersion"])
+            metadata = {field: value for field, value in body["metadata"].items() if field != "managedFields"}
+            seen(key, {**body, "metadata": metadata})
 
     @kopf.on.cleanup(registry=registry)
     async def cleanup(**_: Any) -> None:
+        asyncio.get_running_loop().set_exception_handler(_left_behind)
         ending()
 
     await kopf.operator(
@@ -56,11 +73,18 @@ async def watch_runs(
     )
 
 
+def _left_behind(loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """What kopf asks when it begins goes on where it is told to end, until it closes the connection: nobody's loss."""
+    if not isinstance(context.get("exception"), aiohttp.ClientConnectionError):
+        loop.default_exception_handler(dict(context))
+
+
 def kopf_settings() -> kopf.OperatorSettings:
     """Kopf as a watcher and nothing else."""
     settings = kopf.OperatorSettings()
     settings.peering.standalone = True
     settings.posting.enabled = False
+    settings.persistence.diffbase_storage = NoDiffs()
     # What would be scanned for, CRDs and namespaces, is known at start; so no permission to watch them is needed.
     settings.scanning.disabled = True
     settings.watching.server_timeout = 300

@@ -3,9 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.decide import Collect, decide
+from accelbench_operator.actions import Collect
+from accelbench_operator.decide import decide
 from accelbench_operator.failure import AttemptFailure
+from accelbench_operator.observed import observe_pod
 from accelbench_operator.status import timestamp
 from operator_world.builders import (
     NOW,
@@ -50,10 +54,28 @@ def test_a_pod_whose_node_was_lost_gives_its_time_to_no_later_case() -> None:
 
 
 def test_a_pod_that_was_discarded_counts_until_then_whatever_ended_before_it() -> None:
-    plan = make_plan(sizes=(64, 128), runPolicy={"suspend": True})
-    done, going = make_attempt(plan, finished=True, reason="CaseFailed"), make_attempt(plan, 1, job_uid="x")
-    began = NOW + timedelta(hours=1)
-    pods = [ended(done), running(going, began)]
-    status = {"attempts": (done, going), "active_start_time": timestamp(began)}
-    decision = next_for(plan, observe([make_job(plan, going)], pods), at=began + timedelta(seconds=90), **status)
+    plan = make_plan(sizes=(64, 128), runPolicy={"suspend": True, "parallelism": 2})
+    over, going = make_attempt(plan, job_uid="w"), make_attempt(plan, 1, job_uid="x")
+    jobs = [make_job(plan, over, ended=True), make_job(plan, going)]
+    pods = [ended(over), running(going)]
+    status = {"attempts": (over, going), "active_start_time": timestamp(NOW)}
+    decision = next_for(plan, observe(jobs, pods), at=NOW + timedelta(seconds=90), **status)
     assert (decision.status.active_seconds, decision.status.active_start_time) == (90, None)
+
+
+def test_a_container_that_never_started_has_spent_no_time_though_its_runtime_says_1970() -> None:
+    state = {"exitCode": 128, "reason": "StartError", "message": "no such file", "startedAt": "1970-01-01T00:00:00Z"}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "runner", "state": {"terminated": state}}]}
+    metadata = {"name": "p", "namespace": "team", "creationTimestamp": timestamp(NOW)}
+    assert observe_pod({"metadata": metadata, "status": status}).running is None
+
+
+@pytest.mark.parametrize("wrong", [timedelta(minutes=-20), timedelta(minutes=20)], ids=str)
+def test_a_node_whose_clock_is_wrong_spends_nobodys_deadline(wrong: timedelta) -> None:
+    plan = make_plan(runPolicy={"activeDeadlineSeconds": 600})
+    attempt = make_attempt(plan, job_uid="x")
+    pod = running(attempt, NOW + wrong)
+    at = NOW + timedelta(seconds=5)
+    decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=at, attempts=(attempt,))
+    assert finished(decision) == ("False", "Running")
+    assert decision.status.active_start_time in {timestamp(NOW), timestamp(at)}

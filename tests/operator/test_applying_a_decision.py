@@ -2,73 +2,36 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from accelbench.api import labels
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.apply import Applier, ForeignObjectError
-from accelbench_operator.attempts import Observed, state_of
-from accelbench_operator.decide import Collect, Confirm, CreateJob, DeleteJob
+from accelbench_operator.actions import Collect, Confirm, DeleteJob
+from accelbench_operator.apply import ForeignObjectError
+from accelbench_operator.attempts import state_of
 from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.kubernetes_api import (
     ApiError,
+    ConflictError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
     TooLargeError,
     UnreachableError,
 )
-from accelbench_operator.obstacles import LEAST_TRIES, Step
-from accelbench_operator.store import Store
-from operator_world.builders import NAMESPACE, UID, make_attempt, make_job, make_plan, observe, run_manifest
-from operator_world.simulated import SimulatedCluster
+from accelbench_operator.waits import LEAST_TRIES, Wait
+from operator_world.applying import ATTEMPT, CASE, CREATE, PLAN, World, raising, with_a_stored_result
+from operator_world.builders import NAMESPACE, UID, make_job, make_plan, observe
 
-PLAN = make_plan()
-CASE = PLAN.cases[0].name
-ATTEMPT = make_attempt(PLAN)
-CREATE = CreateJob(CASE, 1)
 CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
-
-
-class World:
-    def __init__(self) -> None:
-        self.cluster = SimulatedCluster(run_manifest(), lambda: "")
-        self.store = Store(lambda _: None)
-        self.applier = Applier(self.cluster, self.store, self.cluster.clock)
-
-    def do(self, action: Any, observed: Observed | None = None) -> None:
-        if isinstance(action, DeleteJob):
-            asyncio.run(self.applier.delete_job(action, NAMESPACE))
-        else:
-            asyncio.run(self.applier.apply(action, PLAN, observed or self.store.observed(NAMESPACE, UID, {})))
-
-    def losses(self) -> list[str]:
-        return [loss.reason for loss in self.applier.losses.get(UID, {}).values()]
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def raising(error: ApiError) -> Callable[..., Any]:
-    async def request(*_: Any) -> Any:
-        raise error
-
-    return request
-
-
-def with_a_stored_result(world: World) -> None:
-    world.do(CREATE)
-    world.cluster.start_pods()
-    world.cluster.end(ATTEMPT.job, "whole")
-    world.cluster.list_into(world.store)
-    world.do(Collect(ATTEMPT, last=False))
 
 
 def test_a_created_job_is_known_before_the_watch_tells_of_it(world: World) -> None:
@@ -108,6 +71,7 @@ def test_a_job_of_the_same_name_and_another_owner_is_not_taken_for_ours(world: W
 def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_the_pod_is_gone(world: World) -> None:
     with_a_stored_result(world)
     world.store.replace("BenchmarkResult", None, [], world.store.now)
+    world.cluster.pods.clear()
     world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
 
     assert world.losses() == []
@@ -125,6 +89,7 @@ def test_a_job_is_not_deleted_while_its_result_is_not_stored_whatever_the_store_
     with_a_stored_result(world)
     name = world.cluster.stored[0]
     del world.cluster.results[name]
+    world.applier.forget_all()  # as another process, which has not stored it itself
     world.do(DeleteJob(ATTEMPT.job, world.cluster.jobs[ATTEMPT.job]["metadata"]["uid"], name))
 
     assert ATTEMPT.job in world.cluster.jobs
@@ -244,7 +209,7 @@ def test_a_log_is_lost_after_several_tries_over_minutes_and_not_before(world: Wo
             world.do(Collect(ATTEMPT, last=False))
         assert world.cluster.results == {}
 
-    world.cluster.advance(Step.READ_LOG.patience)
+    world.cluster.advance(Wait.READ_LOG.patience)
     world.do(Collect(ATTEMPT, last=False))
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is False
@@ -256,7 +221,8 @@ def test_a_log_that_can_be_read_again_is_whole(world: World) -> None:
     world.cluster.read_log = raising(ApiError(503, "busy"))  # type: ignore[method-assign]
     with pytest.raises(ApiError):
         world.do(Collect(ATTEMPT, last=False))
-    assert str(world.applier.obstacles.of(UID)[ATTEMPT.job]) == "the log of its pod cannot be read: busy"
+    said = "the log of its pod cannot be read: busy. See whether its node is Ready"
+    assert said in str(world.applier.obstacles.of(UID)[ATTEMPT.job])
 
     world.cluster.read_log = read_log  # type: ignore[method-assign]
     world.do(Collect(ATTEMPT, last=False))
@@ -322,7 +288,7 @@ def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_i
             world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == []
 
-    world.cluster.advance(Step.STORE_RESULT.patience)
+    world.cluster.advance(Wait.STORE_RESULT.patience)
     world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == ["ResultRefused"]
 
@@ -335,7 +301,8 @@ def test_a_job_that_is_refused_for_now_says_so_in_the_servers_words(world: World
 
     observed = world.store.observed(NAMESPACE, UID, {}, world.applier.obstacles.of(UID))
     assert state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending == (
-        f"{CASE}: its Job cannot be created: exceeded quota: pods"
+        f"{CASE}: Its Job cannot be created: exceeded quota: pods. Wait for others to end, have the quota raised, or "
+        "ask for less."
     )
 
 
@@ -413,3 +380,19 @@ def test_a_cluster_without_claims_is_what_the_run_waits_for(world: World, monkey
     assert not world.cluster.jobs
     [obstacle] = world.applier.obstacles.of(UID).values()
     assert "claims a device of DeviceClass gpu.nvidia.com" in str(obstacle)
+
+
+def test_a_conflict_over_a_result_that_is_not_there_is_no_answer_and_it_is_stored_at_the_next_try(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.end(ATTEMPT.job, "whole")
+    world.cluster.list_into(world.store)
+    create = world.cluster.create_result
+    world.cluster.create_result = raising(ConflictError(409, "modified"))  # type: ignore[method-assign]
+    with pytest.raises(ConflictError):
+        world.do(Collect(ATTEMPT, last=True))
+    assert world.losses() == []
+
+    world.cluster.create_result = create  # type: ignore[method-assign]
+    world.do(Collect(ATTEMPT, last=True))
+    assert len(world.cluster.stored) == 1

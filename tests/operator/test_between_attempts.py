@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.attempts import END_GRACE
-from accelbench_operator.decide import FIRST_RETRY, CreateJob
+from accelbench_operator.actions import CreateJob
 from accelbench_operator.failure import AttemptFailure
+from accelbench_operator.waits import FIRST_RETRY, Wait
 from operator_world.builders import (
     NOW,
     make_attempt,
@@ -86,7 +86,7 @@ def test_what_the_infrastructure_did_not_cause_is_not_tried_again() -> None:
     decision = next_for(plan, observe(losses={attempt.job: FINAL}), attempts=(attempt,))
 
     assert decision.status.attempts[0].finished
-    assert decision.actions == (CreateJob(plan.cases[1].name, 1),)
+    assert decision.actions == (CreateJob(plan.cases[1].name, 1, is_first=True),)
 
 
 def test_the_next_attempt_is_made_once_the_pod_of_the_one_before_has_ended() -> None:
@@ -97,7 +97,7 @@ def test_the_next_attempt_is_made_once_the_pod_of_the_one_before_has_ended() -> 
     decision = next_for(plan, observe(pods=[going]), attempts=(aside,))
     assert decision.actions == ()
     assert decision.status.attempts == (aside,)
-    assert decision.requeue_at == NOW + timedelta(seconds=30) + END_GRACE
+    assert decision.requeue_at == NOW + timedelta(seconds=30) + Wait.EARLIER_POD.patience
     assert f"pod {going.key.name} of the attempt before has not ended yet" in message(decision, "Finished")
 
     gone = next_for(plan, observe(pods=[replace(going, phase="Failed")]), attempts=(aside,))

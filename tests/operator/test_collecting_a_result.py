@@ -110,6 +110,15 @@ def test_a_result_without_headline_is_taken_when_its_own_digest_holds() -> None:
     assert collect(replace(FINISHED, message=""), make_log(RESULT)) == RESULT
 
 
+@pytest.mark.parametrize("log", [None, "unable to retrieve container logs for containerd://0123"])
+def test_a_pod_that_went_with_its_log_is_tried_again_while_it_may_be(log: str | None) -> None:
+    pod = replace(FINISHED, disruption="PreemptionByScheduler: preempting", deleted=FINISHED.ended)
+    found = loss_of(collect(pod, log))
+    assert (found.reason, "PreemptionByScheduler" in found.message) == ("Disrupted", True)
+    assert loss_of(collect(replace(pod, disruption=""), log)).reason == "ResultLost"
+    assert not result_of(collect(pod, log, last=True)).complete
+
+
 def test_both_lost_is_a_new_attempt_and_never_a_success() -> None:
     found = loss_of(collect(replace(FINISHED, message=""), None))
 

@@ -9,12 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accelbench_operator.apply import Applier
+from accelbench_operator.known import RunKey, read_status
 from accelbench_operator.kubernetes_api import ApiError
-from accelbench_operator.reconcile import Reconciler, RunKey, read_status
+from accelbench_operator.reconcile import Reconciler
 from accelbench_operator.status import finished_at
 from accelbench_operator.store import Store
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
-from operator_world.simulated import ENDINGS, KilledError, SimulatedCluster
+from operator_world.simulated import ENDINGS, KilledError, SimulatedCluster, is_over
 
 RETRY_SECONDS = 60.0
 KEY = RunKey(NAMESPACE, NAME, UID)
@@ -22,10 +23,13 @@ FAULTS = st.sampled_from(["", "", "", "", "", "kill", "time-out", "refuse"])
 STEPS = st.one_of(
     st.just(("reconcile",)),
     st.just(("list",)),
+    st.just(("hear",)),
     st.just(("start",)),
     st.tuples(st.just("end"), st.integers(0, 3), st.sampled_from(ENDINGS)),
     st.tuples(st.just("pass"), st.sampled_from([1, 60, 2000])),
     st.tuples(st.just("remove"), st.integers(0, 3)),
+    st.tuples(st.just("hold"), st.integers(0, 3)),
+    st.just(("admit",)),
 )
 POLICIES = st.sampled_from([{"suspend": True}, {"suspend": False}, {"cancel": True}])
 
@@ -43,6 +47,13 @@ class Process:
         applier = Applier(self._cluster, self.store, self._cluster.clock)
         self._reconciler = Reconciler(self._cluster, self.store, applier, SETTINGS, self._cluster.clock)
         self._cluster.list_into(self.store)
+        self._heard = len(self._cluster.told) - 1
+
+    def hear(self) -> None:
+        """The watch of runs tells of one more version, in order; it begins with the one that is there."""
+        if self._cluster.run is not None and self._heard < len(self._cluster.told):
+            self._reconciler.hear(KEY, self._cluster.told[self._heard])
+            self._heard += 1
 
     def reconcile(self) -> float | None:
         try:
@@ -63,12 +74,8 @@ def play(cluster: SimulatedCluster, process: Process, step: tuple) -> None:
             process.reconcile()
         case ("list",):
             cluster.list_into(process.store)
-        case ("start",):
-            cluster.start_pods()
-        case ("end", index, how) if cluster.jobs:
-            cluster.end(list(cluster.jobs)[index % len(cluster.jobs)], how)
-        case ("pass", seconds):
-            cluster.advance(timedelta(seconds=seconds))
+        case ("hear",):
+            process.hear()
         case ("remove", index):
             # A Job that goes before the operator could note that it was there cannot be told from one never made.
             known = [attempt.job for attempt in read_status(cluster.run).attempts if attempt.job_uid]
@@ -76,6 +83,24 @@ def play(cluster: SimulatedCluster, process: Process, step: tuple) -> None:
             if jobs:
                 cluster.delete(jobs[index % len(jobs)])
                 cluster.discarded_whole.clear()
+        case _:
+            happen(cluster, step)
+
+
+def happen(cluster: SimulatedCluster, step: tuple) -> None:
+    """What the operator has no part in."""
+    match step:
+        case ("start",):
+            cluster.start_pods()
+        case ("end", index, how) if cluster.jobs:
+            cluster.end(list(cluster.jobs)[index % len(cluster.jobs)], how)
+        case ("pass", seconds):
+            cluster.advance(timedelta(seconds=seconds))
+        case ("hold", index) if cluster.jobs:
+            cluster.hold(list(cluster.jobs)[index % len(cluster.jobs)])
+        case ("admit",):
+            for name in cluster.jobs:
+                cluster.admit(name)
         case ("policy", policy):
             cluster.set_policy(**policy)
 
@@ -85,7 +110,9 @@ def drain(cluster: SimulatedCluster, process: Process, *, pods_end: bool) -> int
     for count in range(400):
         if cluster.run is None or finished_at(read_status(cluster.run)):
             return count
+        play(cluster, process, ("admit",))
         cluster.list_into(process.store)
+        process.hear()
         after = process.reconcile()
         if pods_end:
             cluster.start_pods()
@@ -143,14 +170,14 @@ def test_every_case_ends_with_one_result_or_one_reason_whatever_fails(
     status = read_status(cluster.run)
     assert max(Counter(cluster.created).values()) == 1
     assert max(Counter(cluster.stored).values(), default=1) == 1
-    assert {attempt.case for attempt in status.attempts if attempt.finished} == {
-        attempt.case for attempt in status.attempts
-    }
+    assert all(attempt.finished for attempt in status.attempts)
+    begun = [*status.measured_cases, *(attempt.case for attempt in status.attempts)]
+    assert len(begun) == len(set(begun)) == status.cases.measured + status.cases.failed
     assert all(attempt.retries <= retries for attempt in status.attempts)
     assert all(attempt.number == attempt.retries + 1 for attempt in status.attempts)
     assert status.cases.measured == len(cluster.results)
     assert not cluster.discarded_whole
-    assert not [name for name, job in cluster.jobs.items() if not job["status"].get("conditions")]
+    assert not [name for name, job in cluster.jobs.items() if not is_over(job)]
 
 
 @settings(max_examples=200)
@@ -180,5 +207,34 @@ def test_a_run_that_is_suspended_resumed_and_cancelled_at_will_ends_and_leaves_n
     assert max(Counter(cluster.stored).values(), default=1) == 1
     assert status.cases.measured == len(cluster.results)
     assert status.cases.active == 0
-    assert not [name for name, job in cluster.jobs.items() if not job["status"].get("conditions")]
+    assert not [name for name, job in cluster.jobs.items() if not is_over(job)]
     assert status.active_start_time is None
+
+
+@settings(max_examples=100)
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.sampled_from([("reconcile",), ("list",), ("start",), ("admit",), ("pass", 1), ("pass", 60)]),
+            st.tuples(st.just("hold"), st.integers(0, 1)),
+            st.tuples(st.just("end"), st.integers(0, 1), st.just("whole")),
+        ),
+        max_size=40,
+    )
+)
+def test_a_queue_may_take_a_jobs_pod_again_and_again_and_no_case_is_lost(steps: list[tuple]) -> None:
+    policy = {"parallelism": 2, "infrastructureRetries": 0}
+    cluster = SimulatedCluster(run_manifest(sizes=(64, 128), runPolicy=policy), lambda: "")
+    process = Process(cluster)
+    try:
+        for step in steps:
+            play(cluster, process, step)
+        drain(cluster, process, pods_end=True)
+    finally:
+        process.close()
+
+    status = read_status(cluster.run)
+    assert status.attempts == ()
+    assert [stored["result"]["case"]["origin"]["attempt"] for stored in cluster.results.values()] == [1, 1]
+    assert status.cases.measured == len(cluster.stored) == 2
+    assert all(stored["result"]["complete"] for stored in cluster.results.values())

@@ -9,7 +9,15 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 
 from accelbench_operator.cluster import Cluster, KubernetesCluster
-from accelbench_operator.lead import LEASE_SECONDS, RENEWAL_SECONDS, Election, LeaseName, NotLeadingError
+from accelbench_operator.lead import (
+    LEASE_SECONDS,
+    RENEWAL_SECONDS,
+    REQUEST_SECONDS,
+    RETRY_SECONDS,
+    Election,
+    LeaseName,
+    NotLeadingError,
+)
 
 READS = ("get_", "list_", "read_")
 WRITES = [name for name, _ in inspect.getmembers(Cluster, inspect.isfunction) if not name.startswith((*READS, "_"))]
@@ -134,3 +142,4 @@ async def test_a_gap_that_no_try_has_seen_is_told_when_it_is_over(scripted: Scri
 
 def test_a_lease_is_never_free_while_its_holder_may_write() -> None:
     assert RENEWAL_SECONDS < LEASE_SECONDS
+    assert LEASE_SECONDS + RETRY_SECONDS + REQUEST_SECONDS <= 15  # until another leads

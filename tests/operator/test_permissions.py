@@ -7,9 +7,11 @@ accelbench.dev/benchmarkruns: delete get list watch
 accelbench.dev/benchmarkruns/finalizers: update
 accelbench.dev/benchmarkruns/status: update
 batch/jobs: create delete get list watch
-core/events: create
+core/events: create list
 core/pods: list watch
 core/pods/log: get
+kueue.x-k8s.io/localqueues: list
+kueue.x-k8s.io/workloads: list
 resource.k8s.io/resourceclaimtemplates: create get
 """
 

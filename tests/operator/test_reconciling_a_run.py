@@ -7,9 +7,10 @@ import pytest
 
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench_operator.apply import Applier
+from accelbench_operator.known import RunKey, UnreadableStatusError, read_status
 from accelbench_operator.kubernetes_api import ApiError
 from accelbench_operator.observed import observe_job, observe_pod
-from accelbench_operator.reconcile import Reconciler, RunKey, UnreadableStatusError, read_status
+from accelbench_operator.reconcile import Reconciler
 from accelbench_operator.settings import Settings
 from accelbench_operator.store import Kind, Store
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
@@ -171,14 +172,101 @@ def test_a_refused_run_goes_in_time() -> None:
     assert cluster.run is None
 
 
-def test_the_version_that_this_operator_wrote_is_no_news_and_a_users_is() -> None:
+def test_what_this_operator_wrote_is_no_news_and_what_a_user_wrote_is() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     asyncio.run(operator(KEY))
-    assert operator.versions[UID] == cluster.run["metadata"]["resourceVersion"]
+    assert not operator.hear(KEY, cluster.run)
 
     cluster.set_policy(suspend=True)
-    assert operator.versions[UID] != cluster.run["metadata"]["resourceVersion"]
+    assert operator.hear(KEY, cluster.run)
+    asyncio.run(operator(KEY))
+    assert cluster.run["status"]["phase"] == "Suspended"
+
+
+def counted(cluster: SimulatedCluster, request: str) -> list[Any]:
+    """What that request is made with from now on."""
+    made: list[Any] = []
+    real = getattr(cluster, request)
+
+    async def request_counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return await real(*arguments)
+
+    setattr(cluster, request, request_counted)
+    return made
+
+
+def test_a_run_that_only_this_operator_writes_is_never_asked_for() -> None:
+    cluster = new_cluster()
+    operator = reconciler(cluster)
+    asked = counted(cluster, "get_run")
+    operator.hear(KEY, cluster.run)
+    for _ in range(12):
+        asyncio.run(operator(KEY))
+        measure_next(cluster, operator, "Job", "Pod")
+    assert cluster.run["status"]["phase"] == "Succeeded"
+    assert asked == []
+
+
+def test_nothing_is_done_on_the_strength_of_what_a_watch_told_alone() -> None:
+    cluster = new_cluster()
+    asyncio.run(reconciler(cluster)(KEY))
+    (job,) = cluster.jobs
+    older = next(run for run in cluster.told if run.get("status"))
+    cluster.set_policy(cancel=True)
+
+    follower = reconciler(cluster)  # its watches are behind: of the Job and of the cancellation it has not heard
+    follower.hear(KEY, older)
+    asyncio.run(follower(KEY))
+    asyncio.run(follower(KEY))
+    assert cluster.created == [job]
+    assert cluster.run["status"]["phase"] == "Cancelled"
+
+
+def test_who_leads_anew_decides_nothing_on_what_it_knew_before() -> None:
+    cluster = new_cluster()
+    operator = reconciler(cluster)
+    asyncio.run(operator(KEY))
+    asyncio.run(operator(KEY))
+    assert cluster.run["status"]["phase"] == "Queued"
+
+    cluster.set_policy(cancel=True)  # while another led, and this one's watches are behind
+    asyncio.run(reconciler(cluster)(KEY))
+    operator.forget_all()
+    asked = counted(cluster, "get_run")
+    asyncio.run(operator(KEY))
+    assert len(asked) == 1
+    assert operator.phases[KEY] == "Cancelled"
+
+
+def test_what_only_tells_more_is_written_after_a_while_and_with_what_counts_at_once() -> None:
+    cluster = new_cluster()
+    operator = reconciler(cluster)
+    written = counted(cluster, "put_run_status")
+    asyncio.run(operator(KEY))
+    asyncio.run(operator(KEY))  # the Job is there, and has a UID
+    assert len(written) == 1
+
+    cluster.advance(timedelta(seconds=3))
+    asyncio.run(operator(KEY))
+    (attempt,) = read_status(cluster.run).attempts
+    assert (len(written), attempt.job_uid) == (2, cluster.jobs[attempt.job]["metadata"]["uid"])
+
+    measure_next(cluster, operator, "Pod")
+    asyncio.run(operator(KEY))
+    asyncio.run(operator(KEY))
+    assert read_status(cluster.run).cases.measured == 1
+
+
+def test_a_run_at_rest_costs_nothing_whatever_is_heard_of_what_it_left() -> None:
+    cluster = new_cluster(cancel=True)
+    asyncio.run(reconciler(cluster)(KEY))
+    operator = reconciler(cluster)
+    asked = counted(cluster, "get_run")
+    assert not operator.hear(KEY, cluster.run)
+    assert asyncio.run(operator(KEY)) is None
+    assert (asked, operator.phases) == ([], {KEY: "Cancelled"})
 
 
 def test_a_finished_run_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,8 +109,11 @@ def test_what_cannot_be_deleted_now_is_tried_again_and_holds_up_nothing_that_can
         if not held:
             raise asyncio.CancelledError
 
+    async def find() -> tuple[Summary, ...]:
+        return tuple(held)
+
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(keep_deleting(lambda: tuple(held), delete))
+        asyncio.run(keep_deleting(find, delete))
     assert asked == asked_for
 
 
@@ -118,7 +121,7 @@ def test_a_mistake_in_it_ends_no_operator(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(retention, "PERIOD_SECONDS", 0.0)
     asked = []
 
-    def find() -> tuple[Summary, ...]:
+    async def find() -> tuple[Summary, ...]:
         asked.append(1)
         if len(asked) == 3:
             raise asyncio.CancelledError

@@ -9,6 +9,7 @@ from aiohttp import web
 from kubernetes.aio.client import Configuration
 
 from accelbench_operator import kubernetes_api
+from accelbench_operator.cluster import KubernetesCluster, NoLogError
 from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, TooLargeError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -81,3 +82,19 @@ async def test_what_is_too_large_is_an_error_of_its_own(monkeypatch: pytest.Monk
     async with served(handler, monkeypatch) as api:
         with pytest.raises(TooLargeError, match="413: limit is 3145728"):
             await api.create("/apis", {})
+
+
+async def test_what_a_kubelet_says_in_place_of_a_lost_log_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = 'failed to try resolving symlinks in path "/var/log/pods/0.log": lstat: no such file or directory'
+    logs = {"lost": words, "kept": f"{words}\n", "empty": ""}
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=logs[request.path.split("/")[6]])
+
+    async with served(handler, monkeypatch) as api:
+        cluster = KubernetesCluster(api, lambda: True)
+        with pytest.raises(NoLogError, match="no such file"):
+            await cluster.read_log("team", "lost")
+        # A program may print the same, on a line of its own.
+        assert await cluster.read_log("team", "kept") == logs["kept"]
+        assert await cluster.read_log("team", "empty") == ""

@@ -41,8 +41,8 @@ def test_the_reason_says_what_was_wrong(result: dict[str, Any], expected: tuple[
 
 def test_a_case_whose_result_somebody_deleted_is_no_success() -> None:
     plan = make_plan(sizes=(64, 128))
-    attempts = tuple(make_attempt(plan, index, finished=True) for index in range(2))
-    progress = RunProgress(attempts, {plan.cases[1].name: make_summary(plan, 1)}, NOW, None, False, "")
+    measured = tuple(case.name for case in plan.cases)
+    progress = RunProgress((), measured, {measured[1]: make_summary(plan, 1)}, NOW, None, False, "")
     status = progress_status(plan, BenchmarkRunStatus(), progress)
     assert reason(status) == ("False", "ResultMissing")
     assert plan.cases[0].name in next(each.message for each in status.conditions if each.type == "Succeeded")
@@ -54,7 +54,7 @@ def test_conditions_of_others_never_make_a_status_too_long() -> None:
         conditions=tuple(Condition(type=f"example.com/C{number}", **usual) for number in range(32))
     )
     plan = make_plan()
-    progress = RunProgress((), {}, NOW, None, False, "")
+    progress = RunProgress((), (), {}, NOW, None, False, "")
     status = progress_status(plan, before, progress)
     assert [each.type for each in status.conditions[:3]] == ["Accepted", "Finished", "Succeeded"]
     assert len(status.conditions) == 32

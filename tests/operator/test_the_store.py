@@ -12,7 +12,7 @@ from accelbench_operator.kubernetes_api import ApiError, ExpiredError
 from accelbench_operator.observed import observe_job
 from accelbench_operator.reflector import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS, WATCHES_A_LIST, Reflector
 from accelbench_operator.store import Store
-from operator_world.builders import NAMESPACE, UID, make_attempt, make_job, make_plan, make_pod, make_summary
+from operator_world.builders import NAMESPACE, UID, make_attempt, make_job, make_plan, make_pod, make_summary, running
 
 PLAN = make_plan(sizes=(1, 2))
 FIRST, SECOND = (make_job(PLAN, make_attempt(PLAN, index)) for index in range(2))
@@ -70,7 +70,7 @@ def test_a_copy_of_a_result_in_another_namespace_is_none_of_the_runs() -> None:
     store, _ = new_store()
     store.put("BenchmarkResult", replace(make_summary(PLAN), namespace="elsewhere"))
     assert store.observed(NAMESPACE, UID, {}).results == {}
-    assert len(store.results()) == 1
+    assert len(store.latest(9)[0]) == 1
 
 
 def test_the_newest_pod_of_a_job_counts() -> None:
@@ -91,8 +91,41 @@ def test_of_a_series_only_the_latest_result_is_exported() -> None:
     store.put("BenchmarkResult", new)
     store.put("BenchmarkResult", old)
 
-    assert store.results() == (new,)
+    assert store.latest(9) == ((new,), 0)
     assert store.counts() == {"Job": 0, "Pod": 0, "BenchmarkResult": 2}
+
+
+def test_of_more_series_than_are_exported_the_newest_are_and_the_same_until_one_changes() -> None:
+    store, _ = new_store()
+    old = make_summary(PLAN)
+    series = [
+        replace(old, name=f"r-{number}", series=f"s-{number}", finished_timestamp=old.finished_timestamp + number)
+        for number in range(5)
+    ]
+    for each in series:
+        store.put("BenchmarkResult", each)
+    shown, omitted = store.latest(2)
+    assert ({each.name for each in shown}, omitted) == ({"r-3", "r-4"}, 3)
+    assert store.latest(2)[0] is shown
+    store.put("Job", FIRST)
+    assert store.latest(2)[0] is shown
+    store.remove("BenchmarkResult", (NAMESPACE, "r-4"))
+    assert {each.name for each in store.latest(2)[0]} == {"r-2", "r-3"}
+
+
+def test_a_container_that_begins_to_run_while_it_is_held_is_told_once_with_its_job() -> None:
+    told: list[tuple[Any, Any]] = []
+    store = Store(lambda _: None, lambda job, pod: told.append((job, pod)))
+    attempt = make_attempt(PLAN)
+    begun = running(attempt)
+    store.put("Job", FIRST)
+    store.put("Pod", begun)  # as after a restart: since when, nobody has seen
+    assert told == []
+    store.remove("Pod", (NAMESPACE, begun.key.name))
+    store.put("Pod", make_pod(attempt))
+    store.put("Pod", begun)
+    store.put("Pod", replace(begun, phase="Succeeded"))
+    assert told == [(FIRST, begun)]
 
 
 def manifest(name: str, version: str, owner: str = UID) -> dict[str, Any]:
@@ -209,3 +242,18 @@ async def test_watches_that_end_before_their_time_are_made_ever_more_seldom(answ
     assert pauses[0] <= FIRST_DELAY_SECONDS
     assert min(pauses[6:]) >= LONGEST_DELAY_SECONDS / 2
     assert max(pauses) <= LONGEST_DELAY_SECONDS
+
+
+def test_why_a_pod_had_to_go_is_known_until_its_job_is_gone_too() -> None:
+    store, _ = new_store()
+    attempt = make_attempt(PLAN)
+    job, pod = make_job(PLAN, attempt), make_pod(attempt, disruption="EvictionByEvictionAPI: drained", node="far")
+    store.put("Job", job)
+    store.put("Pod", pod)
+    store.remove("Pod", (NAMESPACE, pod.key.name))
+    told = {job.key.name: f"pod {pod.key.name} on node far: EvictionByEvictionAPI: drained"}
+    assert store.observed(NAMESPACE, UID, {}).disruptions == told
+
+    store.remove("Job", (NAMESPACE, job.key.name))
+    store.put("Job", job)
+    assert store.observed(NAMESPACE, UID, {}).disruptions == {}

@@ -4,7 +4,7 @@ import pytest
 
 from accelbench.api.case import ConfigMapKey
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench_operator.observed import observe_pod
+from accelbench_operator.observed import latest_event, observe_pod
 from accelbench_operator.pending import explain_pending
 from operator_world.builders import make_attempt, make_job, make_plan
 
@@ -57,6 +57,45 @@ def test_a_script_may_be_what_the_node_waits_for() -> None:
 
 def test_a_job_without_pod_points_to_quotas_and_webhooks() -> None:
     assert "a quota or an admission webhook" in explain_pending(JOB, None, PROFILE)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("FailedCreate: exceeded quota: few, requested: pods=1", "have the quota raised"),
+        ("FailedCreate: no PriorityClass with name urgent was found", "Create that PriorityClass"),
+        ('FailedCreate: admission webhook "x" denied the request: no', "Change what the policy names"),
+        ("FailedCreate: something new", "kubectl describe job"),
+    ],
+)
+def test_what_refuses_the_pod_of_a_job_is_told_in_its_own_words(words: str, expected: str) -> None:
+    said = explain_pending(JOB, None, PROFILE, words=words)
+    assert said.startswith(f"Job {JOB.key.name} has no pod yet: {words}. ")
+    assert expected in said
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ('Pulling: Pulling image "registry.example/runner:1"', "Images of both frameworks are large"),
+        ('FailedMount: configmap "mine" not found', "Create it: the pod goes on by itself"),
+    ],
+)
+def test_what_a_node_does_before_it_starts_the_pod_is_told_in_the_kubelets_words(words: str, expected: str) -> None:
+    said = explain_pending(JOB, pod(), PROFILE, words=words)
+    assert said.startswith(f"The node prepares the pod: {words}. ")
+    assert expected in said
+
+
+def test_the_newest_event_counts_and_a_warning_before_others_of_its_second() -> None:
+    def event(at: str, kind: str, reason: str) -> Any:
+        return {"lastTimestamp": at, "type": kind, "reason": reason, "message": "m", "metadata": {}}
+
+    earlier = event("2026-03-01T12:00:00Z", "Warning", "Early")
+    warning, other = event("2026-03-01T12:00:09Z", "Warning", "Late"), event("2026-03-01T12:00:09Z", "Normal", "Z")
+    assert latest_event([warning, other, earlier]) == latest_event([other, earlier, warning]) == "Late: m"
+    assert latest_event([{"eventTime": "2026-03-01T12:00:00.5Z", "reason": "R", "metadata": {}}]) == "R"
+    assert latest_event([]) == ""
 
 
 def test_a_case_without_job_is_about_to_get_one() -> None:

@@ -68,6 +68,8 @@ def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
     """The Job of an attempt, taken up by the Job controller."""
     key = ObjectKey(NAMESPACE, attempt.job, f"uid-of-{attempt.job}", UID)
     standard = {"key": key, "case": attempt.case, "created": NOW, "started": NOW, "suspended": False, "ended": False}
+    if fields.get("suspended"):
+        standard |= {"started": None, "held": NOW, "queue": "team-a"}
     return ObservedJob(**standard | fields)
 
 

@@ -32,24 +32,46 @@ class FakeKubelet:
         self._name = name
         self.logs: dict[str, str] = {}
         """By pod."""
+        self.ended: set[str] = set()
+        """Pods whose log is whole."""
+        self.unknown: set[str] = set()
+        """Pods whose log was asked for before there was one."""
+        self.written = threading.Condition()
         self._api = client.CoreV1Api(cluster.client())
         kubelet = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 # /containerLogs/NAMESPACE/POD/CONTAINER?...
-                pod = self.path.split("?")[0].split("/")[3]
+                path, _, query = self.path.partition("?")
+                pod = path.split("/")[3]
                 content = kubelet.logs.get(pod)
+                if content is None:
+                    kubelet.unknown.add(pod)
                 self.send_response(200 if content is not None else 404)
                 self.end_headers()
                 self.wfile.write((content or "no such container").encode())
+                if content is not None and "follow=true" in query:
+                    self.follow(pod, len(content))
+
+            def follow(self, pod: str, told: int) -> None:
+                while True:
+                    with kubelet.written:
+                        while len(kubelet.logs[pod]) <= told and pod not in kubelet.ended:
+                            kubelet.written.wait()
+                        more, over = kubelet.logs[pod][told:], pod in kubelet.ended
+                    self.wfile.write(more.encode())
+                    self.wfile.flush()
+                    told += len(more)
+                    if over:
+                        return
 
             def log_message(self, *_: object) -> None:
                 pass
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(_certificate(directory))
+        context.load_cert_chain(write_certificate(directory))
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def __enter__(self) -> Self:
@@ -84,22 +106,42 @@ class FakeKubelet:
         """The case document that the pod carries."""
         return Case.model_validate_json(pod.metadata.annotations[labels.CASE_ANNOTATION])
 
-    def start(self, pod: Any) -> None:
-        """Bind the pod to the node, and have its container run."""
+    def start(self, pod: Any, ago: dt.timedelta = dt.timedelta()) -> None:
+        """Bind the pod to the node, and have its container run, for so long already."""
         namespace, name = pod.metadata.namespace, pod.metadata.name
         if not pod.spec.node_name:
             target = {"apiVersion": "v1", "kind": "Node", "name": self._name}
             binding = {"metadata": {"name": name}, "target": target}
             self._api.create_namespaced_binding(namespace, binding, _preload_content=False)
             pod.spec.node_name = self._name
-        self._report(pod, "Running", {"running": {"startedAt": _now()}})
+        self._report(pod, "Running", {"running": {"startedAt": _now(ago)}}, ago)
 
-    def end(self, pod: Any, *, log: str | None, message: str, exit_code: int = 0, reason: str = "Completed") -> None:
-        """Have the container end."""
-        if log is not None:
-            self.logs[pod.metadata.name] = log
-        state = {"exitCode": exit_code, "reason": reason, "message": message, "startedAt": _now(), "finishedAt": _now()}
-        self._report(pod, "Failed" if exit_code else "Succeeded", {"terminated": state})
+    def write(self, pod: Any, text: str) -> None:
+        """Have the container write that to its log."""
+        with self.written:
+            name = pod.metadata.name
+            self.logs[name] = self.logs.get(name, "") + text
+            self.written.notify_all()
+
+    def end(
+        self,
+        pod: Any,
+        *,
+        log: str | None,
+        message: str,
+        exit_code: int = 0,
+        reason: str = "Completed",
+        ago: dt.timedelta = dt.timedelta(),
+    ) -> None:
+        """Have the container end; so long ago, as it began."""
+        with self.written:
+            if log is not None:
+                self.logs[pod.metadata.name] = log
+            self.ended.add(pod.metadata.name)
+            self.written.notify_all()
+        state = {"exitCode": exit_code, "reason": reason, "message": message}
+        state |= {"startedAt": _now(ago), "finishedAt": _now(ago)}
+        self._report(pod, "Failed" if exit_code else "Succeeded", {"terminated": state}, ago)
 
     def is_being_deleted(self, pod: Any) -> bool:
         """Whether the pod was told to go."""
@@ -112,7 +154,7 @@ class FakeKubelet:
         """Let the pod go, as a kubelet does once its container has ended."""
         self._api.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
 
-    def _report(self, pod: Any, phase: str, state: dict[str, Any]) -> None:
+    def _report(self, pod: Any, phase: str, state: dict[str, Any], ago: dt.timedelta) -> None:
         container = {
             "name": "runner",
             "image": pod.spec.containers[0].image,
@@ -121,15 +163,16 @@ class FakeKubelet:
             "restartCount": 0,
             "state": state,
         }
-        status = {"phase": phase, "startTime": _now(), "containerStatuses": [container]}
+        status = {"phase": phase, "startTime": _now(ago), "containerStatuses": [container]}
         self._api.patch_namespaced_pod_status(pod.metadata.name, pod.metadata.namespace, {"status": status})
 
 
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _now(ago: dt.timedelta = dt.timedelta()) -> str:
+    return (dt.datetime.now(dt.UTC) - ago).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _certificate(directory: Path) -> Path:
+def write_certificate(directory: Path) -> Path:
+    """Certificate and key of a node, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NODE)])
     now = dt.datetime.now(dt.UTC)

@@ -6,10 +6,13 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from accelbench_operator.rbac import LEASE, RULES
 from cluster.cluster import Cluster
+from cluster.errors import ToolMissingError
 from cluster.ports import free_port
 
 ACCOUNT = "accelbench-operator"
@@ -19,12 +22,25 @@ class OperatorProcess:
     """Starts, kills and starts again one operator that serves the cluster's namespace."""
 
     def __init__(
-        self, cluster: Cluster, directory: Path, *, class_name: str = "", lease: str = "", profiles: str = ""
+        self,
+        cluster: Cluster,
+        directory: Path,
+        *,
+        class_name: str = "",
+        lease: str = "",
+        profiles: str = "",
+        command: Sequence[str] = ("-m", "accelbench_operator"),
+        environment: Mapping[str, str] = MappingProxyType({}),
+        server: str = "",
     ) -> None:
         """`lease` is the name of the one that it shares with other replicas, in the cluster's namespace.
 
-        `profiles` are an administrator's, as YAML.
+        `profiles` are an administrator's, as YAML. `command` is what Python is given, `environment` what it has too.
+        `server` is where it looks for the API server; empty: where that is.
         """
+        self._command = command
+        self._environment = environment
+        self._server = server
         directory.mkdir(exist_ok=True)
         self._cluster = cluster
         self._class_name = class_name
@@ -37,8 +53,10 @@ class OperatorProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._grant()
 
-    def start(self) -> None:
+    def start(self, clock: str = "") -> None:
+        """`clock` is how wrong its machine's is, as libfaketime says it: `+20m`."""
         environment = {
+            **(_wrong_by(clock) if clock else {}),
             "PATH": os.environ["PATH"],
             **{name: value for name, value in os.environ.items() if name.startswith("COV")},
             "HOME": str(self._log.parent),
@@ -50,11 +68,10 @@ class OperatorProcess:
             "ACCELBENCH_LEASE": self._lease,
             "ACCELBENCH_METRICS_PORT": str(self.metrics_port),
             "ACCELBENCH_HEALTH_PORT": str(self.health_port),
+            **self._environment,
         }
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "accelbench_operator"], env=environment, stdout=log, stderr=log
-            )
+            self._process = subprocess.Popen([sys.executable, *self._command], env=environment, stdout=log, stderr=log)
 
     @property
     def pid(self) -> int:
@@ -83,6 +100,15 @@ class OperatorProcess:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as response:
                 return b"accelbench_operator_leading 1.0" in response.read()
+        except OSError:
+            return False
+
+    @property
+    def is_ready(self) -> bool:
+        """As its probe says; False where nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}/readyz", timeout=5):
+                return True
         except OSError:
             return False
 
@@ -120,5 +146,16 @@ class OperatorProcess:
         token = self._cluster.kubectl("create", "token", ACCOUNT, "--duration=1h").stdout.strip()
         config = json.loads(self._cluster.kubectl("config", "view", "--raw", "--minify", "--output=json").stdout)
         config["users"][0]["user"] = {"token": token}
+        if self._server:
+            config["clusters"][0]["cluster"] = {"server": self._server}
         self._kubeconfig.touch(mode=0o600)
         self._kubeconfig.write_text(json.dumps(config))
+
+
+def _wrong_by(clock: str) -> Mapping[str, str]:
+    """The environment of a process whose clock is wrong."""
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if library is None:
+        raise ToolMissingError("a clock that is wrong needs libfaketime (Debian: libfaketime)")
+    # Timers run on the monotonic clock, which nobody sets.
+    return {"LD_PRELOAD": str(library), "FAKETIME": clock, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}

@@ -15,7 +15,7 @@ from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.result import Failure
 from accelbench_operator.kubernetes_api import ApiError, ConflictError, NotFoundError, UnreachableError
-from accelbench_operator.observed import observe_job, observe_pod, observe_result
+from accelbench_operator.observed import TRACKED, observe_job, observe_pod, observe_result
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
 from operator_world.builders import NOW, make_headline, make_log, make_result
@@ -48,8 +48,14 @@ class SimulatedCluster:
         self.pods: dict[str, Any] = {}
         self.results: dict[str, Any] = {}
         self.claim_templates: dict[str, Any] = {}
+        self.queues: tuple[str, ...] = ("team-a",)
+        """Of Kueue, in the run's namespace."""
+        self.workload: Any = None
+        """What Kueue made of whatever Job is asked about."""
         self.logs: dict[str, str] = {}
         self.events: dict[str, Any] = {}
+        self.posted: list[Any] = []
+        """Events that others have posted."""
         self.created: list[str] = []
         """Names of all Jobs that were ever created."""
         self.stored: list[str] = []
@@ -57,7 +63,10 @@ class SimulatedCluster:
         self.discarded_whole: list[str] = []
         """Cases whose Job was deleted although its pod had ended with a whole result that was not stored."""
         self._fault = fault
+        self._pods_made = 0
         self._versions = itertools.count(2)
+        self.told: list[Any] = [copy.deepcopy(run)]
+        """Every version of the run, as a watch tells of them in turn."""
 
     async def get_run(self, namespace: str, name: str) -> Any:
         """See `Cluster`."""
@@ -125,6 +134,16 @@ class SimulatedCluster:
         self._may_fail()
         return [copy.deepcopy(self.pods[job])] if job in self.pods else []
 
+    async def list_workloads(self, namespace: str, job_uid: str) -> list[Any]:
+        """See `Cluster`."""
+        self._may_fail()
+        return [self.workload] if self.workload else []
+
+    async def list_local_queues(self, namespace: str) -> list[Any]:
+        """See `Cluster`."""
+        self._may_fail()
+        return [{"metadata": {"name": name}} for name in self.queues]
+
     async def get_result(self, namespace: str, name: str) -> Any:
         """See `Cluster`."""
         self._may_fail()
@@ -148,6 +167,11 @@ class SimulatedCluster:
         if pod not in self.logs:
             raise NotFoundError(404, f'pods "{pod}" not found')
         return self.logs[pod]
+
+    async def list_events(self, namespace: str, uid: str) -> list[Any]:
+        """See `Cluster`."""
+        self._may_fail()
+        return [event for event in self.posted if event["involvedObject"]["uid"] == uid]
 
     async def create_event(self, event: Any) -> None:
         """See `Cluster`."""
@@ -182,10 +206,29 @@ class SimulatedCluster:
             self._touch()
 
     def start_pods(self) -> None:
-        """Every Job that has no pod gets one, and its container starts."""
+        """Every Job that may run and has no pod but one that had to go gets one, and its container starts."""
         for name, job in self.jobs.items():
-            if name not in self.pods and not job["status"].get("conditions"):
+            pod = self.pods.get(name)
+            if not job["spec"]["suspend"] and not is_over(job) and (pod is None or _had_to_go(pod)):
                 self.pods[name] = self._pod(name, job)
+
+    def hold(self, name: str) -> None:
+        """The queue of that Job takes it back: its pod has to go, with whatever it measured."""
+        job, pod = self.jobs[name], self.pods.get(name)
+        if is_over(job):
+            return
+        job["spec"]["suspend"] = True
+        job["status"] = {"conditions": [self._suspension("True")]}
+        if pod and pod["status"]["phase"] == "Running":
+            self.end(name, "taken-back")
+            pod["metadata"] |= {"deletionTimestamp": timestamp(self.now), "finalizers": []}
+
+    def admit(self, name: str) -> None:
+        """The queue of that Job lets it run."""
+        job = self.jobs[name]
+        if job["spec"]["suspend"]:
+            job["spec"]["suspend"] = False
+            job["status"] = {"conditions": [self._suspension("False")], "startTime": timestamp(self.now)}
 
     def end(self, name: str, how: str) -> None:
         """The pod of that Job ends, one of `ENDINGS`, and the Job with it."""
@@ -197,9 +240,9 @@ class SimulatedCluster:
             self._fail(job, "PodFailurePolicy")
             return
         case = Case.model_validate_json(pod["metadata"]["annotations"][labels.CASE_ANNOTATION])
-        exit_code, reason, message, log = _ending(case, how)
+        exit_code, reason, message, log = ending(case, how)
         if log:
-            self.logs[f"{name}-pod"] = log
+            self.logs[pod["metadata"]["name"]] = log
         if how == "evicted":
             pod["status"]["conditions"] = [
                 {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "drained"}
@@ -208,6 +251,8 @@ class SimulatedCluster:
         state |= {"startedAt": timestamp(self.now), "finishedAt": timestamp(self.now)}
         pod["status"]["phase"] = "Failed" if exit_code else "Succeeded"
         pod["status"]["containerStatuses"] = [{"name": "runner", "state": {"terminated": state}}]
+        if how == "taken-back":
+            return
         if exit_code:
             self._fail(job, "BackoffLimitExceeded")
         elif job:
@@ -232,11 +277,14 @@ class SimulatedCluster:
 
     def _pod(self, name: str, job: Any) -> Any:
         template = job["spec"]["template"]["metadata"]
+        self._pods_made += 1
+        pod = f"{name}-pod-{self._pods_made}"
         return {
             "metadata": {
-                "name": f"{name}-pod",
+                "name": pod,
                 "namespace": job["metadata"]["namespace"],
-                "uid": f"{name}-pod",
+                "uid": pod,
+                "finalizers": [TRACKED],
                 "labels": template["labels"],
                 "annotations": template["annotations"],
                 "creationTimestamp": timestamp(self.now),
@@ -253,11 +301,24 @@ class SimulatedCluster:
         if job:
             job["status"]["conditions"] = [{"type": "Failed", "status": "True", "reason": reason}]
 
+    def _suspension(self, status: str) -> dict[str, str]:
+        return {"type": "Suspended", "status": status, "lastTransitionTime": timestamp(self.now)}
+
     def _touch(self) -> None:
         self.run["metadata"]["resourceVersion"] = str(next(self._versions))
+        self.told.append(copy.deepcopy(self.run))
 
 
-def _ending(case: Case, how: str) -> tuple[int, str, str, str]:
+def is_over(job: Any) -> bool:
+    """Whether the Job is Complete or Failed."""
+    return any(each["type"] in {"Complete", "Failed"} for each in job["status"].get("conditions") or ())
+
+
+def _had_to_go(pod: Any) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def ending(case: Case, how: str) -> tuple[int, str, str, str]:
     """Exit code, reason, termination message and log."""
     failure = Failure(reason="Raised", message="oh", round=1) if how == "variant-failed" else None
     result = make_result(case, failure=failure)
@@ -275,6 +336,7 @@ def _ending(case: Case, how: str) -> tuple[int, str, str, str]:
             without_result,
         ),
         "evicted": (143, "Error", "", ""),
+        "taken-back": (143, "Error", make_headline(partial), make_log(partial)),
         "interrupted": (143, "Error", make_headline(partial), make_log(partial)),
         "crashed": (3, "Error", "", ""),
         "refused": (2, "Error", make_headline(result, state="failed", digest=None, message="no such thing"), ""),

@@ -1,0 +1,56 @@
+"""What operators hold in memory through a day of a busy cluster, hour by hour, in simulated time.
+
+A run a minute, which succeeds, fails, is suspended, cancelled or deleted, while one request in a hundred goes wrong:
+
+    PYTHONPATH=tests python benchmarks/churn.py
+    PYTHONPATH=tests python benchmarks/churn.py --replicas 2
+"""
+
+import argparse
+import logging
+import time
+import tracemalloc
+from random import Random
+
+from operator_world.churn import OF_A_CLUSTER, churn, fates, faults
+from operator_world.world import simulated
+
+SHOWN = ("keys", "known", "versions", "due", "heap", "losses", "obstacles", "Job", "Pod", "BenchmarkResult")
+
+
+def main() -> None:
+    """Live through it and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hours", type=int, default=24)
+    parser.add_argument("--replicas", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    random = Random(asked.seed)  # noqa: S311 - a day that can be had again
+    began = time.process_time()
+    tracemalloc.start()
+    print("| hour | runs made | finished | there | results | KiB held | KiB allocated |", " | ".join(SHOWN), "|")
+    print("|---" * (7 + len(SHOWN)) + "|")
+    with simulated(
+        seed=asked.seed,
+        replicas=asked.replicas,
+        faults=faults(random, 0.01),
+        fates=fates(random),
+        settings=OF_A_CLUSTER,
+    ) as world:
+        for hour in churn(world, asked.hours):
+            kilobytes = " + ".join(f"{each:.0f}" for each in hour.kilobytes)
+            numbers = (hour.number, hour.made, hour.finished, hour.runs, hour.results, kilobytes, f"{hour.traced:.0f}")
+            counts = (" + ".join(str(each[name]) for each in hour.held) for name in SHOWN)
+            print("|", " | ".join(map(str, (*numbers, *counts))), "|", flush=True)
+        world.heal()
+        world.finish()
+        world.empty()
+    seconds = time.process_time() - began
+    hours = world.time.seconds / 3600
+    print(f"\n{hours:.0f} simulated hours in {seconds:.0f} s of a processor, {hours / seconds:.2f} a second.")
+    print("Laws broken:", "; ".join(world.laws.broken) or "none")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The operator's process with a stopwatch at each step of its event loop; `python -m scale.instrumented FILE`.
+
+FILE gets the longest steps as JSON whenever the process is told SIGUSR1. What is measured is a step's processor time,
+beside its time on the wall: on a busy machine a step is put aside for longer than it runs.
+"""
+
+import asyncio
+import heapq
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from accelbench_operator.__main__ import main
+
+KEPT = 20
+
+longest: list[tuple[float, float, str]] = []
+"""Processor milliseconds, wall milliseconds, and what was run."""
+
+
+def timed(run: Any) -> Any:
+    """`Handle._run` with a stopwatch."""
+
+    def timed_run(handle: Any) -> None:
+        wall, cpu = time.perf_counter(), time.thread_time()
+        run(handle)
+        spent, passed = 1e3 * (time.thread_time() - cpu), 1e3 * (time.perf_counter() - wall)
+        if len(longest) < KEPT:
+            heapq.heappush(longest, (spent, passed, _name(handle)))
+        elif spent > longest[0][0]:
+            heapq.heapreplace(longest, (spent, passed, _name(handle)))
+
+    return timed_run
+
+
+def _name(handle: Any) -> str:
+    callback = handle._callback  # noqa: SLF001 - asyncio shows it nowhere else
+    task = getattr(callback, "__self__", None)
+    coroutine = task.get_coro() if isinstance(task, asyncio.Task) else callback
+    return str(getattr(coroutine, "__qualname__", coroutine))[:80]
+
+
+def dump(*_: object) -> None:
+    """Write what was seen, and begin anew."""
+    Path(sys.argv[1]).write_text(json.dumps(sorted(longest, reverse=True)))
+    longest.clear()
+
+
+if __name__ == "__main__":
+    asyncio.events.Handle._run = timed(asyncio.events.Handle._run)  # type: ignore[method-assign]  # noqa: SLF001
+    signal.signal(signal.SIGUSR1, dump)
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Nodes that are played for a thousand pods at once: they take what the scheduler gives them and serve real logs.
+
+A pod's log and termination message are those of a real run of the same workload, with this pod's case put into them.
+"""
+
+import asyncio
+import datetime as dt
+import json
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from aiohttp import web
+
+from accelbench.api import labels
+from accelbench.delivery.log import ComparisonNow, Headline, digest_of, encode_document
+from operator_world.client import Client, Manifest
+
+NODES = 10
+PODS_A_NODE = 2_000
+HEARTBEAT_SECONDS = 10
+LAUNCH_LINES = 40
+"""Of launches' own documents, which an operator skips: what a real log of fifteen launches has."""
+
+
+class Kubelet:
+    """All nodes in one. Use as an async context manager; `hold` keeps containers running until `release`."""
+
+    def __init__(self, client: Client, certificate: Path, result: Manifest) -> None:
+        """`result` is a stored one of a real run, whose case is that of the pods in all but its identity."""
+        self._client = client
+        self._certificate = certificate
+        self._result = result
+        self._before = list(_before(result))
+        self._logs: dict[str, str] = {}
+        self._go = asyncio.Event()
+        self._go.set()
+        self._turns: asyncio.Queue[None] | None = None
+        self.running = 0
+        self._started = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        application = web.Application()
+        application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._serve_log)
+        self._server = web.AppRunner(application, access_log=None)
+        await self._server.setup()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._certificate)
+        site = web.TCPSite(self._server, "127.0.0.1", 0, ssl_context=context)
+        await site.start()
+        port = self._server.addresses[0][1]
+        for number in range(NODES):
+            await self._join(f"node-{number}", port)
+        self._tasks = [asyncio.create_task(each) for each in (self._beat(), self._follow())]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.cleanup()
+
+    def hold(self) -> None:
+        """Containers that start from now on go on running."""
+        self._go.clear()
+
+    async def until_running(self, count: int) -> None:
+        """Until so many containers run."""
+        while self.running < count:
+            self._started.clear()
+            await self._started.wait()
+
+    async def release(self, a_second: float | None = None) -> None:
+        """End those that run: all at once, or so many a second."""
+        self._turns = asyncio.Queue() if a_second else None
+        self._go.set()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for number in range(self.running if a_second else 0):
+            await asyncio.sleep(max(0.0, began + number / (a_second or 1) - loop.time()))
+            self._turns.put_nowait(None)  # type: ignore[union-attr]
+        self._turns = None
+
+    async def _join(self, name: str, port: int) -> None:
+        await self._client.create("/api/v1/nodes", {"metadata": {"name": name}})
+        amounts = {"cpu": str(PODS_A_NODE), "memory": f"{4 * PODS_A_NODE}Gi", "pods": str(PODS_A_NODE)}
+        now = _now()
+        ready = {"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastHeartbeatTime": now}
+        status = {
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [ready | {"lastTransitionTime": now}],
+        }
+        await self._client.patch(f"/api/v1/nodes/{name}/status", {"status": status})
+        lease = {"metadata": {"name": name}, "spec": {"holderIdentity": name, "leaseDurationSeconds": 40}}
+        await self._client.create(f"{LEASES}", lease)
+
+    async def _beat(self) -> None:
+        while True:
+            for number in range(NODES):
+                moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+                await self._client.patch(f"{LEASES}/node-{number}", {"spec": {"renewTime": moment}})
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _follow(self) -> None:
+        seen: set[str] = set()
+        async with asyncio.TaskGroup() as group:
+            async for kind, pod in self._client.follow("/api/v1/pods", fieldSelector="spec.nodeName!="):
+                if kind == "DELETED":
+                    self._logs.pop(pod["metadata"]["name"], None)
+                    seen.discard(pod["metadata"]["uid"])
+                elif kind in {"ADDED", "MODIFIED"} and pod["metadata"]["uid"] not in seen:
+                    seen.add(pod["metadata"]["uid"])
+                    if pod["status"]["phase"] == "Pending":
+                        group.create_task(self._play(pod))
+
+    async def _play(self, pod: Manifest) -> None:
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
+        image = pod["spec"]["containers"][0]["image"]
+        container = {"name": "runner", "image": image, "imageID": f"{image}@sha256:{'0' * 64}"}
+        container |= {"ready": False, "restartCount": 0}
+        started = _now()
+        state: Manifest = {"running": {"startedAt": started}}
+        status = {"phase": "Running", "startTime": started, "containerStatuses": [container | {"state": state}]}
+        await self._client.patch(path, {"status": status})
+        self.running += 1
+        self._started.set()
+        await self._go.wait()
+        if self._turns:
+            await self._turns.get()
+        log, message = self._told(metadata)
+        self._logs[metadata["name"]] = log
+        state = {"exitCode": 0, "reason": "Completed", "message": message, "startedAt": started, "finishedAt": _now()}
+        status = {"phase": "Succeeded", "containerStatuses": [container | {"state": {"terminated": state}}]}
+        await self._client.patch(path, {"status": status})
+        self.running -= 1
+
+    def _told(self, metadata: Manifest) -> tuple[str, str]:
+        """The log and the termination message of this pod's case."""
+        case = json.loads(metadata["annotations"][labels.CASE_ANNOTATION])
+        text = json.dumps(self._result | {"case": case})
+        lines = [*self._before, *encode_document("result", "1", text)]
+        told = [
+            ComparisonNow(**{name: each.get(name) for name in ("variant", "verdict", "speedup", "lower", "upper")})
+            for each in self._result["comparisons"]
+        ]
+        headline = Headline(
+            case=case["name"],
+            attempt=case["origin"]["attempt"],
+            state="finished",
+            round=self._result["rounds"],
+            digest=digest_of(text),
+            comparisons=tuple(told),
+        )
+        return "\n".join([*lines, ""]), headline.to_message()
+
+    async def _serve_log(self, request: web.Request) -> web.Response:
+        log = self._logs.get(request.match_info["pod"])
+        return web.Response(text="no such container", status=404) if log is None else web.Response(text=log)
+
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+def _before(result: Manifest) -> Iterator[str]:
+    """What a log holds before its result; made once, so that playing a node costs little beside what is measured."""
+    for number in range(LAUNCH_LINES):
+        yield f"accelbench/1 launch {number} 1/2 {'0' * 64} {'A' * 7800}"
+    for number in range(1, result["rounds"] + 1):
+        yield from encode_document("checkpoint", str(number), json.dumps(result))
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

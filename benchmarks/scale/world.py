@@ -1,0 +1,113 @@
+"""The real control plane, the operator as a process, and what can be read off it."""
+
+import json
+import os
+import re
+import signal
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from cluster.cluster import Cluster
+from cluster.run import down, end_abandoned, session_directory, up
+from cluster.wait import wait_until
+from operator_world.process import OperatorProcess
+
+ROOT = Path(__file__).parents[2]
+PROFILES = "small: {platform: cpu, cpu: 1, memory: 1Gi, exclusive: Device}\n"
+REQUESTS = re.compile(r"^accelbench_operator_api_requests_total\{(.*)\} (\S+)$", re.MULTILINE)
+MEGABYTE = 1e6
+
+
+@contextmanager
+def control_plane() -> Iterator[Cluster]:
+    """One of its own, with the CRDs of this checkout."""
+    end_abandoned()
+    directory = session_directory()
+    cluster, processes = up(directory, node=False, die_with_parent=True)
+    try:
+        cluster.define(ROOT / "crds")
+        # A kind that is new is not served at once.
+        wait_until(
+            lambda: not cluster.kubectl("get", "bmr,bmres", check=False).returncode, what="the kinds to be served"
+        )
+        yield cluster
+    finally:
+        down(directory)
+        processes.reap()
+
+
+class Operator:
+    """One that is watched. Use as a context manager: it is ready inside."""
+
+    def __init__(self, cluster: Cluster, *, stopwatch: bool = False) -> None:
+        """With `stopwatch`, each step of its event loop is timed, which takes a tenth of its own time."""
+        self._place = tempfile.TemporaryDirectory()
+        self._steps = Path(self._place.name) / "steps.json"
+        instrumented = ("-m", "scale.instrumented", str(self._steps))
+        self._process = OperatorProcess(
+            cluster,
+            Path(self._place.name),
+            profiles=PROFILES,
+            command=instrumented if stopwatch else ("-m", "accelbench_operator"),
+            environment={"PYTHONPATH": str(ROOT / "benchmarks")},
+        )
+
+    def __enter__(self) -> Self:
+        began = time.monotonic()
+        self._process.start()
+        self._measured = psutil.Process(self._process.pid)
+        wait_until(lambda: self._process.is_ready, what="the operator to be ready", seconds=300, every_seconds=0.05)
+        self.start_seconds = time.monotonic() - began
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._place.cleanup()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of this process so far."""
+        times = self._measured.cpu_times()
+        return float(times.user + times.system)
+
+    @property
+    def resident_megabytes(self) -> float:
+        """Now."""
+        return float(self._measured.memory_info().rss / MEGABYTE)
+
+    def requests(self) -> Counter[str]:
+        """By verb, resource and code, so far."""
+        _, text = self.scrape()
+        return Counter({_kind(labels): int(float(value)) for labels, value in REQUESTS.findall(text)})
+
+    def scrape(self) -> tuple[float, str]:
+        """Seconds that a scrape takes, and what it says."""
+        began = time.monotonic()
+        url = f"http://127.0.0.1:{self._process.metrics_port}/metrics"
+        with urllib.request.urlopen(url, timeout=120) as response:
+            text: str = response.read().decode()
+        return time.monotonic() - began, text
+
+    def longest_steps(self) -> list[tuple[float, float, str]]:
+        """Processor milliseconds, wall milliseconds and name of the longest steps of the loop since this was asked."""
+        self._steps.unlink(missing_ok=True)
+        os.kill(self._process.pid, signal.SIGUSR1)
+        wait_until(self._steps.exists, what="the steps to be told")
+        return [(cpu, wall, name) for cpu, wall, name in json.loads(self._steps.read_text())]
+
+    def log(self) -> str:
+        """What it said."""
+        return self._process.log()
+
+
+def _kind(labels: str) -> str:
+    found = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+    return f"{found['verb']} {found['resource']} {found['code']}"

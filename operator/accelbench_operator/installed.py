@@ -1,0 +1,83 @@
+"""`python -m accelbench_operator.installed`, which `helm test` runs: is what was installed at work?
+
+It asks the API server with the operator's own account and settings, and nobody else: it finds what the operator would.
+A Lease that is renewed while one looks on tells that somebody leads, whatever the clocks say.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+
+from accelbench.api.metadata import GROUP, VERSION
+from accelbench.api.profiles import InvalidProfilesError
+from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, NotFoundError, load_configuration
+from accelbench_operator.lead import LEASE_SECONDS, LeaseName
+from accelbench_operator.settings import Settings, SettingsError, read_settings
+from accelbench_operator.skew import find_skew
+
+WAIT_SECONDS = 120.0
+"""An operator that has just been installed has to be pulled and started first."""
+LOOK_SECONDS = 1.0
+
+
+class NotAtWorkError(Exception):
+    """What is wrong, and what to do."""
+
+
+async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS) -> AsyncIterator[str]:
+    """What is right, line by line. Raises NotAtWorkError for the first thing that is not, and ApiError."""
+    if skew := await find_skew(api):
+        raise NotAtWorkError(skew)
+    yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
+    for namespace in settings.namespaces or ("",):
+        where = f"namespaces/{namespace}/" if namespace else ""
+        await api.get(f"/apis/{GROUP}/{VERSION}/{where}benchmarkruns", {"limit": 1})
+        yield f"the operator may list runs in {namespace or 'every namespace'}"
+    if settings.lease is None:
+        raise NotAtWorkError("ACCELBENCH_LEASE is not set: give the operator's own, namespace/name")
+    holder = await _leader(api, settings.lease, time.monotonic() + wait_seconds)
+    yield f"{holder} leads, and renews the Lease {settings.lease.namespace}/{settings.lease.name}"
+
+
+async def _leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
+    """Who renews the Lease while one looks on."""
+    before: str | None = None
+    while True:
+        try:
+            path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases/{lease.name}"
+            spec = (await api.get(path))["spec"]
+        except NotFoundError:
+            spec = {}
+        holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
+        if holder and before is not None and renewed != before:
+            return str(holder)
+        before = renewed
+        if time.monotonic() > deadline:
+            raise NotAtWorkError(
+                f"nobody has renewed the Lease {lease.namespace}/{lease.name}, which takes {LEASE_SECONDS} s at most: "
+                "kubectl logs of the operator's pods says why"
+            )
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def run(settings: Settings, say: Callable[[str], object]) -> None:
+    """Say what is right. Raises NotAtWorkError and ApiError."""
+    async with KubernetesApi(await load_configuration()) as api:
+        async for line in look(api, settings):
+            say(line)
+
+
+def main() -> int:
+    """Look; returns the exit code."""
+    try:
+        asyncio.run(run(read_settings(os.environ), print))
+    except (NotAtWorkError, ApiError, SettingsError, InvalidProfilesError) as error:
+        print(f"accelbench is not at work: {error}", file=sys.stderr)  # noqa: T201 - the command's answer
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

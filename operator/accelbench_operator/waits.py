@@ -1,0 +1,174 @@
+"""Every wait of the operator, in one place: for what, how long at most, and what comes then.
+
+Nothing else in the operator says how long anything may take. docs/operations/troubleshooting.md has the table, made
+from this, and tests/operator/test_every_wait.py provokes each of them.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from accelbench.api.reasons import AttemptReason, ConditionReason, Reason
+from accelbench.api.run import RunPolicy
+
+LEAST_TRIES = 4
+"""Before patience may end: an operator that was away for an hour has tried nothing in it."""
+TOLD_TRIES = 2
+"""A single refusal is over before anybody could read of it."""
+
+FIRST_RETRY = timedelta(seconds=10)
+FIRST_QUESTION = timedelta(seconds=10)
+"""Before it is asked in events why a case does not start: most have started by then."""
+
+BETWEEN_CASES = timedelta(minutes=10)
+"""Part of a run's derived deadline: for what lies between two cases."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long at most: what a field of the run's policy says, else `duration`; without either, for ever."""
+
+    duration: timedelta | None = None
+    policy: str = ""
+    """The field of `RunPolicy`, which is in seconds."""
+    tries: int = 0
+    """It does not end before so many of them."""
+    counted: str = ""
+    """From when, where that is not the beginning of the wait."""
+    otherwise: str = "without end where it is not set"
+    """What holds where neither says anything."""
+
+    def of(self, policy: RunPolicy) -> timedelta | None:
+        """What holds for a run."""
+        seconds: int | None = getattr(policy, self.policy) if self.policy else None
+        return self.duration if seconds is None else timedelta(seconds=seconds)
+
+
+_UNTIL_STARTED = Limit(timedelta(days=1), "start_deadline_seconds")
+_PAST_ITS_TIME = Limit(timedelta(minutes=2), counted="after its deadline or its deletion")
+
+
+class Wait(Enum):
+    """For what; how a message begins that has the words of who refuses it; how long; with which reason it ends."""
+
+    CREATE_JOB = (
+        "a Job that the API server refuses: a quota, an admission policy, a foreign object of its name",
+        "its Job cannot be created",
+        _UNTIL_STARTED,
+        AttemptReason.START_DEADLINE_EXCEEDED,
+    )
+    QUEUE = (
+        "a queue, for a Job that it holds suspended; its own words are in the message",
+        "",
+        Limit(policy="start_deadline_seconds"),
+        AttemptReason.START_DEADLINE_EXCEEDED,
+    )
+    NO_QUEUE = (
+        "somebody to let a suspended Job go: its queue does not exist, or the cluster has no Kueue",
+        "",
+        _UNTIL_STARTED,
+        AttemptReason.START_DEADLINE_EXCEEDED,
+    )
+    POD = (
+        "a pod that the Job controller cannot create: a quota, a priority class, an admission webhook",
+        "",
+        _UNTIL_STARTED,
+        AttemptReason.START_DEADLINE_EXCEEDED,
+    )
+    START = (
+        "a node, an image, a volume, a container",
+        "",
+        _UNTIL_STARTED,
+        AttemptReason.START_DEADLINE_EXCEEDED,
+    )
+    END_OF_POD = (
+        "the end of a pod, which has a deadline of its own; the cluster is asked live before it counts as lost",
+        "",
+        _PAST_ITS_TIME,
+        AttemptReason.NODE_LOST,
+    )
+    LOOK = (
+        "an answer of the API server on what became of a Job or a pod",
+        "what became of it cannot be found out",
+        Limit(timedelta(minutes=30), tries=LEAST_TRIES),
+        AttemptReason.RESULT_LOST,
+        "See whether the API server answers, and delete what stands in the way",
+    )
+    RESULT = (
+        "an answer of the API server on whether a case has a result, before its attempt counts as lost",
+        "whether it has a result cannot be found out",
+        Limit(timedelta(minutes=30), tries=LEAST_TRIES),
+        AttemptReason.RESULT_LOST,
+        "See whether the API server answers",
+    )
+    READ_LOG = (
+        "the log of an ended pod",
+        "the log of its pod cannot be read",
+        # A node that is gone holds up no run.
+        Limit(timedelta(minutes=5), tries=LEAST_TRIES),
+        ConditionReason.INCOMPLETE,
+        "See whether its node is Ready; after 5 minutes the case counts without its log",
+    )
+    STORE_RESULT = (
+        "storing a result that is refused for now: a quota, an admission policy, an error of the API server",
+        "its result cannot be stored",
+        # Somebody may raise the quota.
+        Limit(timedelta(minutes=30), tries=LEAST_TRIES),
+        AttemptReason.RESULT_REFUSED,
+        "Have that changed within 30 minutes; the Job keeps its log",
+    )
+    RETRY = (
+        "another attempt after one that the infrastructure lost: 10 s, then twice as long each time",
+        "",
+        # Whatever lost it may not be over.
+        Limit(timedelta(minutes=10)),
+        None,
+    )
+    EARLIER_POD = (
+        "the pod of the attempt before, which has not ended",
+        "",
+        _PAST_ITS_TIME,
+        None,
+    )
+    ACTIVE = (
+        "the cases of a run, while they are measured",
+        "",
+        Limit(policy="active_deadline_seconds", otherwise="by default as long as all cases can need"),
+        ConditionReason.ACTIVE_DEADLINE_EXCEEDED,
+    )
+    RESUME = (
+        "its user, who has suspended it",
+        "",
+        Limit(otherwise="without end"),
+        None,
+    )
+
+    def __init__(self, what: str, said: str, limit: Limit, ends_with: Reason | None, remedy: str = "") -> None:
+        self.what = what
+        self.said = said
+        self.limit = limit
+        self.ends_with = ends_with
+        """Of the attempt or of the run; None: the run goes on."""
+        self.remedy = remedy
+        """What a message ends with that begins with what is `said`."""
+
+    @property
+    def patience(self) -> timedelta:
+        """How long it lasts whatever a run says; raises ValueError for one that has no such time."""
+        if self.limit.duration is None:
+            raise ValueError(f"{self.name} lasts as long as a run says")
+        return self.limit.duration
+
+    def is_over(self, since: datetime, tries: int, now: datetime) -> bool:
+        """Whether what was refused since then has been tried often enough for long enough."""
+        return tries >= self.limit.tries and now - since >= self.patience
+
+
+def retry_delay(retries: int) -> timedelta:
+    """Between an attempt that the infrastructure lost, after so many others, and the next."""
+    return min(FIRST_RETRY * (1 << retries), Wait.RETRY.patience)
+
+
+def next_question(since: datetime, asked: int) -> datetime:
+    """When to ask again why a case does not start, asked so often since then: each time after twice as long."""
+    return since + FIRST_QUESTION * ((1 << asked) - 1)

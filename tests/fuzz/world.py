@@ -1,0 +1,25 @@
+"""What the targets' inputs are read against: one case, and an operator that holds one result of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accelbench_operator.snapshot import QueueHealth, Snapshot
+from operator_world.builders import NOW as MOMENT
+from operator_world.builders import make_attempt, make_plan, timestamp
+
+if TYPE_CHECKING:
+    from accelbench_operator.snapshot import Summary
+
+__all__ = ["ATTEMPT", "CASE", "MOMENT", "NOW", "PLAN", "snapshot_of"]
+
+PLAN = make_plan()
+CASE = PLAN.cases[0]
+ATTEMPT = make_attempt(PLAN)
+NOW = timestamp(MOMENT)
+
+
+def snapshot_of(summary: Summary) -> Snapshot:
+    """The operator that leads and holds that result alone."""
+    health = QueueHealth(depth=0, oldest_seconds=0.0, loop_lag_seconds=0.0, reconciled_total=0, failed_total=0)
+    return Snapshot(leading=True, results=(summary,), runs={}, held={}, queue=health)

@@ -1,0 +1,56 @@
+"""24 simulated hours of a busy cluster leave in memory what the runs need that are there, and nothing of the others."""
+
+import logging
+import tracemalloc
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from operator_world.churn import OF_A_CLUSTER, RESULTS, Hour, churn, fates, faults
+from operator_world.world import simulated
+
+SETTLED = 6
+"""Hours until as many results are kept as ever will be."""
+OF_A_RUN = ("keys", "phases", "known", "heard", "versions", "losses", "obstacles", "due", "failures")
+RECENT = 1.1
+
+
+@pytest.fixture
+def traced(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    caplog.set_level(logging.CRITICAL)  # pytest keeps what is logged, and that is not the operator's memory
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+def test_a_day_of_churn_leaves_memory_flat(traced: None) -> None:
+    random = Random(1)  # noqa: S311 - a day that can be had again
+    some, every = faults(random, 0.01), fates(random)
+    with simulated(seed=1, faults=some, fates=every, settings=OF_A_CLUSTER) as world:
+        hours = list(churn(world, 24))
+        world.heal()
+        world.finish()
+        world.empty()
+    assert world.laws.broken == []
+    assert hours[-1].made > 1400
+    assert_counts_are_those_of_what_is_there(hours)
+    assert_flat([hour.traced for hour in hours[SETTLED - 1 :]])
+    assert_flat([sum(hour.kilobytes) for hour in hours[SETTLED - 1 :]])
+
+
+def assert_counts_are_those_of_what_is_there(hours: list[Hour]) -> None:
+    """As many as there are runs, give or take the one that was deleted this moment."""
+    for hour in hours:
+        (held,) = hour.held
+        assert {name: held[name] for name in OF_A_RUN if held[name] > hour.runs + 1} == {}
+        assert held["BenchmarkResult"] <= hour.results + 1 <= RESULTS + 30
+        assert held["heap"] <= 2 * held["due"] + 64 + 1
+
+
+def assert_flat(kilobytes: list[float]) -> None:
+    """The last third of the day has no more at a time than the first, within what a busy hour has over a quiet one."""
+    third = len(kilobytes) // 3
+    assert max(kilobytes[-third:]) <= RECENT * max(kilobytes[:third]), kilobytes

@@ -1,0 +1,304 @@
+"""Every wait of the table, provoked: it speaks while it lasts, and ends when the table says, as the table says."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from accelbench.api import labels
+from accelbench.api.run import BenchmarkRunStatus
+from accelbench_operator.apply import Applier, ForeignObjectError
+from accelbench_operator.known import RunKey, read_status
+from accelbench_operator.kubernetes_api import ApiError, ForbiddenError, UnreachableError
+from accelbench_operator.kueue import FIRST_LOOK
+from accelbench_operator.queue import LONGEST_DELAY_SECONDS
+from accelbench_operator.reconcile import TELL_AFTER, Reconciler
+from accelbench_operator.status import finished_at, timestamp
+from accelbench_operator.store import Store
+from accelbench_operator.waits import FIRST_QUESTION, FIRST_RETRY, LEAST_TRIES, TOLD_TRIES, Wait, retry_delay
+from operator_world.builders import NAME, NAMESPACE, NOW, SETTINGS, UID, run_manifest
+from operator_world.simulated import SimulatedCluster
+
+KEY = RunKey(NAMESPACE, NAME, UID)
+QUOTA = ForbiddenError(403, "exceeded quota: few")
+BRIEF = TELL_AFTER
+AT_THE_NEXT_TRY = timedelta(seconds=LONGEST_DELAY_SECONDS)
+
+
+class World:
+    """The operator's own code in a simulated cluster, looked at as a user does."""
+
+    def __init__(self, **policy: Any) -> None:
+        self.cluster = SimulatedCluster(run_manifest(runPolicy={"infrastructureRetries": 0} | policy), lambda: "")
+        self.store = Store(lambda _: None)
+        applier = Applier(self.cluster, self.store, self.cluster.clock)
+        self._reconciler = Reconciler(self.cluster, self.store, applier, SETTINGS, self.cluster.clock)
+
+    def go_on(self, duration: timedelta = timedelta()) -> float | None:
+        """Time passes; then the operator looks as often as it wants to without more of it, and says when again."""
+        self.cluster.advance(duration)
+        for _ in range(20):
+            self.cluster.list_into(self.store)
+            if self.cluster.run:
+                self._reconciler.hear(KEY, self.cluster.run)
+            try:
+                after = asyncio.run(self._reconciler(KEY))
+            except (ApiError, ForeignObjectError):
+                return LONGEST_DELAY_SECONDS
+            if after is None or after > BRIEF.total_seconds():
+                return after
+            self.cluster.advance(timedelta(seconds=after))
+        raise AssertionError(f"it looks again and again: {self.status}")
+
+    def wait(self) -> datetime | None:
+        """When the run has finished or begun anew, where nothing else happens; None: never."""
+        job = self.job
+        after = self.go_on()
+        while not finished_at(self.status) and self.job in {job, ""}:
+            if after is None:
+                return None
+            after = self.go_on(timedelta(seconds=after))
+            assert self.cluster.now < NOW + timedelta(days=3), self.status
+        return self.cluster.now
+
+    @property
+    def status(self) -> BenchmarkRunStatus:
+        return read_status(self.cluster.run)
+
+    @property
+    def job(self) -> str:
+        return next((attempt.job for attempt in self.status.attempts), "")
+
+    def said(self, kind: str = "Finished") -> str:
+        return next(each.message for each in self.status.conditions if each.type == kind)
+
+    def reason(self) -> str:
+        """Of what ended: the attempt, else the run."""
+        lost = next((attempt.reason for attempt in self.status.attempts if attempt.reason), None)
+        return lost or next(each.reason for each in self.status.conditions if each.type == "Succeeded")
+
+    def started(self) -> "World":
+        self.go_on()
+        self.cluster.start_pods()
+        self.go_on()
+        return self
+
+    def ended(self) -> "World":
+        self.started()
+        self.cluster.end(self.job, "whole")
+        return self
+
+    def refused(self) -> datetime:
+        """When that was so first; it is told after a second time."""
+        since = self.cluster.now
+        self.go_on()
+        for _ in range(TOLD_TRIES + 1):
+            self.go_on(BRIEF)
+        return since
+
+    def refuse(self, request: str, error: Exception) -> "World":
+        async def refused(*_: Any) -> Any:
+            raise error
+
+        setattr(self.cluster, request, refused)
+        return self
+
+
+@dataclass(frozen=True)
+class Provoked:
+    """A world in which the wait has begun, what the run says of it, how long it lasts, and since when."""
+
+    world: World
+    says: str
+    lasts: timedelta | None
+    since: datetime = NOW
+
+
+def job_refused() -> Provoked:
+    world = World().refuse("create_job", QUOTA)
+    world.refused()
+    return Provoked(world, "Its Job cannot be created: exceeded quota: few. Wait for others to end", DAY)
+
+
+def held_by_a_queue() -> Provoked:
+    world = held(World(startDeadlineSeconds=600), "team-a")
+    return Provoked(world, "waits in queue team-a: Kueue has made no Workload of it", timedelta(seconds=600))
+
+
+def held_by_nobody() -> Provoked:
+    world = held(World(), "team-x")
+    return Provoked(world, "LocalQueue team-x does not exist in namespace team", DAY)
+
+
+def held(world: World, queue: str) -> World:
+    world.go_on()
+    job = world.cluster.jobs[world.job]
+    job["spec"]["suspend"] = True
+    job["metadata"]["labels"][labels.QUEUE] = queue
+    world.go_on()
+    world.go_on(FIRST_LOOK)
+    return world
+
+
+def no_pod() -> Provoked:
+    world = World()
+    world.go_on()
+    uid = world.cluster.jobs[world.job]["metadata"]["uid"]
+    world.cluster.posted.append(event(world, uid, "FailedCreate", 'pods "x" is forbidden: exceeded quota: few'))
+    world.go_on(timedelta(seconds=world.go_on() or 0))
+    return Provoked(
+        world,
+        'has no pod yet: FailedCreate: pods "x" is forbidden: exceeded quota: few. Wait for',
+        DAY - FIRST_QUESTION,
+    )
+
+
+def a_silent_node() -> Provoked:
+    world = World()
+    world.go_on()
+    world.cluster.start_pods()
+    [pod] = world.cluster.pods.values()
+    pod["status"] = {"phase": "Pending"}
+    world.cluster.posted.append(event(world, pod["metadata"]["uid"], "FailedMount", 'configmap "x" not found'))
+    world.go_on(timedelta(seconds=world.go_on() or 0))
+    return Provoked(
+        world, 'The node prepares the pod: FailedMount: configmap "x" not found. Create it', DAY - FIRST_QUESTION
+    )
+
+
+def a_pod_that_stays() -> Provoked:
+    world = World().started()
+    [pod] = world.cluster.pods.values()
+    pod["spec"] = {"nodeName": "far"}
+    pod["metadata"]["deletionTimestamp"] = world.cluster.clock().isoformat()
+    since = world.cluster.now
+    world.go_on()
+    return Provoked(world, "0 of 1 cases done", Wait.END_OF_POD.patience, since)
+
+
+def no_answer() -> Provoked:
+    world = World().ended().refuse("list_pods", UnreachableError(0, "no route to host"))
+    world.cluster.pods.clear()
+    since = world.refused()
+    return Provoked(world, "what became of it cannot be found out: no route to host", Wait.LOOK.patience, since)
+
+
+def no_answer_on_the_result() -> Provoked:
+    world = World().started()
+    world.cluster.end(world.job, "deleted")
+    world.refuse("get_result", UnreachableError(0, "no route to host"))
+    says = "whether it has a result cannot be found out: no route to host"
+    return Provoked(world, says, Wait.RESULT.patience, world.refused())
+
+
+def a_log_that_is_refused() -> Provoked:
+    world = World().ended().refuse("read_log", ApiError(503, "no kubelet"))
+    since = world.refused()
+    return Provoked(world, "the log of its pod cannot be read: no kubelet", Wait.READ_LOG.patience, since)
+
+
+def a_result_that_is_refused() -> Provoked:
+    world = World().ended().refuse("create_result", QUOTA)
+    since = world.refused()
+    return Provoked(world, "its result cannot be stored: exceeded quota: few", Wait.STORE_RESULT.patience, since)
+
+
+def between_attempts() -> Provoked:
+    world = World(infrastructureRetries=10).started()
+    world.cluster.end(world.job, "evicted")
+    [pod] = world.cluster.pods.values()
+    world.cluster.logs[pod["metadata"]["name"]] = ""
+    since = world.cluster.now
+    world.go_on()
+    says = f"attempt 2 starts at {timestamp(since + FIRST_RETRY)}, after Disrupted: pod"
+    return Provoked(world, says, FIRST_RETRY, since)
+
+
+def the_pod_before() -> Provoked:
+    world = World().started()
+    pods = dict(world.cluster.pods)
+    world.cluster.set_policy(suspend=True)
+    world.go_on()
+    world.cluster.pods |= pods
+    [pod] = pods.values()
+    pod["metadata"]["deletionTimestamp"] = world.cluster.clock().isoformat()
+    world.cluster.set_policy(suspend=False)
+    since = world.cluster.now
+    world.go_on()
+    return Provoked(world, "of the attempt before has not ended yet", Wait.EARLIER_POD.patience, since)
+
+
+def at_work() -> Provoked:
+    world = World(activeDeadlineSeconds=300).started()
+    since = datetime.fromisoformat(world.status.active_start_time or "")
+    return Provoked(world, "0 of 1 cases done", timedelta(seconds=300), since)
+
+
+def suspended() -> Provoked:
+    world = World().started()
+    world.cluster.set_policy(suspend=True)
+    world.go_on()
+    return Provoked(world, "runPolicy.suspend: false resumes it", None)
+
+
+def event(world: World, uid: str, reason: str, message: str) -> Any:
+    return {
+        "involvedObject": {"uid": uid},
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": world.cluster.clock().isoformat(),
+    }
+
+
+DAY = timedelta(days=1)
+PROVOKED: Mapping[Wait, Callable[[], Provoked]] = {
+    Wait.CREATE_JOB: job_refused,
+    Wait.QUEUE: held_by_a_queue,
+    Wait.NO_QUEUE: held_by_nobody,
+    Wait.POD: no_pod,
+    Wait.START: a_silent_node,
+    Wait.END_OF_POD: a_pod_that_stays,
+    Wait.LOOK: no_answer,
+    Wait.RESULT: no_answer_on_the_result,
+    Wait.READ_LOG: a_log_that_is_refused,
+    Wait.STORE_RESULT: a_result_that_is_refused,
+    Wait.RETRY: between_attempts,
+    Wait.EARLIER_POD: the_pod_before,
+    Wait.ACTIVE: at_work,
+    Wait.RESUME: suspended,
+}
+GOES_ON = {Wait.RETRY, Wait.EARLIER_POD}
+
+
+@pytest.mark.parametrize("wait", Wait, ids=lambda wait: wait.name)
+def test_a_wait_speaks_while_it_lasts_and_ends_by_itself_when_the_table_says(wait: Wait) -> None:
+    provoked = PROVOKED[wait]()
+    world = provoked.world
+    assert provoked.says in world.said()
+    end = world.wait()
+    if provoked.lasts is None:
+        assert end is None
+        return
+
+    assert end is not None
+    assert provoked.lasts <= end - provoked.since <= provoked.lasts + AT_THE_NEXT_TRY
+    if wait in GOES_ON:
+        assert (wait.ends_with, world.status.attempts[0].number) == (None, 2)
+    else:
+        assert world.reason() == wait.ends_with
+
+
+def test_a_retry_waits_twice_as_long_each_time() -> None:
+    assert [retry_delay(retries).total_seconds() for retries in range(8)] == [10, 20, 40, 80, 160, 320, 600, 600]
+
+
+@pytest.mark.parametrize("wait", [wait for wait in Wait if wait.limit.tries], ids=lambda wait: wait.name)
+def test_patience_ends_neither_before_its_time_nor_before_the_fourth_try(wait: Wait) -> None:
+    in_time = NOW + wait.patience
+    assert wait.is_over(NOW, LEAST_TRIES, in_time)
+    assert not wait.is_over(NOW, LEAST_TRIES - 1, in_time + timedelta(days=1))
+    assert not wait.is_over(NOW, 100, in_time - timedelta(seconds=1))

@@ -1,0 +1,145 @@
+"""Hours of simulated time in which everything goes wrong: every run ends, nothing doubles, nothing is kept of the gone.
+
+The whole operator runs: its queue, watches, store, retention, delays and election, in processes that are killed and
+stand still, against an API server in memory.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from operator_world.laws import held
+from operator_world.scenarios import scenarios, storm
+from operator_world.world import World, simulated
+
+ONE_CASE = {"sizes": (64,)}
+
+
+def one_a_request(faults: list[list[tuple[int, str]]]) -> Iterator[str]:
+    for gap, fault in (each for chapter in faults for each in chapter):
+        yield from [""] * gap
+        yield fault
+
+
+def play(scenario: dict[str, Any], replicas: int) -> World:
+    """To the end, and until all is gone; what was broken is in the world's laws."""
+    faults = one_a_request(scenario["faults"])
+    with simulated(seed=scenario["seed"], replicas=replicas, faults=faults, fates=scenario["fates"]) as world:
+        world.apply(scenario["first"])
+        for step in (each for chapter in scenario["chapters"] for each in chapter):
+            world.play(step)
+        world.heal()
+        world.finish()
+        world.empty()
+    return world
+
+
+quick = settings(max_examples=10, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+
+
+@quick
+@given(scenarios(2), st.integers(1, 2))
+def test_whatever_fails_every_run_ends_and_nothing_doubles(scenario: dict[str, Any], replicas: int) -> None:
+    assert play(scenario, replicas).laws.broken == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("replicas", "examples"), [(1, 100), (2, 25)])
+def test_for_hours_whatever_fails_every_run_ends_and_nothing_doubles(
+    replicas: int, examples: int, record_property: Any
+) -> None:
+    hours = 0.0
+
+    @settings(quick, max_examples=examples)
+    @given(scenarios(6))
+    def search(scenario: dict[str, Any]) -> None:
+        nonlocal hours
+        world = play(scenario, replicas)
+        hours += world.time.seconds / 3600
+        assert world.laws.broken == []
+
+    search()
+    record_property("simulated hours", round(hours))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_in_a_storm_every_run_ends_and_nothing_doubles(replicas: int, seed: int) -> None:
+    assert play(storm(seed), replicas).laws.broken == []
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("seconds", [20.0, 600.0], ids=["while it runs", "after its end"])
+def test_a_run_that_was_deleted_while_its_watch_was_listing_anew_is_forgotten(replicas: int, seconds: float) -> None:
+    with simulated(replicas=replicas) as world:
+        world.apply(ONE_CASE)
+        world.passes(seconds)
+        world.expire()
+        world.delete("benchmarkruns", 0)
+        world.delete("benchmarkresults", 0)
+        world.server.compact()
+        world.passes(2 * 3600)
+        for operator in world.operators():
+            assert not {what: count for what, count in held(operator).items() if count}
+
+
+def test_a_run_that_is_gone_is_not_written_to_again_and_again() -> None:
+    with simulated() as world:
+        world.apply(ONE_CASE)
+        world.passes(20)
+        world.expire()
+        world.delete("benchmarkruns", 0)
+        world.server.compact()
+        before = world.laws.requests["PUT"]
+        world.passes(1200)
+        assert world.laws.requests["PUT"] - before <= 1
+
+
+def test_a_run_whose_time_is_over_is_deleted_once_however_far_behind_its_watch_is() -> None:
+    with simulated() as world:
+        world.apply(ONE_CASE | {"runPolicy": {"ttlSecondsAfterFinished": 300}})
+        world.passes(200)
+        world.hang()
+        before = world.laws.requests["DELETE"]
+        world.passes(3600)
+        assert not world.server.all("benchmarkruns")
+        assert world.laws.requests["DELETE"] - before == 1
+
+
+def test_a_leader_that_stood_still_between_two_requests_does_not_send_the_second() -> None:
+    often = chain.from_iterable([[*[""] * 12, "still"]] * 20)
+    with simulated(replicas=2, faults=often) as world:
+        for _ in range(10):
+            world.apply({"sizes": (64, 128)})
+            world.passes(120)
+        world.passes(3600)
+        assert world.laws.broken == []
+        assert not world.laws.unfinished()
+
+
+def test_a_key_leaves_nothing_in_the_queue_once_its_run_is_gone() -> None:
+    with simulated() as world:
+        world.apply(ONE_CASE | {"runPolicy": {"ttlSecondsAfterFinished": 7 * 86400}})
+        world.passes(600)
+        (operator,) = world.operators()
+        assert held(operator)["due"] == 1
+        world.delete("benchmarkruns", 0)
+        world.passes(60)
+        assert held(operator)["due"] == 0
+
+
+def test_the_queue_keeps_no_more_of_a_key_than_when_it_is_due_next() -> None:
+    with simulated() as world:
+        for days in (1, 7):
+            world.apply(ONE_CASE | {"runPolicy": {"ttlSecondsAfterFinished": days * 86400}})
+        world.passes(600)
+        (operator,) = world.operators()
+        for _ in range(300):
+            world.policy(1, {"ttlSecondsAfterFinished": 7 * 86400})
+            world.passes(1.0)
+        assert held(operator)["heap"] < 100

@@ -1,0 +1,88 @@
+"""What `helm test` runs: it ends well where an operator is at work, and says what is not."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from kubernetes.aio import config
+from kubernetes.aio.client import Configuration
+
+from accelbench.api.profiles import Profiles
+from accelbench_operator.installed import NotAtWorkError, look
+from accelbench_operator.kubernetes_api import KubernetesApi
+from accelbench_operator.lead import LeaseName
+from accelbench_operator.settings import Settings
+from operator_world.process import OperatorProcess
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cluster.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+CRDS = Path(__file__).parents[2] / "crds"
+LEASE = "accelbench"
+
+
+@pytest.fixture
+async def api(cluster: Cluster) -> AsyncIterator[KubernetesApi]:
+    configuration = Configuration()
+    await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
+    async with KubernetesApi(configuration) as found:
+        yield found
+
+
+@pytest.fixture
+def settings(cluster: Cluster) -> Settings:
+    cluster.define(CRDS)
+    lease = LeaseName(cluster.namespace, LEASE)
+    return Settings(
+        runner_image="accelbench-runner:test", profiles=Profiles(), namespaces=(cluster.namespace,), lease=lease
+    )
+
+
+async def said(api: KubernetesApi, settings: Settings, *, wait_seconds: float) -> list[str]:
+    return [line async for line in look(api, settings, wait_seconds=wait_seconds)]
+
+
+async def test_an_operator_that_leads_is_at_work(
+    cluster: Cluster, api: KubernetesApi, settings: Settings, tmp_path: Path
+) -> None:
+    process = OperatorProcess(cluster, tmp_path, lease=LEASE)
+    process.start()
+    try:
+        lines = await said(api, settings, wait_seconds=60)
+    finally:
+        process.terminate()
+    assert "as this release writes them" in lines[0]
+    assert f"may list runs in {cluster.namespace}" in lines[1]
+    assert f"renews the Lease {cluster.namespace}/{LEASE}" in lines[2]
+
+
+async def test_a_lease_that_nobody_renews_is_no_leader(
+    cluster: Cluster, api: KubernetesApi, settings: Settings
+) -> None:
+    cluster.apply(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": LEASE},
+            "spec": {"holderIdentity": "who is gone", "renewTime": "2026-11-24T00:00:00.000000Z"},
+        }
+    )
+    with pytest.raises(NotAtWorkError, match=f"nobody .* the Lease {cluster.namespace}/{LEASE}.*kubectl logs"):
+        await said(api, settings, wait_seconds=0)
+
+
+async def test_a_lease_that_is_not_there_is_no_leader(api: KubernetesApi, settings: Settings) -> None:
+    with pytest.raises(NotAtWorkError, match="nobody has renewed"):
+        await said(api, settings, wait_seconds=0)
+
+
+async def test_without_a_lease_it_says_which_setting_is_missing(api: KubernetesApi, settings: Settings) -> None:
+    with pytest.raises(NotAtWorkError, match="ACCELBENCH_LEASE is not set"):
+        await said(api, dataclasses.replace(settings, lease=None), wait_seconds=0)

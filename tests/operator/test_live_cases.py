@@ -1,0 +1,167 @@
+"""How far a case under way has come, as its log tells, whatever else the log holds."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Self
+
+import pytest
+from aiohttp import web
+from kubernetes.aio.client import Configuration
+
+from accelbench.delivery.log import (
+    ComparisonNow,
+    LaunchFinished,
+    LaunchStarted,
+    PhaseReached,
+    RoundFinished,
+    encode_event,
+)
+from accelbench_operator import live
+from accelbench_operator.kubernetes_api import KubernetesApi
+from accelbench_operator.live import AFTER, FOLLOWED, LiveCases, after
+from accelbench_operator.snapshot import LiveCase, LiveComparison
+from cluster.ports import free_port
+from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_plan, make_pod, running
+
+PLAN = make_plan()
+ATTEMPT = make_attempt(PLAN)
+STARTED = LaunchStarted(variant="jax/jit", round=1, position=2, of=2)
+STANDING = ComparisonNow(variant="jax/jit", speedup="2.04", lower="2.01", upper="2.07")
+ROUND = RoundFinished(round=1, comparisons=(STANDING, ComparisonNow(variant="jax/op-by-op", invalid=("parity",))))
+
+
+def test_events_bring_a_case_forward() -> None:
+    begun = LiveCase(NAMESPACE, "chain", "size-64")
+    launched = after(after(begun, STARTED), PhaseReached(phase="compile"))
+    assert (launched.round, launched.variant, launched.phase) == (0, "jax/jit", "compile")
+    over = after(launched, LaunchFinished(variant="jax/jit", round=1, wall_seconds="3"))
+    assert (over.variant, over.phase) == ("", "")
+    told = after(over, ROUND)
+    assert (told.round, told.comparisons) == (1, (LiveComparison("jax/jit", 2.04, 2.01, 2.07),))
+    assert after(told, STARTED).comparisons == told.comparisons
+
+
+class Logs:
+    """An API server that serves the log of any pod, as it grows."""
+
+    def __init__(self) -> None:
+        self.parts: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.port = free_port()
+
+    async def __aenter__(self) -> Self:
+        application = web.Application()
+        application.add_routes([web.get("/api/v1/namespaces/{namespace}/pods/{name}/log", self._serve)])
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append((request.match_info["name"], dict(request.query)))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while (part := await self.parts.get()) is not None:
+            await response.write(part)
+        return response
+
+
+@pytest.fixture
+async def logs() -> AsyncIterator[Logs]:
+    async with Logs() as serving:
+        yield serving
+
+
+async def until(holds: Any) -> None:
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110 - any condition
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def api(logs: Logs) -> AsyncIterator[KubernetesApi]:
+    async with KubernetesApi(Configuration(host=f"http://127.0.0.1:{logs.port}")) as client:
+        yield client
+
+
+async def test_the_log_of_a_case_under_way_is_followed_until_it_ends(
+    logs: Logs, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
+    pods = [running(ATTEMPT, since=api.clock() - 2 * AFTER)]
+    cases = LiveCases(api, lambda: pods, {UID: "chain"}.get, lambda: True)
+    work = asyncio.create_task(cases.run())
+    logs.parts.put_nowait(f"{encode_event(STARTED)}\nhello\n".encode())
+    await until(lambda: cases.now and cases.now[0].variant == "jax/jit")
+    (case,) = cases.now
+    assert (case.namespace, case.run, case.case, case.round) == (NAMESPACE, "chain", ATTEMPT.case, 0)
+    line = f"{encode_event(ROUND)}\n".encode()
+    logs.parts.put_nowait(b"x" * 100_000)  # a program's own line, which has no end yet
+    logs.parts.put_nowait(b"x" * 100_000 + b"\n" + line[:20])
+    logs.parts.put_nowait(line[20:])
+    await until(lambda: cases.now[0].round == 1)
+    [(name, query)] = logs.asked
+    assert (name, query["follow"]) == (pods[0].key.name, "true")
+    pods[:] = [ended(ATTEMPT)]
+    await until(lambda: not cases.now)
+    work.cancel()
+
+
+async def test_a_log_that_is_followed_again_is_not_read_again(
+    logs: Logs, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(live, "AGAIN_SECONDS", 0.01)
+    pods = [running(ATTEMPT, since=api.clock() - 2 * AFTER)]
+    cases = LiveCases(api, lambda: pods, {UID: "chain"}.get, lambda: True)
+    work = asyncio.create_task(cases.run())
+    logs.parts.put_nowait(None)
+    await until(lambda: len(logs.asked) > 1)
+    logs.parts.put_nowait(f"{encode_event(ROUND)}\n".encode())
+    await until(lambda: cases.now and cases.now[0].round == 1)
+    logs.parts.put_nowait(None)
+    await until(lambda: len(logs.asked) > 2)
+    logs.parts.put_nowait(f"{encode_event(STARTED)}\n".encode())
+    await until(lambda: cases.now[0].variant == "jax/jit")
+    assert cases.now[0].round == 1
+    assert [query.get("sinceSeconds") for _, query in logs.asked] == [None, None, "2"]
+    work.cancel()
+
+
+async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
+    logs: Logs, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
+    since = api.clock() - 2 * AFTER
+    broken, sound = running(ATTEMPT, since=since), running(ATTEMPT, since=since)
+    broken = replace(broken, key=replace(broken.key, uid="broken", name="with a\nline"))
+    cases = LiveCases(api, lambda: [broken, sound], {UID: "chain"}.get, lambda: True)
+    lines = api.lines
+    monkeypatch.setattr(api, "lines", lambda path, *rest: 1 / 0 if "line" in path else lines(path, *rest))
+    work = asyncio.create_task(cases.run())
+    logs.parts.put_nowait(f"{encode_event(STARTED)}\n".encode())
+    await until(lambda: cases.now and cases.now[0].variant == "jax/jit")
+    assert len(cases.now) == 1
+    assert "its log is followed no more" in caplog.text
+    work.cancel()
+
+
+async def test_cases_that_are_short_not_ours_or_too_many_are_not_followed(logs: Logs, api: KubernetesApi) -> None:
+    long_ago, lately = api.clock() - 2 * AFTER, api.clock() - AFTER + timedelta(seconds=5)
+    names = {UID: "chain"}
+    others = replace(running(ATTEMPT, since=long_ago), key=replace(running(ATTEMPT).key, run_uid="x", uid="x"))
+    none = LiveCases(api, lambda: [make_pod(ATTEMPT), running(ATTEMPT, since=lately), others], names.get, lambda: True)
+    assert list(none._wanted()) == []
+    many = [
+        replace(each, key=replace(each.key, uid=f"uid-{number}"))
+        for number in range(2 * FOLLOWED)
+        for each in [running(ATTEMPT, since=long_ago - timedelta(seconds=number))]
+    ]
+    longest = [pod.key.uid for pod in LiveCases(api, lambda: many, names.get, lambda: True)._wanted()]
+    assert longest == [f"uid-{number}" for number in range(2 * FOLLOWED - 1, FOLLOWED - 1, -1)]
+    assert list(LiveCases(api, lambda: many, names.get, lambda: False)._wanted()) == []

@@ -1,0 +1,99 @@
+"""Objects of somebody else under a name or a label of ours: they end nothing of ours, and hold nothing up for ever."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from accelbench.api.reasons import AttemptReason
+from accelbench_operator.actions import Ask, Collect, Confirm
+from accelbench_operator.apply import ForeignObjectError
+from accelbench_operator.attempts import Question
+from accelbench_operator.failure import AttemptFailure
+from accelbench_operator.kubernetes_api import ForbiddenError
+from accelbench_operator.observed import observe_pod
+from accelbench_operator.waits import LEAST_TRIES, Wait
+from operator_world.applying import ATTEMPT, CREATE, PLAN, World, raising, with_a_stored_result
+from operator_world.builders import UID, observe
+
+CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_copy_of_a_pod_with_all_its_labels_keeps_no_one_from_giving_up_the_pod(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.list_into(world.store)
+    [pod] = world.cluster.pods.values()
+    copy = pod | {"metadata": pod["metadata"] | {"name": "zz-copy", "uid": "zz", "ownerReferences": []}}
+
+    async def list_pods(*_: Any) -> list[Any]:
+        return [copy, pod]
+
+    world.cluster.list_pods = list_pods  # type: ignore[method-assign]
+    world.do(CONFIRM)
+    assert world.losses() == ["NodeLost"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_pods_of_one_second_the_same_one_counts_whoever_tells_of_them(world: World, first: int) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    [pod] = world.cluster.pods.values()
+    twin = pod | {"metadata": pod["metadata"] | {"name": "another", "uid": "another"}}
+    both = [pod, twin]
+    for body in (both[first], both[1 - first]):
+        world.store.put("Pod", observe_pod(body))
+
+    async def list_pods(*_: Any) -> list[Any]:
+        return both
+
+    world.cluster.list_pods = list_pods  # type: ignore[method-assign]
+    world.do(CONFIRM)
+    assert world.losses() == ["NodeLost"]
+
+
+def with_a_foreign_result(world: World) -> None:
+    with_a_stored_result(world)
+    [stored] = world.cluster.results.values()
+    stored["metadata"]["labels"] = {}
+    world.store.replace("BenchmarkResult", None, [], world.store.now)
+
+
+def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(world: World) -> None:
+    with_a_foreign_result(world)
+    world.do(Collect(ATTEMPT, last=False))
+    assert world.losses() == ["ResultRefused"]
+    [loss] = world.applier.losses[UID].values()
+    assert "exists and is not this run's: delete it" in loss.message
+
+
+def test_a_result_of_somebody_else_is_no_result_of_a_run_that_is_about_to_finish(world: World) -> None:
+    with_a_foreign_result(world)
+    assert asyncio.run(world.applier.find_missing(PLAN, [ATTEMPT.case], observe())) is False
+
+
+def test_events_that_may_not_be_read_keep_no_case_from_waiting(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.list_events = raising(ForbiddenError(403, "no"))  # type: ignore[method-assign]
+    world.do(Ask(ATTEMPT, Question(Wait.POD, "x", world.cluster.now)))
+    [asked] = world.applier.obstacles.of(UID).values()
+    assert (asked.tries, asked.words) == (1, "")
+
+
+def test_a_job_of_somebody_else_in_place_of_ours_ends_the_case_in_the_end(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.jobs[ATTEMPT.job]["metadata"]["ownerReferences"] = []
+    known = ATTEMPT.model_copy(update={"job_uid": "x"})
+    for _ in range(LEAST_TRIES):
+        with pytest.raises(ForeignObjectError):
+            world.do(Collect(known, last=False), observe())
+    assert world.losses() == []
+
+    world.cluster.advance(Wait.LOOK.patience)
+    world.do(Collect(known, last=False), observe())
+    assert world.losses() == ["ResultLost"]

@@ -1,0 +1,300 @@
+"""What a run says while a queue holds its Job, for how long it waits, and what becomes of a pod that was taken back."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from accelbench.api import labels
+from accelbench_operator.actions import Ask, AskQueue, Collect, Confirm
+from accelbench_operator.apply import Applier
+from accelbench_operator.decide import Decision
+from accelbench_operator.job import build_job
+from accelbench_operator.kubernetes_api import ApiError, ForbiddenError, NotFoundError
+from accelbench_operator.kueue import FIRST_LOOK, LONGEST_PAUSE, QueueReport, ask
+from accelbench_operator.observed import TRACKED, observe_job, observe_pod
+from accelbench_operator.status import timestamp
+from accelbench_operator.store import Store
+from accelbench_operator.waits import FIRST_QUESTION, Wait
+from operator_world.builders import (
+    NAMESPACE,
+    NOW,
+    UID,
+    ended,
+    make_attempt,
+    make_job,
+    make_plan,
+    make_pod,
+    observe,
+    run_manifest,
+    running,
+)
+from operator_world.decisions import finished, message, next_for
+from operator_world.simulated import SimulatedCluster
+
+PLAN = make_plan()
+LIMITED = make_plan(runPolicy={"startDeadlineSeconds": 60})
+HELD = make_job(PLAN, make_attempt(PLAN), suspended=True)
+ATTEMPT = make_attempt(PLAN, job_uid=HELD.key.uid)
+MINUTE = timedelta(minutes=1)
+
+
+def told(asked: timedelta, *, in_queue: bool = True, held: Any = NOW) -> dict[str, QueueReport]:
+    return {ATTEMPT.job: QueueReport(held, NOW + asked, "the reason", in_queue)}
+
+
+def at(after: timedelta, plan: Any = PLAN, *, queues: Any = None, job: Any = HELD, pods: Any = ()) -> Decision:
+    observed = replace(observe([job], pods), queues=queues or {})
+    return next_for(plan, observed, at=NOW + after, attempts=(ATTEMPT,))
+
+
+# -- when it is asked for -----------------------------------------------------------------------------------------
+
+
+def test_a_job_that_its_queue_admits_at_once_costs_no_request() -> None:
+    decision = at(timedelta(0))
+    assert (decision.actions, decision.requeue_at) == ((), NOW + FIRST_LOOK)
+    assert finished(decision) == ("False", "Queued")
+    assert message(decision, "Finished").endswith(f"Job {ATTEMPT.job} waits in queue team-a.")
+
+
+def test_a_job_that_stays_held_is_asked_about_and_its_reason_told() -> None:
+    assert at(FIRST_LOOK).actions == (AskQueue(ATTEMPT),)
+    after = at(FIRST_LOOK, queues=told(FIRST_LOOK))
+    assert after.actions == ()
+    assert message(after, "Finished").endswith("the reason.")
+
+
+@pytest.mark.parametrize(
+    ("waited", "pause"),
+    [(FIRST_LOOK, FIRST_LOOK), (MINUTE, MINUTE), (60 * MINUTE, LONGEST_PAUSE)],
+)
+def test_the_longer_a_job_waits_the_less_often_it_is_asked_about(waited: timedelta, pause: timedelta) -> None:
+    assert at(waited, queues=told(waited)).requeue_at == NOW + waited + pause
+    assert at(waited + pause, queues=told(waited)).actions == (AskQueue(ATTEMPT),)
+
+
+def test_what_was_told_of_an_earlier_wait_is_not_told_of_this_one() -> None:
+    anew = replace(HELD, held=NOW + 60 * MINUTE)
+    decision = at(60 * MINUTE, queues=told(MINUTE), job=anew)
+    assert "the reason" not in message(decision, "Finished")
+
+
+# -- for how long it waits ----------------------------------------------------------------------------------------
+
+
+def test_in_a_queue_a_run_waits_for_as_long_as_that_takes() -> None:
+    assert at(3 * Wait.NO_QUEUE.patience, queues=told(3 * Wait.NO_QUEUE.patience)).actions == ()
+
+
+def test_in_no_queue_it_waits_for_no_longer_than_for_a_node() -> None:
+    early = at(MINUTE, queues=told(MINUTE, in_queue=False))
+    assert early.actions == ()
+    late = at(Wait.NO_QUEUE.patience, queues=told(Wait.NO_QUEUE.patience, in_queue=False))
+    [confirm] = late.actions
+    assert isinstance(confirm, Confirm)
+    assert confirm.failure.reason == "StartDeadlineExceeded"
+    assert "did not start within 86400 s. the reason" in confirm.failure.message
+
+
+def test_a_deadline_counts_in_a_queue_and_is_told_with_the_reason_of_that_moment() -> None:
+    waits = at(50 * MINUTE / 60, LIMITED, queues=told(50 * MINUTE / 60))
+    assert waits.requeue_at == NOW + MINUTE
+    assert at(MINUTE, LIMITED, queues=told(50 * MINUTE / 60)).actions == (AskQueue(ATTEMPT),)
+    [confirm] = at(MINUTE, LIMITED, queues=told(MINUTE)).actions
+    assert isinstance(confirm, Confirm)
+    assert "the reason" in confirm.failure.message
+
+
+def test_a_deadline_counts_anew_where_the_queue_takes_the_job_back_after_hours() -> None:
+    hours = timedelta(hours=5)
+    taken_back = replace(HELD, held=NOW + hours)
+    known = told(hours + MINUTE / 2, held=NOW + hours)
+    assert at(hours + MINUTE / 2, LIMITED, job=taken_back, queues=known).actions == ()
+    not_noted = replace(HELD, held=None)
+    assert at(hours, LIMITED, job=not_noted).actions == ()
+
+
+def test_the_wait_for_a_node_begins_when_the_queue_admits_the_job() -> None:
+    admitted = make_job(PLAN, ATTEMPT, started=NOW + 2 * Wait.NO_QUEUE.patience)
+    decision = at(2 * Wait.NO_QUEUE.patience, job=admitted)
+    assert (decision.actions, decision.requeue_at) == ((), NOW + 2 * Wait.NO_QUEUE.patience + FIRST_QUESTION)
+    late = at(3 * Wait.START.patience, job=admitted, pods=[make_pod(ATTEMPT, waiting="Unschedulable: no")])
+    assert [type(action) for action in late.actions] == [Confirm]
+
+
+def job_body(*, suspend: bool, noted: str = "", at: str = "2026-03-01T13:00:00Z") -> Any:
+    """As the API server has it: what is asked for, and what the Job controller has noted of it."""
+    body = build_job(PLAN.run, PLAN.cases[0], 1, PLAN.runner)
+    body["metadata"] |= {"creationTimestamp": timestamp(NOW), "uid": "x"}
+    body["spec"]["suspend"] = suspend
+    noted_so = {"type": "Suspended", "status": noted, "lastTransitionTime": at}
+    return {**body, "status": {"conditions": [noted_so] if noted else []}}
+
+
+@pytest.mark.parametrize(
+    ("suspend", "noted", "suspended", "held"),
+    [
+        (True, "", True, NOW),
+        (True, "True", True, NOW + 60 * MINUTE),
+        (False, "True", True, NOW + 60 * MINUTE),
+        (False, "False", False, None),
+        (True, "False", True, None),
+        (False, "", False, None),
+    ],
+)
+def test_a_job_is_held_from_when_to_when_the_job_controller_has_noted(
+    suspend: bool, noted: str, suspended: bool, held: Any
+) -> None:
+    job = observe_job(job_body(suspend=suspend, noted=noted))
+    assert job is not None
+    assert (job.suspended, job.held) == (suspended, held)
+
+
+# -- what was taken back ------------------------------------------------------------------------------------------
+
+ADMITTED = make_job(PLAN, ATTEMPT, started=NOW + 2 * MINUTE)
+
+
+def test_a_job_that_its_queue_has_taken_back_waits_for_its_next_pod() -> None:
+    decision = at(timedelta(0), pods=[ended(ATTEMPT, 143)])
+    (after,) = decision.status.attempts
+    assert decision.actions == ()
+    assert (after.number, after.job, after.reason, after.finished) == (1, ATTEMPT.job, None, False)
+    assert finished(decision) == ("False", "Queued")
+
+
+def test_a_pod_that_had_to_go_with_its_queues_decision_is_neither_collected_nor_active_time() -> None:
+    gone = ended(ATTEMPT, 143, deleted=NOW + MINUTE, disowned=True)
+    decision = at(3 * MINUTE, job=ADMITTED, pods=[gone])
+    assert [type(action) for action in decision.actions] == [Ask]  # why there is no other pod yet
+    assert "has no pod yet" in message(decision, "Finished")
+
+    going = running(ATTEMPT, deleted=NOW + 3 * MINUTE, disowned=True)
+    decision = at(3 * MINUTE, job=ADMITTED, pods=[going])
+    assert finished(decision) == ("False", "Queued")
+    assert f"Pod {going.key.name}, which had to go" in message(decision, "Finished")
+    assert decision.actions == ()
+    assert decision.status.active_start_time is None
+
+
+def test_a_pod_that_somebody_else_deletes_counts_and_so_does_the_end_of_its_job() -> None:
+    drained = ended(ATTEMPT, 143, deleted=NOW + 4 * MINUTE)
+    for job, pod in ((ADMITTED, drained), (replace(ADMITTED, ended=True), replace(drained, disowned=True))):
+        [action] = at(4 * MINUTE, job=job, pods=[pod]).actions
+        assert isinstance(action, Collect)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "finalizers", "disowned"),
+    [(True, [], True), (True, [TRACKED], False), (False, [], False), (False, [TRACKED], False)],
+)
+def test_a_job_has_let_go_of_a_pod_that_is_deleted_without_its_finalizer(
+    deleted: bool, finalizers: list[str], disowned: bool
+) -> None:
+    metadata = {"name": "p", "namespace": NAMESPACE, "creationTimestamp": timestamp(NOW), "finalizers": finalizers}
+    deletion = {"deletionTimestamp": "2026-03-01T12:01:30Z"} if deleted else {}
+    assert observe_pod({"metadata": metadata | deletion}).disowned is disowned
+
+
+# -- in whose words -----------------------------------------------------------------------------------------------
+
+
+def workload(*conditions: tuple[str, str, str, str], active: bool = True, checks: Any = ()) -> Any:
+    named = [dict(zip(("type", "status", "reason", "message"), each, strict=True)) for each in conditions]
+    return {
+        "metadata": {"name": "job-chain"},
+        "spec": {"active": active},
+        "status": {"conditions": named, "admissionChecks": list(checks)},
+    }
+
+
+def asked(found: Any = None, queues: tuple[str, ...] = ("team-a",), job: Any = HELD) -> QueueReport:
+    cluster = SimulatedCluster(run_manifest(), lambda: "")
+    cluster.workload, cluster.queues = found, queues
+    return asyncio.run(ask(cluster, job, NOW))
+
+
+FULL = ("QuotaReserved", "False", "Pending", "couldn't assign flavors: insufficient quota for cpu, 1 more needed.")
+PREEMPTED = ("Evicted", "True", "Preempted", "Preempted to accommodate a workload")
+MISSING = workload(("QuotaReserved", "False", "Inadmissible", "LocalQueue team-a doesn't exist"))
+CHECK = {"name": "budget", "state": "Pending", "message": "ask finance"}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (workload(FULL), "waits in queue team-a: couldn't assign flavors: insufficient quota for cpu, 1 more needed"),
+        (workload(PREEMPTED), ": Kueue took it back (Preempted): Preempted to accommodate a workload"),
+        (workload(PREEMPTED, ("QuotaReserved", "False", "Pending", PREEMPTED[3])), "accommodate a workload"),
+        (workload(PREEMPTED, FULL), "accommodate a workload; couldn't assign flavors: insufficient quota"),
+        (workload(("QuotaReserved", "True", "x", "y"), checks=[CHECK]), "check budget is Pending: ask finance"),
+        (workload(), "Kueue has said nothing of it yet"),
+        (workload(("QuotaReserved", "False", "Inadmissible", "ClusterQueue c is inactive")), "c is inactive"),
+        (None, "Kueue has made no Workload of it: see whether its controller runs"),
+    ],
+)
+def test_a_run_in_a_queue_says_what_kueue_says(found: Any, said: str) -> None:
+    report = asked(found)
+    assert said in report.words
+    assert report.words.count("accommodate") <= 1
+    assert report.in_queue
+
+
+@pytest.mark.parametrize(
+    ("found", "queues", "queue", "said"),
+    [
+        (None, ("team-b", "vision"), "team-a", "does not exist in namespace team (did you mean team-b?)"),
+        (None, ("vision",), "team-a", "(one of: vision)"),
+        (None, (), "team-a", "(the namespace has none)"),
+        (MISSING, (), "team-a", "LocalQueue team-a does not exist"),
+        (None, ("vision",), "", "is suspended and names no queue"),
+        (workload(PREEMPTED, active=False), (), "team-a", "is deactivated (Preempted to accommodate a workload)"),
+        (workload(("Finished", "True", "FailedToStart", "conflict")), (), "team-a", "(FailedToStart: conflict)"),
+    ],
+)
+def test_a_run_that_no_queue_will_admit_says_so_and_what_to_do(
+    found: Any, queues: tuple[str, ...], queue: str, said: str
+) -> None:
+    report = asked(found, queues, replace(HELD, queue=queue))
+    assert said in report.words
+    assert not report.in_queue
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "in_queue"),
+    [
+        (NotFoundError(404, "404 page not found"), "this cluster has no Kueue to admit it: install Kueue, or", False),
+        (ForbiddenError(403, "workloads is forbidden"), "the operator cannot: workloads is forbidden", True),
+        (ApiError(500, "conversion webhook failed."), "the operator cannot: conversion webhook failed", True),
+    ],
+)
+def test_whatever_refuses_to_tell_is_told(error: ApiError, said: str, in_queue: bool) -> None:
+    class Refusing:
+        async def list_workloads(self, *_: str) -> list[Any]:
+            raise error
+
+        list_local_queues = list_workloads
+
+    report = asyncio.run(ask(Refusing(), HELD, NOW))
+    assert said in report.words
+    assert report.in_queue is in_queue
+
+
+def test_a_run_that_names_a_priority_and_no_queue_is_not_held() -> None:
+    marked = make_plan(labels={labels.QUEUE_PRIORITY: "urgent"})
+    job = build_job(marked.run, marked.cases[0], 1, marked.runner)
+    assert job["spec"]["suspend"] is False
+    assert job["metadata"]["labels"][labels.QUEUE_PRIORITY] == "urgent"
+
+
+def test_the_operator_finds_out_by_itself_and_forgets_with_the_run() -> None:
+    cluster = SimulatedCluster(run_manifest(), lambda: "")
+    applier = Applier(cluster, Store(lambda _: None), cluster.clock)
+    cluster.workload = workload(FULL)
+    asyncio.run(applier.apply(AskQueue(ATTEMPT), PLAN, observe([HELD])))
+    assert "insufficient quota" in applier.queues.of(UID)[ATTEMPT.job].words
+    applier.forget(UID)
+    assert applier.queues.of(UID) == {}

@@ -1,0 +1,158 @@
+"""A day of a busy cluster: a run a minute that succeeds, fails, is suspended, cancelled or deleted, beside faults.
+
+What operators hold is measured: how many things of each kind, and the bytes of all that can be reached from them.
+"""
+
+import gc
+import sys
+import tracemalloc
+from asyncio import AbstractEventLoop, Future, Semaphore
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from random import Random
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from kubernetes.aio.client import ApiClient
+from kubernetes.aio.leaderelection.leaderelection import LeaderElection
+
+from accelbench_operator.kubernetes_api import KubernetesApi
+from accelbench_operator.operator import Operator
+from accelbench_operator.retention import Retention
+from accelbench_operator.settings import Settings
+from operator_world.api_server import Id
+from operator_world.builders import SETTINGS
+from operator_world.laws import held
+from operator_world.nodes import DEADLINE, NODE_LOST, Fate
+from operator_world.scenarios import QUEUE
+from operator_world.simulated import ENDINGS
+from operator_world.world import World
+
+PERIOD_SECONDS = 60.0
+RESULTS = 150
+"""So many are kept: they fill up within three hours."""
+OF_A_CLUSTER: Settings = replace(SETTINGS, retention=Retention(per_case=5, total=RESULTS))
+OPERATOR = (
+    tracemalloc.Filter(inclusive=True, filename_pattern="*/accelbench_operator/*"),
+    tracemalloc.Filter(inclusive=True, filename_pattern="*/accelbench/*"),
+)
+FAULTS = ("lost", "busy", "failing", "unavailable", "conflict", "unanswered", "slow", "late")
+OUTSIDE = (
+    *(ModuleType, type, FunctionType, BuiltinFunctionType, CodeType, FrameType, MethodType),
+    *(AbstractEventLoop, Future, Semaphore, KubernetesApi, ApiClient, LeaderElection, Settings),
+)
+"""What an operator refers to and does not hold: code, the loop, the network."""
+
+
+@dataclass(frozen=True)
+class Hour:
+    """What was there at its end."""
+
+    number: int
+    made: int
+    """Runs, since the beginning."""
+    finished: int
+    runs: int
+    """That are there."""
+    results: int
+    held: tuple[dict[str, int], ...]
+    """By replica."""
+    kilobytes: tuple[float, ...]
+    """That can be reached from each operator."""
+    traced: float
+    """KiB that were allocated in lines of the operator's modules, and are still there; 0 where none were traced."""
+
+
+def faults(random: Random, share: float) -> Iterator[str]:
+    """One request in so many meets one."""
+    while True:
+        yield random.choice(FAULTS) if random.random() < share else ""
+
+
+def fates(random: Random) -> Iterator[Fate]:
+    """Half of all pods measure; the others end in all the ways in which pods end."""
+    while True:
+        how = random.choice([*ENDINGS, *["whole"] * len(ENDINGS)])
+        how = random.choices([how, NODE_LOST, DEADLINE], [0.98, 0.01, 0.01])[0]
+        yield Fate(random.uniform(2.0, 30.0), random.uniform(1.0, 120.0), how)
+
+
+def shape(random: Random) -> dict[str, Any]:
+    """A run: most are small, all go within an hour."""
+    policy = {
+        "ttlSecondsAfterFinished": random.choice([0, 300, 1800]),
+        "parallelism": random.randint(1, 2),
+        "startDeadlineSeconds": 3600,
+        "resultRetentionPolicy": random.choice(["Retain", "Retain", "Delete"]),
+    }
+    run: dict[str, Any] = {"sizes": random.choice([(64,), (64,), (64, 128), (64, 128, 256)]), "runPolicy": policy}
+    if random.random() < 0.1:
+        run["labels"] = QUEUE
+    if random.random() < 0.03:
+        run["workload"] = {"name": "no-such"}
+    return run
+
+
+def churn(world: World, hours: int) -> Iterator[Hour]:
+    """So many simulated hours, one after the other."""
+    random = world.random
+    for number in range(1, hours + 1):
+        while world.time.seconds < number * 3600.0:
+            world.apply(shape(random))
+            _meddle(world, random)
+            world.passes(PERIOD_SECONDS * random.uniform(0.5, 1.5))
+        if number % 3 == 0:
+            world.expire()
+        yield _measured(world, number)
+
+
+def _meddle(world: World, random: Random) -> None:
+    """A user does something to one of the runs that were made last."""
+    newest = -random.randint(1, 10)
+    suspended = random.random() < 0.3
+    random.choice(
+        [
+            lambda: world.policy(newest, {"suspend": suspended}),
+            lambda: world.policy(newest, {"cancel": True}),
+            lambda: world.delete("benchmarkruns", newest),
+            lambda: world.delete("pods", newest),
+            lambda: world.delete_job(newest),
+            lambda: world.delete("benchmarkresults", newest),
+            lambda: world.preempt(newest),
+            *[lambda: None] * 4,
+        ]
+    )()
+    for run in world.server.all("benchmarkruns"):  # nobody forgets a run for longer than half an hour
+        age = world.time.now() - datetime.fromisoformat(run["metadata"]["creationTimestamp"])
+        if run["spec"]["runPolicy"].get("suspend") and age.total_seconds() > 1800:
+            world.resume(Id("benchmarkruns", run["metadata"]["namespace"], run["metadata"]["name"]))
+
+
+def _measured(world: World, number: int) -> Hour:
+    gc.collect()
+    traced = tracemalloc.take_snapshot().filter_traces(OPERATOR) if tracemalloc.is_tracing() else None
+    return Hour(
+        number=number,
+        made=world.made,
+        finished=world.laws.finished,
+        runs=len(world.server.all("benchmarkruns")),
+        results=len(world.server.all("benchmarkresults")),
+        held=tuple(held(operator) for operator in world.operators()),
+        kilobytes=tuple(reachable(operator) / 1024 for operator in world.operators()),
+        traced=sum(each.size for each in traced.traces) / 1024 if traced else 0.0,
+    )
+
+
+def reachable(operator: Operator) -> int:
+    """Bytes of all that its store, queue and reconciler hold, counted once each."""
+    start = (operator._store, operator._queue, operator._reconciler, operator._keys)
+    seen: dict[int, Any] = {}
+    found: list[Any] = list(start)
+    while found:
+        each = found.pop()
+        if id(each) in seen or isinstance(each, OUTSIDE) or each is operator:
+            continue
+        seen[id(each)] = each
+        found += gc.get_referents(each)
+    return sum(sys.getsizeof(each) for each in seen.values())

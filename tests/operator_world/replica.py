@@ -1,0 +1,179 @@
+"""One replica of the operator: its process begins, is killed, is told to end, or stands still, and begins again.
+
+All of `python -m accelbench_operator` but the servers of its metrics and its health; kopf's watch of runs is played.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from random import Random
+
+from kubernetes.aio.client import Configuration
+
+from accelbench_operator.clock import ServerClock
+from accelbench_operator.known import RunKey
+from accelbench_operator.kubernetes_api import ApiError, ExpiredError, KubernetesApi, Manifest
+from accelbench_operator.lead import LeaseName
+from accelbench_operator.operator import Operator
+from accelbench_operator.settings import Settings
+from operator_world.api_server import ApiServer
+from operator_world.builders import SETTINGS
+from operator_world.connection import Connection, Network
+from operator_world.simulated_time import ProcessLoop, SimulatedTime
+
+RUNS = "/apis/accelbench.dev/v1alpha1/benchmarkruns"
+LEASE = LeaseName("accelbench", "operator")
+WATCH_SECONDS = 300
+
+
+class Replica:
+    """See above. `asked` is told of each request as it is sent, and who sends it; `broken`, of a process that ended."""
+
+    def __init__(
+        self,
+        number: int,
+        time: SimulatedTime,
+        server: ApiServer,
+        network: Network,
+        random: Random,
+        *,
+        asked: Callable[[str, str, str], None],
+        broken: Callable[[str], None],
+        settings: Settings = SETTINGS,
+        shares_lease: bool,
+    ) -> None:
+        self._number = number
+        self._time = time
+        self._server = server
+        self._network = network
+        self._random = random
+        self._asked = asked
+        self._broken = broken
+        self._settings = replace(settings, lease=LEASE) if shares_lease else settings
+        self.skew = timedelta()
+        """How far its machine's clock is ahead."""
+        self._lives = 0
+        self._away_until = 0.0
+        self.operator: Operator | None = None
+        self._loop: ProcessLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+
+    @property
+    def identity(self) -> str:
+        """Of this life."""
+        return f"replica-{self._number}-{self._lives}"
+
+    def clock(self) -> datetime:
+        """As its machine shows the time."""
+        return self._time.now() + self.skew
+
+    def start(self) -> None:
+        """A process begins."""
+        if self._task is not None or self._time.seconds < self._away_until:
+            return
+        self._lives += 1
+        loop = self._loop = ProcessLoop(self._time)
+        self._connection = Connection(
+            self._server,
+            self._network,
+            sent=partial(self._sent, self.identity),
+            killed=self.kill,
+            still=loop.stand_still,
+        )
+        self._task = loop.create_task(self._live(self._connection))
+        self._task.add_done_callback(lambda task: self._time.later(0.0, lambda: self._ended(loop, task)))
+
+    def kill(self, away_seconds: float = 2.0) -> None:
+        """SIGKILL: whatever it held in memory is lost, and none of its requests is sent from here on."""
+        if self._connection is not None:
+            self._connection.is_cut = True
+            self._loop.stand_still(0.0)
+            self.end(away_seconds)
+
+    def end(self, away_seconds: float = 2.0) -> None:
+        """SIGTERM: what is begun is finished, within seconds."""
+        self._away_until = self._time.seconds + away_seconds
+        self._time.later(away_seconds, self.start)
+        if self._task is not None:
+            loop, task = self._loop, self._task
+            loop.call_soon_threadsafe(task.cancel)
+            self._task = None
+            if self._connection.is_cut:
+                self.operator = None
+
+    def stand_still(self, seconds: float) -> None:
+        """SIGSTOP, and SIGCONT after a while."""
+        if self._task is not None:
+            self._loop.stand_still(seconds)
+
+    def return_(self) -> None:
+        """Whatever kept it away is over."""
+        self._away_until = 0.0
+        self.start()
+
+    def _ended(self, loop: ProcessLoop, task: asyncio.Task[None]) -> None:
+        if task is self._task:
+            self._task = self.operator = None
+            self._broken(f"{self.identity} ended by itself")
+            self._time.later(2.0, self.start)
+        if not task.cancelled() and (error := task.exception()):
+            self._broken(f"{self.identity} ended with {error!r}")
+        loop.run_forever()  # what its end has made ready
+        loop.close()
+
+    def _sent(self, identity: str, method: str, path: str) -> None:
+        self._asked(identity, method, path)
+
+    async def _live(self, connection: Connection) -> None:
+        api = KubernetesApi(Configuration())
+        api.client = connection
+        api.clock = ServerClock(self.clock)
+        operator = self.operator = Operator(api, self._settings, self.identity)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(operator.run())
+            await operator.crds_fit.wait()
+            group.create_task(self._watch_runs(api, operator))
+
+    async def _watch_runs(self, api: KubernetesApi, operator: Operator) -> None:
+        """As kopf does: a list, then a watch. What is deleted while it has to list anew is never told."""
+        while True:
+            try:
+                version = await self._list(api, operator)
+                while True:
+                    version = await self._follow(api, operator, version)
+            except ExpiredError:
+                continue
+            except ApiError:
+                await asyncio.sleep(self._random.uniform(0.1, 60.0))
+
+    async def _list(self, api: KubernetesApi, operator: Operator) -> str:
+        query = {"limit": 500}
+        while True:
+            page = await api.get(RUNS, query)
+            for run in page["items"]:
+                _tell(operator, "ADDED", run)
+            if not (token := page["metadata"].get("continue")):
+                return page["metadata"]["resourceVersion"]
+            query["continue"] = token
+
+    async def _follow(self, api: KubernetesApi, operator: Operator, version: str) -> str:
+        query = {"resourceVersion": version}
+        async with contextlib.aclosing(api.watch(RUNS, query, WATCH_SECONDS)) as events:
+            async for event in events:
+                if event["type"] != "BOOKMARK":
+                    _tell(operator, event["type"], event["object"])
+                version = event["object"]["metadata"]["resourceVersion"]
+        return version
+
+
+def _tell(operator: Operator, kind: str, run: Manifest) -> None:
+    metadata = run["metadata"]
+    key = RunKey(metadata["namespace"], metadata["name"], metadata["uid"])
+    if kind == "DELETED":
+        operator.run_gone(key)
+    else:
+        operator.run_changed(key, run)
