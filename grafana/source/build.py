@@ -1,4 +1,4 @@
-"""Writes `grafana/dashboards/NAME.json` from `dashboard()` of each `grafana/source/NAME.py` here.
+"""Writes `grafana/dashboards/NAME.json` from `dashboard()` of a module here; the chart links to that folder.
 
 python grafana/source/build.py            writes them
 python grafana/source/build.py --check    fails where a file is not what its source says
@@ -14,14 +14,23 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 SOURCES = Path(__file__).resolve().parent
 DASHBOARDS = SOURCES.parent / "dashboards"
-NAMES = ("overview",)
+MODULES = {
+    "overview": "overview",
+    "compare": "compare",
+    "run": "run",
+    "across-accelerators": "across_accelerators",
+    "fleet": "fleet",
+    # A module called operator would hide the standard library's.
+    "operator": "operator_health",
+}
+"""By the name of the file that each makes."""
 
 
 def render(name: str) -> str:
     """The dashboard's JSON as Grafana imports it."""
     if str(SOURCES) not in sys.path:
         sys.path.insert(0, str(SOURCES))
-    model = importlib.import_module(name).dashboard().build()
+    model = importlib.import_module(MODULES[name]).dashboard().build()
     return json.dumps(model, cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
 
 
@@ -30,8 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Generate the Grafana dashboards.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a file is out of date")
     check = parser.parse_args(arguments).check
-    stale = []
-    for name in NAMES:
+    stale = sorted(path.name for path in DASHBOARDS.glob("*.json") if path.stem not in MODULES) if check else []
+    for name in MODULES:
         path = DASHBOARDS / f"{name}.json"
         text = render(name)
         if path.exists() and path.read_text() == text:

@@ -1,71 +1,113 @@
-"""The overview: what is faster and how sure it is, how that moved, what starting up costs, and is the operator well."""
+"""The overview: what ran, what the verdicts are, how they moved, and what does not stand."""
 
-from grafana_foundation_sdk.builders import bargauge, common
+from colours import BAD, PHASES, VERDICTS
+from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
-from grafana_foundation_sdk.models import dashboard as model
 from panels import (
-    DATASOURCE,
-    HALF,
-    OPERATOR,
+    FULL,
+    MOMENT,
     RESULTS,
     RUNS,
-    coloured,
+    VARIANT,
+    Bars,
+    bars,
+    field,
+    in_colours,
+    in_framework_colours,
+    limits,
     lines,
+    linked,
     merged_table,
+    namespaces,
     now,
     number,
+    or_none,
     over_time,
+    readable,
     rows,
+    several,
+    to_dashboard,
     unit_of,
-    variables,
+    verdict_cells,
+    verdicts_that_changed,
+    yes_or_no,
+)
+from panels import (
+    dashboard as new,
 )
 
 # A result outlives the operator's pod: whichever instance is scraped says the same of it.
 COMPARED = "max by (namespace, series, case, variant)"
 CASE = "max by (namespace, series, case)"
-VARIANT = "{{series}} {{case}} {{variant}}"
-VERDICT_COLOURS = {
-    "faster": "green",
-    "slower": "red",
-    "equivalent": "blue",
-    "inconclusive": "orange",
-    "failed": "purple",
-    "invalid": "dark-red",
-    "noisy": "yellow",
-    "none": "text",
-}
+THE_CASE = {"namespace": field("Namespace"), "series": field("Series"), "case": field("Case")}
 
 
 def dashboard() -> build.Dashboard:
-    """The dashboard, with five rows."""
-    made = (
-        build.Dashboard("accelbench / Overview")
-        .uid("accelbench-overview")
-        .description("Verdicts of BenchmarkRuns, how they moved over time, and the operator's own health.")
-        .tags(["accelbench", "benchmark"])
-        .readonly()
-        .time("now-7d", "now")
-        .refresh("1m")
-        .tooltip(model.DashboardCursorSync.CROSSHAIR)
+    """The dashboard, with four rows."""
+    made = new(
+        "Overview",
+        "What ran, what the verdicts are, how they moved, and which results do not stand.",
+        namespaces(),
+        several("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
     )
-    for variable in variables():
-        made = made.with_variable(variable)
-    made = made.with_row(build.Row("Verdicts")).with_panel(verdicts())
-    made = made.with_row(build.Row("Over time")).with_panel(speedup()).with_panel(step_time())
-    made = (
-        made.with_row(build.Row("What starting up costs"))
-        .with_panel(phases())
-        .with_panel(memory())
-        .with_panel(accessed())
-    )
-    made = made.with_row(build.Row("Runs and results")).with_panel(runs()).with_panel(validity())
-    made = made.with_row(build.Row("Operator"))
-    for panel in operator_now():
+    made = made.annotations([verdicts_that_changed(RESULTS)])
+    made = made.with_row(build.Row("Now"))
+    for panel in (underway(), comparisons(), not_valid(), not_met()):
         made = made.with_panel(panel)
-    return made.with_panel(reconciles()).with_panel(process())
+    made = made.with_row(build.Row("Verdicts")).with_panel(verdicts())
+    made = made.with_row(build.Row("Trend"))
+    for panel in (verdicts_over_time(), runs(), moved()):
+        made = made.with_panel(panel)
+    return made.with_row(build.Row("What does not stand")).with_panel(validity())
+
+
+def underway() -> Number:
+    """Runs that wait or are measured."""
+    return number(
+        "Runs under way",
+        "BenchmarkRuns that are queued or running.",
+        "short",
+        now(or_none(f'sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~"Queued|Running|Pending"}}))')),
+    )
+
+
+def comparisons() -> Number:
+    """How many comparisons have a verdict."""
+    return number(
+        "Comparisons with a verdict",
+        "Variants that the latest results call faster, slower, equivalent or inconclusive.",
+        "short",
+        now(
+            or_none(
+                f"count({COMPARED} (accelbench_verdict{{{RESULTS}, "
+                'verdict=~"faster|slower|equivalent|inconclusive"} == 1))'
+            )
+        ),
+    )
+
+
+def not_valid() -> Number:
+    """How many results cannot be believed."""
+    return number(
+        "Results that are not valid",
+        "Latest results that are incomplete, or with a variant that failed or a comparison without a verdict.",
+        "short",
+        now(or_none(f"count({CASE} (accelbench_result_valid{{{RESULTS}}}) == 0)")),
+    ).thresholds(limits((1, BAD)))
+
+
+def not_met() -> Number:
+    """How many expectations are not met."""
+    return number(
+        "Expectations not met",
+        "Expectations that the latest results do not meet, or leave undecided.",
+        "short",
+        now(f"sum({CASE} (accelbench_result_expectations_not_met{{{RESULTS}}}))"),
+    ).thresholds(limits((1, BAD)))
 
 
 def verdicts() -> Table:
@@ -77,15 +119,15 @@ def verdicts() -> Table:
         "variant": "Variant",
         "verdict": "Verdict",
         "Value #speedup": "Speedup",
-        "Value #lower": "Lower bound",
-        "Value #upper": "Upper bound",
-        "Value #rounds": "Rounds",
+        "Value #lower": "Lower",
+        "Value #upper": "Upper",
     }
     return (
         merged_table(
             "Verdicts",
-            "Each variant against its run's baseline, from the latest result. Above 1 the variant is faster; the "
-            "bounds are those of the confidence interval. Invalid comparisons have no speedup, noisy ones no verdict.",
+            "Each variant against its run's baseline, from the latest result. Above 1 the variant is faster; lower and "
+            "upper are the ends of the confidence interval. Invalid comparisons have no speedup, noisy ones no "
+            "verdict. A series leads to its comparison.",
             columns,
             ("Value #verdict",),
             rows(
@@ -94,93 +136,59 @@ def verdicts() -> Table:
             rows("speedup", f"{COMPARED} (accelbench_speedup_ratio{{{RESULTS}}})"),
             rows("lower", f"{COMPARED} (accelbench_speedup_lower_ratio{{{RESULTS}}})"),
             rows("upper", f"{COMPARED} (accelbench_speedup_upper_ratio{{{RESULTS}}})"),
-            rows("rounds", f"{COMPARED} (accelbench_comparison_rounds{{{RESULTS}}})"),
         )
-        .unit("short")
-        .override_by_regexp("Speedup|Lower bound|Upper bound", unit_of("suffix:x", 3))
-        .override_by_name("Verdict", coloured(VERDICT_COLOURS))
+        .height(16)
+        .override_by_regexp("/^(Speedup|Lower|Upper)$/", unit_of("suffix:x", 2))
+        .override_by_name("Verdict", verdict_cells())
+        .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **THE_CASE)))
     )
 
 
-def speedup() -> Lines:
-    """The speedup, between the bounds of its interval."""
-    bound = [
-        model.DynamicConfigValue("custom.lineWidth", 1),
-        model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [4, 4]}),
-        model.DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
-    ]
-    return (
+def moved() -> Bars:
+    """Which step times moved most."""
+    found = f"max by (series, case, variant, framework) (accelbench_step_seconds{{{RESULTS}}})"
+    moves = f"max_over_time(({found})[$__range:]) / min_over_time(({found})[$__range:]) - 1"
+    return in_framework_colours(
+        bars(
+            "Step times that moved most",
+            "The longest step time in this time range over the shortest, less 1: the ten variants that moved most. "
+            "Compare shows when.",
+            "percentunit",
+            now(f"topk(10, {readable(moves)})", f"{{{{series}}}} {{{{swept}}}} {VARIANT}"),
+        )
+        .decimals(1)
+        .height(14)
+        .span(FULL)
+    )
+
+
+def verdicts_over_time() -> Lines:
+    """How many comparisons there were of each verdict."""
+    panel = (
         lines(
-            "Speedup with its interval",
-            "Baseline seconds over variant seconds: above 1 the variant is faster. Dashed: the confidence interval.",
-            "suffix:x",
-            over_time(f"{COMPARED} (accelbench_speedup_ratio{{{RESULTS}}})", VARIANT),
-            over_time(f"{COMPARED} (accelbench_speedup_lower_ratio{{{RESULTS}}})", f"{VARIANT} lower"),
-            over_time(f"{COMPARED} (accelbench_speedup_upper_ratio{{{RESULTS}}})", f"{VARIANT} upper"),
+            "Comparisons by verdict",
+            "How many variants the latest results call faster, slower, equivalent or inconclusive, and how many have "
+            "no verdict.",
+            "short",
+            over_time(
+                "count by (verdict) (max by (namespace, series, case, variant, verdict) "
+                f"(accelbench_verdict{{{RESULTS}}} == 1))",
+                "{{verdict}}",
+            ),
         )
-        .decimals(3)
-        .line_interpolation(style.LineInterpolation.STEP_AFTER)
-        .override_by_regexp("/ (lower|upper)$/", bound)
-    )
-
-
-def step_time() -> Lines:
-    """Seconds per unit of work."""
-    return lines(
-        "Step time",
-        "Steady seconds per unit of work, the geometric mean over launches. Logarithmic, as variants may be far apart.",
-        "s",
-        over_time(f"{COMPARED} (accelbench_step_seconds{{{RESULTS}}})", VARIANT),
-    ).scale_distribution(common.ScaleDistributionConfig().type(style.ScaleDistribution.LOG).log(10))
-
-
-def phases() -> bargauge.Panel:
-    """What a launch spends before it is steady."""
-    return (
-        bargauge.Panel()
-        .title("Phases before steady state")
-        .description("Seconds that each phase of a fresh process takes, the median over launches.")
-        .datasource(DATASOURCE)
-        .unit("s")
+        .stacking(common.StackingConfig().mode(style.StackingMode.NORMAL))
+        .fill_opacity(45)
         .min(0)
-        .height(10)
-        .span(HALF)
-        .orientation(style.VizOrientation.HORIZONTAL)
-        .display_mode(style.BarGaugeDisplayMode.BASIC)
-        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
-        .with_target(
-            now(
-                "max by (namespace, series, case, variant, phase) "
-                f'(accelbench_phase_seconds{{{RESULTS}, phase!="steady"}})',
-                "{{series}} {{case}} {{variant}}: {{phase}}",
-            ).ref_id("A")
-        )
+        .decimals(0)
+        .height(9)
+        .line_interpolation(style.LineInterpolation.STEP_AFTER)
     )
-
-
-def memory() -> Lines:
-    """The most that a launch held."""
-    return lines(
-        "Peak memory",
-        "Most memory that a launch held.",
-        "bytes",
-        over_time(f"{COMPARED} (accelbench_memory_peak_bytes{{{RESULTS}}})", VARIANT),
-    ).height(10)
-
-
-def accessed() -> Lines:
-    """What compiled programs read and write."""
-    return lines(
-        "Bytes read and written in a call",
-        "By XLA's estimate of the optimised program: what is fused is counted once.",
-        "bytes",
-        over_time(f"{COMPARED} (accelbench_executable_accessed_bytes{{{RESULTS}}})", VARIANT),
-    ).height(10)
+    return in_colours(panel, {verdict: colour for verdict, (_, colour) in VERDICTS.items()})
 
 
 def runs() -> Lines:
     """Where the runs are."""
-    return (
+    panel = (
         lines(
             "Runs by phase",
             "BenchmarkRuns in the cluster, by the phase they are in.",
@@ -189,7 +197,11 @@ def runs() -> Lines:
         )
         .stacking(common.StackingConfig().mode(style.StackingMode.NORMAL))
         .fill_opacity(30)
+        .min(0)
+        .decimals(0)
+        .height(9)
     )
+    return in_colours(panel, PHASES)
 
 
 def validity() -> Table:
@@ -202,12 +214,12 @@ def validity() -> Table:
         "Value #failed": "Variants failed",
         "Value #checks": "Checks failed",
         "Value #unmet": "Expectations not met",
-        "Value #finished": "Finished",
+        "Value #finished": "Finished (UTC)",
     }
     return (
         merged_table(
             "Validity of the latest results",
-            "A result is valid when it is complete, no variant failed, and no comparison is invalid.",
+            "A result is valid when it is complete, no variant failed, and every comparison has a verdict.",
             columns,
             (),
             rows("valid", f"{CASE} (accelbench_result_valid{{{RESULTS}}})"),
@@ -224,64 +236,8 @@ def validity() -> Table:
             rows("unmet", f"{CASE} (accelbench_result_expectations_not_met{{{RESULTS}}})"),
             rows("finished", f"{CASE} (accelbench_result_finished_timestamp_seconds{{{RESULTS}}}) * 1000"),
         )
-        .span(HALF)
-        .height(8)
-        .unit("short")
-        .override_by_name("Valid", unit_of("bool_yes_no"))
-        .override_by_name("Finished", unit_of("dateTimeAsIso"))
+        .height(12)
+        .override_by_name("Valid", yes_or_no())
+        .override_by_name("Finished (UTC)", unit_of(MOMENT))
+        .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **THE_CASE)))
     )
-
-
-def operator_now() -> tuple[build.Panel, ...]:
-    """How the operator is, in four numbers."""
-    return (
-        number(
-            "Version",
-            "The version of accelbench that serves these metrics.",
-            "short",
-            now(f"max by (version) (accelbench_build_info{{{OPERATOR}}})", "{{version}}"),
-        ).text_mode(style.BigValueTextMode.NAME),
-        number(
-            "Leaders",
-            "Replicas that lead: one is right, none means that nothing is done.",
-            "short",
-            now(f"sum(accelbench_operator_leading{{{OPERATOR}}})"),
-        ),
-        number(
-            "Oldest run waiting",
-            "How long the oldest run that is due has waited for a worker.",
-            "s",
-            now(f"max(accelbench_operator_queue_oldest_seconds{{{OPERATOR}}})"),
-        ),
-        number(
-            "Event loop lag",
-            "How late the event loop last woke from a timer.",
-            "s",
-            now(f"max(accelbench_operator_loop_lag_seconds{{{OPERATOR}}})"),
-        ),
-    )
-
-
-def reconciles() -> Lines:
-    """What it does, how much of it fails, and what waits."""
-    return lines(
-        "Reconciles",
-        "How often runs are looked at, how often that fails and is tried again, and how many runs wait.",
-        "ops",
-        over_time(f"sum(rate(accelbench_operator_reconciles_total{{{OPERATOR}}}[$__rate_interval]))", "reconciles"),
-        over_time(
-            f"sum(rate(accelbench_operator_reconcile_failures_total{{{OPERATOR}}}[$__rate_interval]))", "failures"
-        ),
-        over_time(f"sum(accelbench_operator_queue_depth{{{OPERATOR}}})", "runs waiting"),
-    ).override_by_name("runs waiting", unit_of("short"))
-
-
-def process() -> Lines:
-    """What it takes."""
-    return lines(
-        "Memory and objects",
-        "Resident memory of the operator, and the objects that it holds.",
-        "bytes",
-        over_time(f"max by (instance) (process_resident_memory_bytes{{{OPERATOR}}})", "{{instance}}"),
-        over_time(f"max by (kind) (accelbench_operator_objects{{{OPERATOR}}})", "{{kind}}"),
-    ).override_by_regexp("/^[A-Z]/", [*unit_of("short"), model.DynamicConfigValue("custom.axisPlacement", "right")])

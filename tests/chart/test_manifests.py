@@ -15,16 +15,30 @@ import yaml
 import accelbench
 from accelbench.api import labels
 from accelbench.api.profiles import ALWAYS, Profile, parse_profiles, ready
-from accelbench_operator import settings
+from accelbench_operator import installed, settings
+from accelbench_operator.job import ANY_CASE, build_job
 from accelbench_operator.lead import LeaseName
-from accelbench_operator.rbac import LEASE, RULES
+from accelbench_operator.rbac import LEASE, RULES, SCRAPERS
 from accelbench_operator.retention import Retention
-from chart.helm import CHART, helm, render
+from chart.helm import CHART, helm, render, template
+from chart.switches import SWITCHES
+from cluster.build import binaries
+from operator_world.builders import make_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ROOT = CHART.parents[1]
+LINKS = {
+    ROOT / "crds": "definitions",
+    ROOT / "grafana" / "dashboards": "dashboards",
+}
+"""What stands elsewhere, and where the chart has it."""
+DASHBOARDS = sorted((ROOT / "grafana" / "dashboards").glob("*.json"))
+RULES_FILES = sorted((CHART / "rules").glob("*.yaml"))
+SHOW_TEST = "--show-only=templates/tests/at-work.yaml"
+SELECTOR = {"matchLabels": {"dashboards": "grafana"}}
+RUNNERS = ANY_CASE["labelSelector"]
 H100 = {
     "platform": "cuda",
     "resource": "nvidia.com/gpu",
@@ -61,6 +75,12 @@ def test_lint_finds_nothing_even_when_strict() -> None:
     assert "[WARNING]" not in done.stdout
 
 
+def test_lint_finds_what_is_wrong() -> None:
+    done = helm("lint", "--strict", CHART, values={"metrics": {"port": "http"}})
+    assert done.returncode != 0
+    assert "[ERROR]" in done.stdout + done.stderr
+
+
 def test_the_chart_has_the_version_of_the_package() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["version"] == chart["appVersion"] == accelbench.__version__
@@ -71,7 +91,7 @@ def test_a_package_holds_the_definitions_and_dashboards_that_its_links_point_to(
     assert done.returncode == 0, done.stderr
     (package,) = tmp_path.iterdir()
     listed = subprocess.run(["tar", "tf", package], capture_output=True, text=True, check=True).stdout.split()
-    for folder, link in ((ROOT / "crds", "crds"), (ROOT / "grafana" / "dashboards", "dashboards")):
+    for folder, link in LINKS.items():
         names = {f"accelbench/{link}/{path.name}" for path in folder.iterdir()}
         assert names
         assert names <= set(listed)
@@ -148,11 +168,13 @@ def test_an_operator_of_some_namespaces_may_do_nothing_in_the_others() -> None:
 def test_the_operator_reads_every_variable_that_it_is_given(tmp_path: Path) -> None:
     file = tmp_path / "profiles.yaml"
     file.write_text(profiles({"profiles": {"nvidia-h100": H100}}))
-    given = environment({"metrics": {"port": 9191}, "health": {"port": 8181}, "namespaces": ["team-a"]})
+    values = {"metrics": {"port": 9191}, "health": {"port": 8181}, "namespaces": ["team-a"]}
+    given = environment(values | {"metrics": SWITCHES["metrics over TLS"]["metrics"] | {"port": 9191}})
     assert given.keys() == set(re.findall(r"`(ACCELBENCH_\w+)`", inspect.getsource(settings)))
-    read = settings.read_settings(given | {"ACCELBENCH_PROFILES": str(file), "ACCELBENCH_POD_TEMPLATE": ""})
+    of_the_pod = {name: "" for name, value in given.items() if value.startswith("/etc/") or value == "true"}
+    read = settings.read_settings(given | of_the_pod | {"ACCELBENCH_PROFILES": str(file)})
     assert (read.runner_image, read.namespaces) == (f"accelbench-runner:{accelbench.__version__}", ("team-a",))
-    assert (read.metrics_port, read.health_port) == (9191, 8181)
+    assert (read.metrics_port, read.metrics_series, read.health_port) == (9191, 100, 8181)
     assert read.class_name == "accelbench"
     assert read.lease == LeaseName("system", "accelbench")
     assert read.retention == Retention()
@@ -191,6 +213,63 @@ def test_probes_and_ports_meet() -> None:
     assert {container[f"{kind}Probe"]["httpGet"]["port"] for kind in ("startup", "liveness", "readiness")} == {"health"}
 
 
+POLICIES = {"networkPolicy": {"enabled": True}}
+
+
+def policies(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found = [each for each in render(values) if each["kind"] == "NetworkPolicy"]
+    return {each["metadata"]["namespace"]: each["spec"] for each in found}
+
+
+def test_no_network_policy_is_there_unless_it_is_asked_for() -> None:
+    assert policies({}) == {}
+
+
+def test_the_operator_is_asked_for_health_and_metrics_and_asks_for_names_and_the_api_server() -> None:
+    spec = policies(POLICIES)["system"]
+    deployment = only(render(POLICIES), "Deployment")["spec"]["template"]
+    assert spec["podSelector"]["matchLabels"].items() <= deployment["metadata"]["labels"].items()
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    names = {port["name"] for port in operator()["ports"]}
+    assert {port["port"] for rule in spec["ingress"] for port in rule["ports"]} == names
+    assert {port["port"] for rule in spec["egress"] for port in rule["ports"]} == {53, 443, 6443}
+
+
+def test_scrapes_and_the_api_server_can_be_held_to_where_they_are() -> None:
+    monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    server = {"ipBlock": {"cidr": "10.0.0.1/32"}}
+    values = {"enabled": True, "metricsFrom": [monitoring], "apiServer": {"ports": [6443], "to": [server]}}
+    spec = policies({"networkPolicy": values})["system"]
+    assert spec["ingress"][1]["from"] == [monitoring]
+    assert spec["egress"][1] == {"ports": [{"port": 6443, "protocol": "TCP"}], "to": [server]}
+
+
+def test_pods_of_runs_have_no_network_in_the_namespaces_that_the_operator_is_held_to() -> None:
+    found = policies(POLICIES | {"namespaces": ["team-a", "team-b"]})
+    assert found.keys() == {"system", "team-a", "team-b"}
+    nothing = {"podSelector": RUNNERS, "policyTypes": ["Ingress", "Egress"]}
+    assert found["team-a"] == found["team-b"] == nothing
+
+
+def test_the_policy_of_the_documents_is_the_charts() -> None:
+    text = (ROOT / "docs" / "operations" / "security.md").read_text()
+    (written,) = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    (spec,) = (each for place, each in policies(POLICIES | {"namespaces": ["a"]}).items() if place == "a")
+    assert written["kind"] == "NetworkPolicy"
+    assert written["spec"] == spec
+
+
+def test_the_policys_selector_takes_the_pods_of_cases_and_no_others() -> None:
+    plan = make_plan()
+    marks = build_job(plan.run, plan.cases[0], 1, plan.runner)["spec"]["template"]["metadata"]["labels"]
+    assert RUNNERS["matchLabels"].items() <= marks.items()
+    assert {each["key"] for each in RUNNERS["matchExpressions"]} <= marks.keys()
+    assert (
+        not RUNNERS["matchLabels"].items()
+        <= only(render(), "Deployment")["spec"]["template"]["metadata"]["labels"].items()
+    )
+
+
 def test_the_metrics_service_finds_the_operators_pod_and_its_port() -> None:
     manifests = render()
     service = only(manifests, "Service")["spec"]
@@ -206,17 +285,211 @@ def test_a_service_monitor_is_there_on_request_and_leaves_our_labels_alone() -> 
     monitor = only(manifests, "ServiceMonitor")
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     assert monitor["spec"]["endpoints"] == [{"port": "metrics", "interval": "30s", "honorLabels": True}]
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["system"]}
     assert (
         monitor["spec"]["selector"]["matchLabels"].items() <= only(manifests, "Service")["metadata"]["labels"].items()
     )
 
 
-def test_the_dashboard_arrives_byte_for_byte_where_grafanas_sidecar_looks() -> None:
-    (found,) = (each for each in render() if each["metadata"]["labels"].get("grafana_dashboard") == "1")
-    sources = {f"accelbench-{path.name}": path.read_text() for path in (ROOT / "grafana" / "dashboards").iterdir()}
-    assert found["data"] == sources
+def test_every_dashboard_arrives_byte_for_byte_where_grafanas_sidecar_looks() -> None:
+    found = [each for each in render() if each["metadata"]["labels"].get("grafana_dashboard") == "1"]
+    data = {name: text for each in found for name, text in each["data"].items()}
+    assert data == {f"accelbench-{path.name}": path.read_text() for path in DASHBOARDS}
+    assert len(found) == len(DASHBOARDS)
     off = render({"dashboards": {"enabled": False}})
-    assert not [each for each in off if "grafana_dashboard" in each["metadata"]["labels"]]
+    assert not [each for each in off if "dashboard" in each["metadata"]["name"]]
+
+
+def test_the_grafana_operator_gets_each_dashboard_from_its_config_map() -> None:
+    values = {"enabled": False, "grafanaOperator": {"enabled": True, "instanceSelector": SELECTOR, "folder": "Ours"}}
+    manifests = render({"dashboards": values})
+    maps = {each["metadata"]["name"]: each for each in manifests if each["kind"] == "ConfigMap"}
+    found = [each["spec"] for each in manifests if each["kind"] == "GrafanaDashboard"]
+    assert len(found) == len(DASHBOARDS)
+    for spec in found:
+        source = maps[spec["configMapRef"]["name"]]
+        assert json.loads(source["data"][spec["configMapRef"]["key"]])["title"]
+        assert "grafana_dashboard" not in source["metadata"]["labels"], "Grafana's sidecar would show it again"
+        assert (spec["instanceSelector"], spec["folder"]) == (SELECTOR, "Ours")
+
+
+def named(manifests: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any]
+    (found,) = (each for each in manifests if each["kind"] == kind and each["metadata"]["name"] == name)
+    return found
+
+
+def test_the_definitions_are_those_of_the_release_and_are_kept() -> None:
+    for path in (ROOT / "crds").glob("*.yaml"):
+        written = yaml.safe_load(path.read_text())
+        rendered = named(render(), "CustomResourceDefinition", written["metadata"]["name"])
+        assert rendered["spec"] == written["spec"]
+        assert rendered["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+        assert rendered["metadata"]["labels"]["app.kubernetes.io/instance"] == "accelbench"
+    going = [each for each in render({"crds": {"keep": False}}) if each["kind"] == "CustomResourceDefinition"]
+    assert not [each for each in going if "annotations" in each["metadata"]]
+
+
+def test_who_may_write_in_namespaces_alone_can_install_it() -> None:
+    manifests = render(SWITCHES["nothing of the cluster's"])
+    assert not [each["kind"] for each in manifests if "namespace" not in each["metadata"]]
+
+
+def test_a_monitor_of_pods_or_of_services_scrapes_alike_and_leaves_our_labels_alone() -> None:
+    service = only(render(SWITCHES["a ServiceMonitor"]), "ServiceMonitor")
+    pod = only(render(SWITCHES["a PodMonitor"]), "PodMonitor")
+    (scraped,) = service["spec"]["endpoints"]
+    assert [scraped] == pod["spec"]["podMetricsEndpoints"]
+    assert scraped["honorLabels"] is True
+    assert scraped["scrapeTimeout"] == "10s"
+    assert {each["port"] for each in (scraped,)} <= {port["name"] for port in operator()["ports"]}
+    labels_of_pods = only(render(), "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert pod["spec"]["selector"]["matchLabels"].items() <= labels_of_pods.items()
+
+
+def test_metrics_go_over_tls_to_whoever_may_get_them() -> None:
+    manifests = render(SWITCHES["metrics over TLS"])
+    container = operator(SWITCHES["metrics over TLS"])
+    told = environment(SWITCHES["metrics over TLS"])
+    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    volumes = {each["name"]: each for each in container["pod"]["volumes"]}
+    assert told["ACCELBENCH_METRICS_TLS"] == mounts["tls"]
+    assert volumes["tls"]["secret"]["secretName"] == "metrics"
+    assert told["ACCELBENCH_METRICS_CLIENT_CA"] == f"{mounts['client-ca']}/ca.crt"
+    assert volumes["client-ca"]["configMap"]["name"] == "scrapers"
+    assert told["ACCELBENCH_METRICS_AUTHORIZATION"] == "true"
+    (endpoint,) = only(manifests, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"] == {"serverName": "accelbench-metrics"}
+    assert endpoint["authorization"]["credentials"]["name"] == "prometheus"
+    asking = named(manifests, "ClusterRole", "accelbench-scrapers")
+    assert permissions(asking) == {(rule.group, rule.resource, verb) for rule in SCRAPERS for verb in rule.verbs}
+    scraping = named(manifests, "ClusterRole", "accelbench-metrics")["rules"]
+    assert scraping == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+
+
+def test_rules_reach_prometheus_as_they_are_written() -> None:
+    manifests = render({"metrics": {"prometheusRule": {"enabled": True}}})
+    for path in RULES_FILES:
+        rule = named(manifests, "PrometheusRule", f"accelbench-{path.stem}")
+        assert rule["spec"] == {"groups": yaml.safe_load(path.read_text())["groups"]}
+
+
+def test_prometheus_takes_the_rules() -> None:
+    done = subprocess.run(
+        [binaries().promtool, "check", "rules", *RULES_FILES], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_alert_can_be_left_out_and_each_be_labelled_for_its_route() -> None:
+    left_out = {"enabled": True, "disabled": ["AccelbenchNobodyLeads"], "alertLabels": {"team": "ml"}}
+    rules = [
+        rule
+        for each in render({"metrics": {"prometheusRule": left_out}})
+        if each["kind"] == "PrometheusRule"
+        for group in each["spec"]["groups"]
+        for rule in group["rules"]
+    ]
+    alerts = [rule for rule in rules if "alert" in rule]
+    assert "AccelbenchNobodyLeads" not in [rule["alert"] for rule in alerts]
+    kept = render(SWITCHES["rules"])
+    labels_of = [
+        rule["labels"]
+        for each in kept
+        if each["kind"] == "PrometheusRule"
+        for group in each["spec"]["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    ]
+    assert labels_of
+    assert all(each["team"] == "ml" for each in labels_of)
+
+
+def test_a_registry_for_all_charts_goes_before_the_charts_own() -> None:
+    values = {
+        "global": {"imageRegistry": "mirror.example.com", "imagePullSecrets": [{"name": "mirror"}]},
+        "images": {"registry": "registry.example.com", "pullSecrets": [{"name": "own"}]},
+    }
+    container = operator(values)
+    assert container["image"].startswith("mirror.example.com/accelbench-operator:")
+    assert environment(values)["ACCELBENCH_RUNNER_IMAGE"].startswith("mirror.example.com/accelbench-runner:")
+    assert container["pod"]["imagePullSecrets"] == [{"name": "mirror"}, {"name": "own"}]
+
+
+def test_no_label_of_a_user_hides_what_selectors_look_for() -> None:
+    mine = {"app.kubernetes.io/name": "mine", "team": "ml"}
+    manifests = render({"commonLabels": mine, "podLabels": mine})
+    pod = only(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert only(manifests, "Service")["spec"]["selector"].items() <= pod.items()
+    assert pod["team"] == "ml"
+    assert all(each["metadata"]["labels"]["team"] == "ml" for each in manifests)
+
+
+def test_annotations_for_every_object_are_on_every_object() -> None:
+    manifests = render({"commonAnnotations": {"owner": "nobody"}, "podAnnotations": {"owner": "me"}})
+    assert all(each["metadata"]["annotations"]["owner"] == "nobody" for each in manifests)
+    assert only(manifests, "Deployment")["spec"]["template"]["metadata"]["annotations"]["owner"] == "me"
+
+
+def test_replicas_are_spread_over_nodes_unless_values_say_otherwise() -> None:
+    (spread,) = operator()["pod"]["topologySpreadConstraints"]
+    labels_of_pods = only(render(), "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert spread["labelSelector"]["matchLabels"].items() <= labels_of_pods.items()
+    own = spread | {"labelSelector": {"matchLabels": {"a": "b"}}}
+    assert operator({"topologySpreadConstraints": [own]})["pod"]["topologySpreadConstraints"] == [own]
+    assert "topologySpreadConstraints" not in operator({"topologySpreadConstraints": []})["pod"]
+
+
+def test_where_the_operator_runs_and_what_it_mounts_is_what_values_say() -> None:
+    values = SWITCHES["placement"] | SWITCHES["environment and volumes"]
+    container = operator(values)
+    for field in ("nodeSelector", "tolerations", "affinity", "priorityClassName", "runtimeClassName"):
+        assert container["pod"][field] == values[field]
+    assert values["extraVolumes"][0] in container["pod"]["volumes"]
+    assert values["extraVolumeMounts"][0] in container["volumeMounts"]
+    assert container["envFrom"] == values["extraEnvFrom"]
+    assert container["resources"] == yaml.safe_load((CHART / "values.yaml").read_text())["resources"]
+
+
+def test_a_budget_can_be_said_in_each_way_and_be_left_out() -> None:
+    def budget(values: dict[str, Any]) -> list[dict[str, Any]]:
+        return [each["spec"] for each in render(values) if each["kind"] == "PodDisruptionBudget"]
+
+    assert budget(SWITCHES["replicas"])[0]["minAvailable"] == 2
+    (by_share,) = budget(SWITCHES["replicas by share"])
+    assert by_share["maxUnavailable"] == "40%"
+    assert "minAvailable" not in by_share
+    assert budget(SWITCHES["no budget"]) == []
+
+
+def test_without_roles_somebody_else_gives_them() -> None:
+    kinds = {each["kind"] for each in render(SWITCHES["no roles"])}
+    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+
+
+def test_an_account_that_is_there_is_taken() -> None:
+    manifests = render(SWITCHES["an account that is there"])
+    assert "ServiceAccount" not in {each["kind"] for each in manifests}
+    assert only(manifests, "ClusterRoleBinding")["subjects"][0]["name"] == "mine"
+    assert operator(SWITCHES["an account that is there"])["pod"]["serviceAccountName"] == "mine"
+
+
+def test_no_pod_gets_the_operators_token_unasked() -> None:
+    assert only(render(), "ServiceAccount")["automountServiceAccountToken"] is False
+    assert operator()["pod"]["automountServiceAccountToken"] is True
+
+
+def test_helm_test_asks_as_the_operator_does() -> None:
+    values = SWITCHES["environment and volumes"] | {"namespaces": ["team-a"]}
+    (pod,) = (each for each in yaml.safe_load_all(template(json.dumps(values), SHOW_TEST)) if each)
+    (container,) = pod["spec"]["containers"]
+    assert container["command"] == ["python", "-m", installed.__name__]
+    for field in ("image", "env", "envFrom", "securityContext"):
+        assert container[field] == operator(values)[field]
+    assert pod["spec"]["serviceAccountName"] == operator(values)["pod"]["serviceAccountName"]
+    # Else the Service would send scrapes to it.
+    assert not only(render(values), "Service")["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
 
 
 def profiles(values: dict[str, Any]) -> str:
@@ -303,7 +576,22 @@ def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:
         ({"metrics": {"port": 80}}, "port"),
         ({"className": "Staging"}, "className"),
         ({"results": {"perCase": 0}}, "perCase"),
+        ({"networkPolicy": {"enable": True}}, "enable"),
+        ({"networkPolicy": {"metricsFrom": [{"namespace": "monitoring"}]}}, "namespace"),
+        ({"networkPolicy": {"apiServer": {"ports": ["https"]}}}, "ports"),
         ({"extraEnv": {"NAME": "value"}}, "extraEnv"),
+        ({"global": {"imagePullSecrets": ["registry"]}}, "imagePullSecrets"),
+        ({"crds": {"kept": True}}, "kept"),
+        ({"podDisruptionBudget": {"minAvailable": "half"}}, "minAvailable"),
+        ({"podLabels": {"team": "machine learning"}}, "team"),
+        ({"tolerations": [{"key": "a", "effect": "Never"}]}, "effect"),
+        ({"affinity": {"nodeaffinity": {}}}, "nodeaffinity"),
+        ({"topologySpreadConstraints": [{"maxSkew": 1}]}, "topologyKey"),
+        ({"extraVolumeMounts": [{"name": "a"}]}, "mountPath"),
+        ({"rbac": {"enabled": False}}, "enabled"),
+        ({"metrics": {"podMonitor": {"interval": "often"}}}, "interval"),
+        ({"metrics": {"service": {"ipFamilyPolicy": "Both"}}}, "ipFamilyPolicy"),
+        ({"dashboards": {"grafanaOperator": {"instanceSelector": {"dashboards": "grafana"}}}}, "instanceSelector"),
     ],
 )
 def test_a_value_that_means_nothing_is_refused_and_named(values: dict[str, Any], said: str) -> None:
@@ -317,10 +605,12 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
 
     def compare(schema: dict[str, Any], values: dict[str, Any], path: str) -> None:
-        assert schema["additionalProperties"] is False, path
-        assert set(schema["properties"]) - {"global"} == set(values), path
+        # What a parent chart says to all its charts is for others as well.
+        assert path == "values.global" or schema["additionalProperties"] is False, path
+        assert set(schema["properties"]) == set(values), path
         for name, value in values.items():
-            if isinstance(value, dict) and "properties" in schema["properties"][name]:
+            # What is empty has fields that are Kubernetes' to name.
+            if value and isinstance(value, dict) and "properties" in schema["properties"][name]:
                 compare(schema["properties"][name], value, f"{path}.{name}")
 
     compare(schema, values, "values")

@@ -11,15 +11,31 @@ from accelbench.api.result import (
     Disturbed,
     Failure,
     LaunchSummary,
+    OutlierCounts,
+    PaysBack,
     PhaseTime,
     Quantiles,
     Result,
+    Spread,
     VariantResult,
 )
+from accelbench_operator.kubernetes_api import RequestKind
 from accelbench_operator.observed import ObjectKey, summarize
-from accelbench_operator.snapshot import QueueHealth, Snapshot
+from accelbench_operator.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot
+
+PROGRAM = dict.fromkeys(
+    (
+        *("fits", "device_memory_bytes", "peak_bytes", "argument_bytes", "output_bytes", "aliased_bytes"),
+        *("temporary_bytes", "kernels", "collectives", "collective_bytes", "all_reduce_bytes", "all_gather_bytes"),
+        *("reduce_scatter_bytes", "all_to_all_bytes", "collective_permute_bytes"),
+    ),
+    1,
+)
+"""Of a program that was compiled for a target: every number that is exported, for panels to draw."""
 
 __all__ = ["failed", "faster", "invalid", "noisy", "snapshot"]
+
+NO_OUTLIERS = OutlierCounts(of=10, low_severe=0, low_mild=0, high_mild=0, high_severe=0)
 
 
 def faster(*, run: str = "matmul-chain", series: str = "matmul-chain", speedup: str = "2.04") -> Result:
@@ -33,6 +49,7 @@ def faster(*, run: str = "matmul-chain", series: str = "matmul-chain", speedup: 
         speedup=speedup,
         lower="2.01",
         upper="2.07",
+        pays_back=PaysBack(answer="after", steps=120, first_call_seconds="0.1", extra_seconds="0.08"),
         sentence="jax/jit: faster",
     )
     return _result(run, series, (_measured("pytorch/eager", "0.0204"), _measured("jax/jit", "0.01")), (comparison,))
@@ -78,12 +95,25 @@ def snapshot(*results: tuple[str, Result], leading: bool = True) -> Snapshot:
             result,
             ObjectKey(namespace, f"{result.case.origin.run}-result", "", result.case.origin.uid),
             ("too slow",),
+            node="node-7",
         )
         for namespace, result in results
     )
     health = QueueHealth(depth=2, oldest_seconds=1.5, loop_lag_seconds=0.002, reconciled_total=40, failed_total=3)
     runs = {("team-a", "Succeeded"): 2, ("team-a", "Running"): 1, ("team-b", "Queued"): 4}
-    return Snapshot(leading=leading, results=summaries, runs=runs, held={"Job": 3, "Pod": 3}, queue=health)
+    live = LiveCase("team-a", "xor", "size-64", 3, "jax/jit", "steady", (LiveComparison("jax/jit", 1.98, 1.7, 2.3),))
+    return Snapshot(
+        leading=leading,
+        results=summaries,
+        runs=runs,
+        held={"Job": 3, "Pod": 3},
+        queue=health,
+        requests={RequestKind("create", "jobs", 201): 3},
+        cases={("team-a", "xor", "total"): 4, ("team-a", "xor", "measured"): 1},
+        live=(live,),
+        omitted=2,
+        limit=3,
+    )
 
 
 def _measured(use: str, seconds: str) -> VariantResult:
@@ -105,8 +135,21 @@ def _measured(use: str, seconds: str) -> VariantResult:
         seconds=quantiles,
         phases=phases,
         launches=(LaunchSummary(round=1, seconds=seconds, blocks=10, units_per_block=5),),
+        spread=Spread(
+            block_outliers=NO_OUTLIERS,
+            launch_outliers=NO_OUTLIERS,
+            lower_seconds=seconds,
+            upper_seconds="0.03",
+        ),
         numbers=Numbers(
-            flops_per_second="130000000000", peak_memory_bytes=268435456, accessed_bytes=81920, price_per_unit="0.00006"
+            flops_per_second="130000000000",
+            share_of_limit="0.35",
+            peak_memory_bytes=268435456,
+            accessed_bytes=81920,
+            **PROGRAM,
+            device_joules_per_unit="3.5",
+            cpu_joules_per_unit="0.9",
+            price_per_unit="0.00006",
         ),
     )
 

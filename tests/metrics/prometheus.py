@@ -6,6 +6,7 @@ import contextlib
 import json
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import urllib3
@@ -16,7 +17,7 @@ from cluster.processes import Processes, end_processes
 from cluster.wait import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["Prometheus", "running_prometheus"]
@@ -56,15 +57,23 @@ class Prometheus:
 
 @contextlib.contextmanager
 def running_prometheus(
-    directory: Path, target: str, *, job: str = "accelbench", every: str = "200ms"
+    directory: Path,
+    *targets: str,
+    job: str = "accelbench",
+    every: str = "200ms",
+    scraped: Mapping[str, Any] = MappingProxyType({"honor_labels": True}),
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Prometheus]:
-    """Prometheus that scrapes `target` (host:port), once it has scraped it twice, so that rates can be told.
+    """Prometheus that scrapes `targets` (host:port), once it has scraped each twice, so that rates can be told.
+
+    `scraped` is how, `more` what else its configuration has.
 
     Raises `ToolMissingError` where it has not been built, `ComponentError` with its log where it ends.
     """
     program = binaries().prometheus
-    scrape = {"job_name": job, "honor_labels": True, "static_configs": [{"targets": [target]}]}
-    configuration = {"global": {"scrape_interval": every, "scrape_timeout": every}, "scrape_configs": [scrape]}
+    times = {"scrape_interval": every, "scrape_timeout": every}
+    scrape = {"job_name": job, "static_configs": [{"targets": targets}], **scraped}
+    configuration = {"global": times, "scrape_configs": [scrape], **more}
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "prometheus.json").write_text(json.dumps(configuration))
     port = free_port()
@@ -82,8 +91,9 @@ def running_prometheus(
         )
         processes.wait_for("prometheus", server.is_ready, what="prometheus to be ready")
         # A scrape that failed is a sample of `up` too, and leaves rates with one sample of the target: sum, not count.
-        twice = f'min(sum_over_time(up{{job="{job}"}}[1m])) >= 2 and min(up{{job="{job}"}}) == 1'
-        (known,) = wait_until(lambda: server.query(twice), what=f"two scrapes of {target}")
+        up = f'up{{job="{job}"}}'
+        twice = f"min(sum_over_time({up}[1m])) >= 2 and min({up}) == 1 and count({up}) == {len(targets)}"
+        (known,) = wait_until(lambda: server.query(twice), what=f"two scrapes of {', '.join(targets)}")
         yield replace(server, scraped_twice_at=known["value"][0])
     finally:
         end_processes(directory)

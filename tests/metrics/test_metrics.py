@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import urllib3
-from prometheus_client import generate_latest
 
+from accelbench.api.result import PaysBack
 from accelbench_operator.metrics import (
+    OF_A_CASE_UNDER_WAY,
     OF_A_COMPARISON,
+    OF_A_COMPARISON_UNDER_WAY,
     OF_A_RESULT,
     OF_A_VARIANT,
     OF_THE_OPERATOR,
     Metric,
-    new_registry,
-    serve_metrics,
 )
 from cluster.build import binaries
 from cluster.ports import free_port
 from metrics.documents import failed, faster, invalid, noisy, snapshot
+from metrics.serving import registry_of, served_metrics, text_of
+from targets.documents import compiled
 
 if TYPE_CHECKING:
     from accelbench_operator.snapshot import Snapshot
 
-ALL = (*OF_A_RESULT, *OF_A_VARIANT, *OF_A_COMPARISON, *OF_THE_OPERATOR)
+ALL = (
+    *OF_A_RESULT,
+    *OF_A_VARIANT,
+    *OF_A_COMPARISON,
+    *OF_A_CASE_UNDER_WAY,
+    *OF_A_COMPARISON_UNDER_WAY,
+    *OF_THE_OPERATOR,
+)
 ON_JAX = {
     "namespace": "team-a",
     "series": "matmul-chain",
@@ -40,11 +50,11 @@ ON_JAX = {
 
 
 def value(shown: Snapshot, name: str, **labels: str) -> float | None:
-    return new_registry(lambda: shown).get_sample_value(name, labels)
+    return registry_of(shown).get_sample_value(name, labels)
 
 
 def exposition(shown: Snapshot) -> str:
-    return generate_latest(new_registry(lambda: shown)).decode()
+    return text_of(shown)
 
 
 def test_a_verdict_is_exported_with_its_speedup_and_interval() -> None:
@@ -54,7 +64,25 @@ def test_a_verdict_is_exported_with_its_speedup_and_interval() -> None:
     assert value(shown, "accelbench_speedup_upper_ratio", **ON_JAX) == 2.07
     assert value(shown, "accelbench_comparison_rounds", **ON_JAX) == 8
     assert value(shown, "accelbench_verdict", **ON_JAX, verdict="faster") == 1
-    assert value(shown, "accelbench_verdict", **ON_JAX, verdict="slower") == 0
+    assert value(shown, "accelbench_verdict", **ON_JAX, verdict="slower") is None
+
+
+def test_break_even_is_exported_with_its_answer_and_the_margin_beside_the_interval() -> None:
+    shown = snapshot(("team-a", faster()))
+    assert value(shown, "accelbench_pays_back_steps", **ON_JAX, answer="after") == 120
+    of_the_case = {name: ON_JAX[name] for name in ON_JAX if name not in {"variant", "framework"}}
+    assert value(shown, "accelbench_equivalence_margin_ratio", **of_the_case) == 0.02
+
+
+@pytest.mark.parametrize(
+    ("answer", "steps"), [("at-once", 0), ("never", math.inf), ("after", None)], ids=["at once", "never", "not known"]
+)
+def test_break_even_without_a_number_of_steps(answer: str, steps: float | None) -> None:
+    result = faster()
+    found = PaysBack(answer=answer, first_call_seconds="0.1", extra_seconds="0.08")
+    comparison = result.comparisons[0].model_copy(update={"pays_back": found})
+    shown = snapshot(("team-a", result.model_copy(update={"comparisons": (comparison,)})))
+    assert value(shown, "accelbench_pays_back_steps", **ON_JAX, answer=answer) == steps
 
 
 def test_every_variant_has_its_times_and_its_memory() -> None:
@@ -83,7 +111,7 @@ def test_a_noisy_result_has_its_label_an_interval_and_no_verdict() -> None:
     assert value(shown, "accelbench_speedup_lower_ratio", **beside) == 2.01
     assert value(shown, "accelbench_step_seconds", **beside) == 0.01
     assert value(shown, "accelbench_verdict", **beside, verdict="noisy") == 1
-    assert value(shown, "accelbench_verdict", **beside, verdict="faster") == 0
+    assert value(shown, "accelbench_verdict", **beside, verdict="faster") is None
     of_results = [
         line for line in exposition(shown).splitlines() if line.startswith("accelbench_") and "series=" in line
     ]
@@ -139,13 +167,38 @@ def test_the_operators_health_is_what_the_snapshot_says() -> None:
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
 def test_every_metric_of_the_tables_is_in_the_exposition_with_its_help(metric: Metric[Any]) -> None:
-    text = exposition(snapshot(("team-a", faster()), ("team-a", invalid()), ("team-b", failed())))
+    text = exposition(
+        snapshot(("team-a", faster()), ("team-a", invalid()), ("team-b", failed()), ("team-a", compiled()))
+    )
     assert f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.type}\n{metric.name}" in text
     assert metric.help.endswith(".")
 
 
+def test_what_was_compiled_is_exported_under_its_target_and_without_a_time() -> None:
+    shown = snapshot(("team-a", compiled()))
+    labels = ON_JAX | {"series": "chain", "case": "target-h100x8", "accelerator": "h100x8"}
+    assert value(shown, "accelbench_target_fits", **labels) == 1
+    assert value(shown, "accelbench_target_memory_bytes", **labels) == 8e10
+    assert value(shown, "accelbench_executable_peak_bytes", **labels) == 4e10
+    assert value(shown, "accelbench_executable_kernels", **labels) == 12
+    assert value(shown, "accelbench_executable_collectives", **labels) == 3
+    assert value(shown, "accelbench_executable_all_reduce_bytes", **labels) == 6e6
+    assert not re.search(r"^accelbench_(step|speedup)\w*{", exposition(shown), re.MULTILINE)
+
+
+def test_a_variant_that_cannot_be_compiled_has_a_reason_and_has_not_failed() -> None:
+    shown = snapshot(("team-a", compiled()))
+    labels = {"series": "chain", "case": "target-h100x8", "accelerator": "h100x8"}
+    eager = ON_JAX | labels | {"variant": "pytorch/eager", "framework": "pytorch"}
+    assert value(shown, "accelbench_variant_failed", **eager, reason="Unsupported") == 0
+    assert value(shown, "accelbench_variant_failed", **eager, reason="") is None
+    assert value(shown, "accelbench_variant_failed", **ON_JAX | labels, reason="") == 0
+
+
 def test_promtool_finds_nothing_to_complain_about() -> None:
-    text = exposition(snapshot(("team-a", faster()), ("team-b", invalid()), ("team-b", failed())))
+    text = exposition(
+        snapshot(("team-a", faster()), ("team-b", invalid()), ("team-b", failed()), ("team-a", compiled()))
+    )
     done = subprocess.run(
         [binaries().promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
     )
@@ -155,11 +208,8 @@ def test_promtool_finds_nothing_to_complain_about() -> None:
 def test_what_is_served_is_pulled_anew_at_each_scrape_until_it_is_stopped() -> None:
     shown = [snapshot(), snapshot(("team-a", faster()))]
     port = free_port()
-    stop = serve_metrics(lambda: shown.pop(0), port=port, address="127.0.0.1")
-    try:
+    with served_metrics(lambda: shown.pop(0), port):
         first, second = (scrape(port) for _ in range(2))
-    finally:
-        stop()
     assert "accelbench_step_seconds{" not in first
     assert "accelbench_step_seconds{" in second
     with pytest.raises(urllib3.exceptions.NewConnectionError):

@@ -21,17 +21,30 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
-{{- define "accelbench.labels" -}}
-{{ include "accelbench.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- /* Labels and annotations of an object, its own and those of every object: list CONTEXT LABELS ANNOTATIONS.
+       No label can hide ours, which selectors look for. */ -}}
+{{- define "accelbench.marks" -}}
+{{- $context := index . 0 -}}
+{{- $ours := include "accelbench.selector" $context | fromYaml -}}
+{{- $_ := set $ours "app.kubernetes.io/version" $context.Chart.AppVersion -}}
+{{- $_ := set $ours "app.kubernetes.io/managed-by" $context.Release.Service -}}
+{{- $_ := set $ours "helm.sh/chart" (printf "%s-%s" $context.Chart.Name $context.Chart.Version | replace "+" "_") -}}
+labels: {{- merge $ours (index . 1) $context.Values.commonLabels | toYaml | nindent 2 }}
+{{- with merge (dict) (index . 2) $context.Values.commonAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- /* An image by its digest, else by its tag: list CONTEXT REPOSITORY DIGEST. */ -}}
 {{- define "accelbench.image" -}}
 {{- $context := index . 0 -}}
-{{- with $context.Values.images.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- with $context.Values.global.imageRegistry | default $context.Values.images.registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{- index . 1 -}}
 {{- with index . 2 }}@{{ . }}{{ else }}:{{ $context.Values.images.tag | default $context.Chart.AppVersion }}{{ end -}}
+{{- end -}}
+
+{{- define "accelbench.pullSecrets" -}}
+{{- with concat .Values.global.imagePullSecrets .Values.images.pullSecrets | uniq -}}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end -}}
 {{- end -}}

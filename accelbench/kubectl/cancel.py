@@ -1,0 +1,42 @@
+"""`kubectl accelbench cancel RUN...`: runs end, and keep what they have measured."""
+
+from typing import Annotated
+
+import typer
+
+from accelbench.cli.exits import Exit
+from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
+
+
+def cancel(
+    names: Annotated[list[str], typer.Argument(metavar="RUN...", help=RUN)],
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Cancel runs, for good.
+
+    Cases in flight are discarded, results that are stored stay.
+    """
+    from accelbench.kubectl.apply import NAME
+    from accelbench.kubectl.gate import condition, is_finished
+    from accelbench.kubectl.runs import UnknownRunError, bare, run_named
+    from accelbench.kubectl.server import RUNS, path
+
+    unknown = False
+    with Cluster(namespace, context, kubeconfig).ask() as server:
+        for name in dict.fromkeys(map(bare, names)):
+            try:
+                run = run_named(server, name)
+            except UnknownRunError as error:
+                typer.echo(f"error: {error}", err=True)
+                unknown = True
+                continue
+            if is_finished(run):
+                reason = condition(run, "Finished")["reason"]
+                typer.echo(f"{NAME}/{name} has finished already ({reason}): there is nothing to cancel", err=True)
+                continue
+            server.patch(path(server.namespace, RUNS, name), {"spec": {"runPolicy": {"cancel": True}}})
+            typer.echo(f"{NAME}/{name} cancelled")
+    if unknown:
+        raise typer.Exit(Exit.USAGE)

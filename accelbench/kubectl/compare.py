@@ -1,0 +1,33 @@
+"""`kubectl accelbench compare A B`: runs or series of the cluster, each variant before and after."""
+
+from typing import Annotated
+
+import typer
+
+from accelbench.cli.compare import ALLOW_DIFFERENT, print_comparison, refuse_without_scipy
+from accelbench.cli.options import Output
+from accelbench.kubectl.options import Cluster, Context, Kubeconfig, Namespace
+
+SIDE = "a run's name, or series/NAME for all results of a series"
+
+
+def compare(
+    before: Annotated[str, typer.Argument(metavar="A", help=f"Before: {SIDE}.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="After: the same.")],
+    allow_different: Annotated[list[str] | None, ALLOW_DIFFERENT] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Compare two runs or series, variant by variant.
+
+    Refuses where something differs that matters. Of a series of ten results or more it also says where it stepped.
+    """
+    refuse_without_scipy()
+    from accelbench.history.sample import Side
+    from accelbench.kubectl.runs import side
+
+    with Cluster(namespace, context, kubeconfig).ask() as server:
+        sides = [Side(name, side(server, text), text) for name, text in (("A", before), ("B", after))]
+    raise typer.Exit(print_comparison(sides, allow_different or [], output))

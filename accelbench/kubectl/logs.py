@@ -1,0 +1,123 @@
+"""`kubectl accelbench logs RUN`: what the pod of a case says, its progress in words."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from accelbench.cli.exits import Exit
+from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
+
+if TYPE_CHECKING:
+    from accelbench.kubectl.server import Server
+
+RETRY_SECONDS = 2.0
+OVER = ("Succeeded", "Failed")
+
+
+def logs(
+    name: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
+    case: Annotated[
+        str | None,
+        typer.Option("--case", metavar="CASE", help="Of a sweep, the case. Default: the one that runs, or ran last."),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the case has ended.")] = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Print the log of a run, or of one of its cases.
+
+    What launches printed, and each launch and round in words. Results are lines of the log too, compressed; they are
+    left out here, and `kubectl logs POD` has them.
+    """
+    from accelbench.cli.console import console
+    from accelbench.cli.live import Lines
+    from accelbench.delivery.log import MARK, parse_event
+    from accelbench.document import printable
+    from accelbench.kubectl.runs import run_named
+
+    with Cluster(namespace, context, kubeconfig).ask() as server:
+        pod = _pod(server, run_named(server, name), case, follow=follow)
+        typer.echo(f"pod {pod}:", err=True)
+        words = Lines(console())
+        try:
+            for line in _lines(server, pod, follow=follow):
+                if (event := parse_event(line)) is not None:
+                    words.event(event)
+                elif not line.startswith(f"{MARK} "):
+                    typer.echo(printable(line))
+        except KeyboardInterrupt:
+            raise typer.Exit(Exit.INTERRUPTED) from None
+
+
+def _lines(server: "Server", pod: str, *, follow: bool) -> Iterator[str]:
+    """Each line once; to be followed, also those that come after its container has started, or a connection broke."""
+    from accelbench.cli.in_cluster import ClusterError
+    from accelbench.kubectl.server import NotThereError, pods
+
+    passed = 0
+    while True:
+        try:
+            for number, line in enumerate(server.log(server.namespace, pod, follow=follow), start=1):
+                if number > passed:
+                    passed = number
+                    yield line.decode(errors="replace").rstrip("\r\n")
+            if not follow or server.get(pods(server.namespace, pod))["status"].get("phase") in OVER:
+                return
+        except NotThereError:
+            if passed:  # it ended, and its Job is deleted
+                return
+            if not follow:
+                raise
+            server.get(pods(server.namespace, pod))  # raises where it is gone: its node may not have heard of it yet
+        except ClusterError as error:
+            if not follow or not _passes(error):
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def _passes(error: Exception) -> bool:
+    """It can be another answer soon: the connection broke, or the pod's container has not started."""
+    from accelbench.kubectl.server import BAD_REQUEST, RefusedError, UnreachableError
+
+    return isinstance(error, UnreachableError) or (isinstance(error, RefusedError) and error.status == BAD_REQUEST)
+
+
+def _pod(server: "Server", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
+    """The name of the pod that is meant; raises ClusterError where there is none, or it is not clear which."""
+    from accelbench.api import labels
+    from accelbench.cli.in_cluster import ClusterError
+    from accelbench.kubectl.gate import condition, is_finished
+    from accelbench.kubectl.runs import parsed
+    from accelbench.kubectl.server import pods
+    from accelbench.plan.cases import plan_cases
+    from accelbench.problem import unknown
+
+    metadata = run["metadata"]
+    cases = [each.name for each in plan_cases(parsed(run))]
+    if case is not None and case not in cases:
+        raise typer.BadParameter(unknown("case", case, cases), param_hint="--case")
+    selector = f"{labels.RUN_UID}={metadata['uid']}" + (f",{labels.CASE}={case}" if case else "")
+    found = server.items(pods(metadata["namespace"]), labelSelector=selector)
+    if not found:
+        what = f"case {case} of benchmarkrun/{metadata['name']}" if case else f"benchmarkrun/{metadata['name']}"
+        measured = (run.get("status") or {}).get("measuredCases") or ()
+        if is_finished(run) or (case or "") in measured:
+            kept = f"its result stays: kubectl accelbench report {metadata['name']}"
+            raise ClusterError(f"{what} has no pod any more, and a log goes with its pod; {kept}")
+        why = condition(run, "Finished").get("message") or "no operator has taken up the run yet"
+        raise ClusterError(f"{what} has no pod yet: {why}")
+    running = [each for each in found if each["status"].get("phase") == "Running"]
+    if len(running) > 1:
+        names = sorted(each["metadata"]["labels"][labels.CASE] for each in running)
+        raise ClusterError(f"{len(names)} cases run: choose one with --case: {', '.join(names)}")
+    latest = max(running or found, key=lambda each: str(each["metadata"]["creationTimestamp"]))
+    pod = str(latest["metadata"]["name"])
+    if latest["status"].get("phase") == "Pending":
+        waits = f"pod {pod} has not started: {condition(run, 'Finished').get('message', '')}"
+        if not follow:
+            raise ClusterError(waits)
+        typer.echo(waits, err=True)
+    return pod

@@ -1,0 +1,68 @@
+"""`kubectl accelbench run -f FILE`: apply, follow, and end with the verdict and its exit code."""
+
+from typing import Annotated
+
+import typer
+
+from accelbench.cli.exits import Exit
+from accelbench.kubectl.options import (
+    Cluster,
+    Context,
+    Kubeconfig,
+    Namespace,
+    RunOutput,
+    RunPrinted,
+    Switch,
+    Timeout,
+    Wait,
+    seconds,
+)
+
+
+def run(
+    files: Annotated[
+        list[str],
+        typer.Option(
+            "--filename", "-f", metavar="FILE", help="BenchmarkRun manifests; - is standard input. Repeatable."
+        ),
+    ],
+    wait: Wait = Switch.TRUE,
+    timeout: Timeout = None,
+    output: RunPrinted = RunOutput.TABLE,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Create runs, follow them, end with their verdicts.
+
+    A gate for CI: the exit code says what came of them. Manifests are checked before anything is created. Several runs
+    are followed one after the other, and the cluster measures them as it can. Progress goes to standard error,
+    verdicts to standard output. Ctrl-C does not end the run.
+    """
+    limit = seconds(timeout)
+    from accelbench.cli.manifests import STANDARD_INPUT, InvalidSpecError
+    from accelbench.kubectl.apply import apply
+    from accelbench.kubectl.manifests import Written, read, twice
+    from accelbench.kubectl.to_the_end import created, to_the_end
+
+    if files.count(STANDARD_INPUT) > 1:
+        raise typer.BadParameter("- can be given once: standard input is read once", param_hint="--filename")
+    written: list[Written] = []
+    invalid: list[InvalidSpecError] = []
+    for file in files:
+        try:
+            written += read(file)
+        except InvalidSpecError as error:
+            invalid.append(error)
+    if not invalid and (problems := tuple(twice(written))):
+        invalid.append(InvalidSpecError(", ".join(files), problems))
+    for each in invalid:
+        typer.echo(each.explained(), err=True)
+    if invalid:
+        raise typer.Exit(Exit.INVALID_SPEC)
+    with Cluster(namespace, context, kubeconfig).ask() as server:
+        applied = apply(server, written)
+        waits = wait is Switch.TRUE
+        created(applied, output, wait=waits)
+        if waits:
+            raise typer.Exit(to_the_end(server, applied, timeout=limit, output=output))

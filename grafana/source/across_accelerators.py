@@ -1,0 +1,165 @@
+"""The same workload on several kinds of accelerator: time, energy and money for a unit of work.
+
+Each accelerator's results come from runs of their own, so nothing here is a verdict.
+"""
+
+from grafana_foundation_sdk.builders import common
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders.table import Panel as Table
+from grafana_foundation_sdk.builders.text import Panel as Text
+from grafana_foundation_sdk.builders.timeseries import Panel as Lines
+from grafana_foundation_sdk.models import common as style
+from panels import (
+    RUNS,
+    VARIANT,
+    Bars,
+    bars,
+    in_framework_colours,
+    lines,
+    merged_table,
+    namespaces,
+    now,
+    one,
+    over_time,
+    readable,
+    rows,
+    several,
+    unit_of,
+    words,
+)
+from panels import (
+    dashboard as new,
+)
+
+WORKLOAD = f'{RUNS}, workload=~"$workload"'
+CASE = f'{WORKLOAD}, case=~"$case", accelerator=~"$accelerator"'
+BY = "accelerator, series, variant"
+NAMED = f"{{{{accelerator}}}} {VARIANT}"
+LATEST = "max by (accelerator, case, variant, framework)"
+NO_ENERGY = "No energy: no device of these profiles counts its own (NVML), nor does a processor (RAPL)."
+NO_PRICE = "No price: give the profiles pricePerHour in the chart's values."
+
+
+def dashboard() -> build.Dashboard:
+    """The dashboard, with three rows."""
+    made = new(
+        "Across accelerators",
+        "The same workload on several profiles: step time, energy and money for a unit of work. Unpaired.",
+        namespaces(),
+        one("workload", "Workload", f"label_values(accelbench_step_seconds{{{RUNS}}}, workload)"),
+        one("case", "Case", f"label_values(accelbench_step_seconds{{{WORKLOAD}}}, case)"),
+        several(
+            "accelerator",
+            "Accelerator",
+            f'label_values(accelbench_step_seconds{{{WORKLOAD}, case=~"$case"}}, accelerator)',
+        ),
+    )
+    made = made.with_row(build.Row("A unit of work")).with_panel(caution()).with_panel(numbers())
+    made = made.with_row(build.Row("Side by side"))
+    for panel in (step_time(), price(), device_energy(), processor_energy()):
+        made = made.with_panel(panel)
+    made = made.with_row(build.Row("Over time"))
+    for panel in over_the_week():
+        made = made.with_panel(panel)
+    return made
+
+
+def caution() -> Text:
+    """What must be known before a look."""
+    return words(
+        "Not a verdict",
+        "What these intervals are, and what they are not.",
+        "Each accelerator was measured in **runs of its own**. The intervals are those of each variant's own launches "
+        "and share no rounds, so nothing here is a paired verdict. Where two overlap, nothing is said of which is "
+        "faster.",
+    ).height(4)
+
+
+def numbers() -> Table:
+    """Everything in one table."""
+    columns = {
+        "accelerator": "Accelerator",
+        "variant": "Variant",
+        "Value #seconds": "Step time",
+        "Value #lower": "Lower",
+        "Value #upper": "Upper",
+        "Value #price": "Price of a million",
+        "currency": "Currency",
+    }
+    one_of = f"max by ({BY})"
+    currency = f"max by (accelerator, series, currency) (accelbench_run_info{{{CASE}}})"
+    return (
+        merged_table(
+            "Step time and price",
+            "Steady seconds per unit of work, with the unpaired interval of its own launches, and what a million "
+            "units cost at the profile's price an hour.",
+            columns,
+            ("series",),
+            rows("seconds", f"{one_of} (accelbench_step_seconds{{{CASE}}})"),
+            rows("lower", f"{one_of} (accelbench_step_lower_seconds{{{CASE}}})"),
+            rows("upper", f"{one_of} (accelbench_step_upper_seconds{{{CASE}}})"),
+            rows(
+                "price",
+                f"{one_of} (accelbench_step_price{{{CASE}}}) * 1e6 "
+                f"* on (accelerator, series) group_left (currency) {currency}",
+            ),
+        )
+        .height(13)
+        .override_by_regexp("/Step time|Lower|Upper/", unit_of("s", 2))
+        .override_by_name("Price of a million", unit_of("none", 4))
+    )
+
+
+def _side_by_side(title: str, description: str, unit: str, metric: str, empty: str) -> Bars:
+    expression = readable(f"{LATEST} ({metric}{{{CASE}}})")
+    return in_framework_colours(
+        bars(title, description, unit, now(f"sort({expression})", NAMED), empty=empty).height(13)
+    )
+
+
+def step_time() -> Bars:
+    """How long it takes."""
+    text = "Steady seconds per unit of work: the shorter, the better. The intervals are in the table above."
+    return _side_by_side("Step time", text, "s", "accelbench_step_seconds", "No result of this workload.")
+
+
+def price() -> Bars:
+    """What it costs."""
+    text = "The profile's price an hour times the time of a million units, in its currency. Compiling is not in it."
+    return _side_by_side("Price of a million units", text, "none", "1e6 * accelbench_step_price", NO_PRICE).decimals(4)
+
+
+def device_energy() -> Bars:
+    """What the device takes."""
+    text = "Mean power of the device in the steady phase, as it counts itself, times the time of a unit."
+    return _side_by_side("Device energy", text, "joule", "accelbench_step_device_joules", NO_ENERGY).height(8)
+
+
+def processor_energy() -> Bars:
+    """What the processors take."""
+    text = "Mean power of all processors of the machine in the steady phase (RAPL), times the time of a unit."
+    return _side_by_side("Processor energy", text, "joule", "accelbench_step_cpu_joules", NO_ENERGY).height(8)
+
+
+def over_the_week() -> tuple[Lines, Lines]:
+    """How each moved."""
+    panels = (
+        lines(
+            "Step time over time",
+            "Steady seconds per unit of work on each accelerator. Logarithmic.",
+            "s",
+            over_time(readable(f"{LATEST} (accelbench_step_seconds{{{CASE}}})"), NAMED),
+        ),
+        lines(
+            "Price of a million units over time",
+            "What the time of a million units of work costs on each accelerator, in its profile's currency. "
+            "Logarithmic.",
+            "none",
+            over_time(readable(f"{LATEST} (accelbench_step_price{{{CASE}}}) * 1e6"), NAMED),
+            empty=NO_PRICE,
+        ),
+    )
+    for panel in panels:
+        panel.height(11).line_interpolation(style.LineInterpolation.STEP_AFTER)
+        panel.scale_distribution(common.ScaleDistributionConfig().type(style.ScaleDistribution.LOG).log(10))
+    return in_framework_colours(panels[0]), in_framework_colours(panels[1].decimals(4))

@@ -1,0 +1,291 @@
+"""JAX against PyTorch: one case of one series, over time; its series over sizes; and what starting up costs."""
+
+from colours import OTHER
+from grafana_foundation_sdk.builders import common
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders.table import Panel as Table
+from grafana_foundation_sdk.builders.timeseries import Panel as Lines
+from grafana_foundation_sdk.models import common as style
+from grafana_foundation_sdk.models import dashboard as model
+from panels import (
+    FULL,
+    RUNS,
+    VARIANT,
+    Bars,
+    bars,
+    each,
+    field,
+    in_framework_colours,
+    lines,
+    linked,
+    merged_table,
+    namespaces,
+    now,
+    one,
+    one_colour,
+    over_time,
+    readable,
+    rows,
+    to_dashboard,
+    unit_of,
+    verdict_cells,
+    verdicts_that_changed,
+)
+from panels import (
+    dashboard as new,
+)
+
+SERIES = f'{RUNS}, series=~"$series"'
+CASE = f'{SERIES}, case=~"$case"'
+BY = "max by (namespace, variant)"
+NO_ROOFLINE = "No share of a roofline: the workload declares no cost, or the device's limits are not known."
+
+
+def dashboard() -> build.Dashboard:
+    """The dashboard, with five rows."""
+    made = new(
+        "Compare",
+        "One case of a series: the speedup with its interval over time and over sizes, phases, break-even, roofline.",
+        namespaces(),
+        one("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
+        one("case", "Case", f"label_values(accelbench_run_info{{{SERIES}}}, case)"),
+        each("variant", "Variant", f"label_values(accelbench_comparison_rounds{{{CASE}}}, variant)"),
+    )
+    made = made.annotations([verdicts_that_changed(CASE)])
+    made = made.with_row(build.Row("Verdict")).with_panel(verdicts())
+    made = made.with_row(build.Row("Over time")).with_panel(speedup()).with_panel(step_time()).with_panel(roofline())
+    made = made.with_row(build.Row("Over sizes")).with_panel(speedup_over_sizes()).with_panel(time_over_sizes())
+    made = made.with_row(build.Row("What it takes")).with_panel(rate()).with_panel(memory())
+    return made.with_row(build.Row("What starting up costs")).with_panel(phases()).with_panel(breaks_even())
+
+
+def verdicts() -> Table:
+    """What stands now."""
+    columns = {
+        "variant": "Variant",
+        "baseline": "Baseline",
+        "verdict": "Verdict",
+        "Value #speedup": "Speedup",
+        "Value #lower": "Lower",
+        "Value #upper": "Upper",
+        "Value #rounds": "Rounds",
+        "run": "Run",
+    }
+    info = f"max by (namespace, run, baseline) (accelbench_run_info{{{CASE}}})"
+    return (
+        merged_table(
+            "Verdict",
+            "Each variant against the baseline, from the latest result. Above 1 the variant is faster; lower and upper "
+            "are the ends of the confidence interval. The run leads to what was measured.",
+            columns,
+            ("Value #verdict", "namespace"),
+            rows(
+                "verdict",
+                f"max by (namespace, variant, verdict) (accelbench_verdict{{{CASE}}} == 1) "
+                f"* on (namespace) group_left (run, baseline) {info}",
+            ),
+            rows("speedup", f"{BY} (accelbench_speedup_ratio{{{CASE}}})"),
+            rows("lower", f"{BY} (accelbench_speedup_lower_ratio{{{CASE}}})"),
+            rows("upper", f"{BY} (accelbench_speedup_upper_ratio{{{CASE}}})"),
+            rows("rounds", f"{BY} (accelbench_comparison_rounds{{{CASE}}})"),
+        )
+        .height(6)
+        .override_by_regexp("/^(Speedup|Lower|Upper)$/", unit_of("suffix:x", 2))
+        .override_by_name("Verdict", verdict_cells())
+        .override_by_name("Run", linked("What it measured", to_dashboard("run", run=field("Run"))))
+    )
+
+
+def speedup() -> Lines:
+    """One variant's speedup in its interval, over the margin within which two are equivalent."""
+    chosen = f'{CASE}, variant=~"$variant"'
+    unnamed = model.DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
+    end = [*one_colour(OTHER), model.DynamicConfigValue("custom.lineWidth", 0)]
+    band = [
+        model.DynamicConfigValue("custom.fillBelowTo", "lower"),
+        model.DynamicConfigValue("custom.fillOpacity", 25),
+        model.DynamicConfigValue("custom.lineWidth", 1),
+    ]
+    margin = [
+        *one_colour(OTHER),
+        model.DynamicConfigValue("custom.lineWidth", 1),
+        model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [3, 5]}),
+    ]
+    within = f"max(accelbench_equivalence_margin_ratio{{{CASE}}})"
+    return (
+        in_framework_colours(
+            lines(
+                "Speedup of $variant",
+                "Baseline seconds over variant seconds: above 1 the variant is faster. Shaded: the confidence "
+                "interval. Dashed: the margin within which the two count as equivalent. Vertical marks: a verdict "
+                "changed.",
+                "suffix:x",
+                over_time(
+                    readable(f"max by (case, variant, framework) (accelbench_speedup_ratio{{{chosen}}})"), VARIANT
+                ),
+                over_time(f"max(accelbench_speedup_lower_ratio{{{chosen}}})", "lower"),
+                over_time(f"max(accelbench_speedup_upper_ratio{{{chosen}}})", "interval"),
+                over_time(f"1 + {within}", "margin"),
+                over_time(f"1 / (1 + {within})", "margin below"),
+            )
+        )
+        .repeat("variant")
+        .repeat_direction("h")  # type: ignore[arg-type]
+        .span(FULL)
+        .decimals(2)
+        .line_interpolation(style.LineInterpolation.STEP_AFTER)
+        .override_by_regexp("/^(lower|interval)$/", end)
+        .override_by_name("interval", band)
+        .override_by_regexp("/^margin/", margin)
+        .override_by_regexp("/^(lower|margin below)$/", [unnamed])
+    )
+
+
+def step_time() -> Lines:
+    """Seconds per unit of work."""
+    return in_framework_colours(
+        lines(
+            "Step time",
+            "Steady seconds per unit of work, the geometric mean over launches. Logarithmic, as variants may be far "
+            "apart.",
+            "s",
+            over_time(readable(f"max by (case, variant, framework) (accelbench_step_seconds{{{CASE}}})"), VARIANT),
+        )
+        .scale_distribution(common.ScaleDistributionConfig().type(style.ScaleDistribution.LOG).log(10))
+        .line_interpolation(style.LineInterpolation.STEP_AFTER)
+    )
+
+
+def roofline() -> Lines:
+    """How near the hardware's limit it comes."""
+    return in_framework_colours(
+        lines(
+            "Share of the roofline",
+            "The rate as a share of what the binding limit, compute or memory, allows: 1 is the roofline.",
+            "percentunit",
+            over_time(
+                readable(f"max by (case, variant, framework) (accelbench_roofline_share_ratio{{{CASE}}})"), VARIANT
+            ),
+            empty=NO_ROOFLINE,
+        )
+        .min(0)
+        .line_interpolation(style.LineInterpolation.STEP_AFTER)
+    )
+
+
+def rate() -> Lines:
+    """How much it computes."""
+    return in_framework_colours(
+        lines(
+            "Rate",
+            "Floating-point operations per second: the workload's own count over the time of a unit.",
+            "flops",
+            over_time(readable(f"max by (case, variant, framework) (accelbench_flops_per_second{{{CASE}}})"), VARIANT),
+            empty="No rate: the workload declares no operations.",
+        )
+        .min(0)
+        .line_interpolation(style.LineInterpolation.STEP_AFTER)
+    )
+
+
+def memory() -> Lines:
+    """The most that a launch held."""
+    return in_framework_colours(
+        lines(
+            "Peak memory",
+            "Most memory that a launch held: on a GPU its live arrays, on a CPU the process above its level before "
+            "setup.",
+            "bytes",
+            over_time(readable(f"max by (case, variant, framework) (accelbench_memory_peak_bytes{{{CASE}}})"), VARIANT),
+        )
+        .min(0)
+        .line_interpolation(style.LineInterpolation.STEP_AFTER)
+    )
+
+
+def speedup_over_sizes() -> Bars:
+    """The speedup of every case of the series."""
+    return in_framework_colours(
+        bars(
+            "Speedup over sizes",
+            "The latest speedup of every case of the series, one for each value of its sweep: above 1 the variant is "
+            "faster than the baseline.",
+            "suffix:x",
+            now(
+                f"sort({readable(f'max by (case, variant, framework) (accelbench_speedup_ratio{{{SERIES}}})')})",
+                f"{{{{swept}}}} {VARIANT}",
+            ),
+        )
+        .decimals(2)
+        .height(13)
+    )
+
+
+def time_over_sizes() -> Bars:
+    """The step time of every case of the series."""
+    return in_framework_colours(
+        bars(
+            "Step time over sizes",
+            "Steady seconds per unit of work in every case of the series.",
+            "s",
+            now(
+                f"sort({readable(f'max by (case, variant, framework) (accelbench_step_seconds{{{SERIES}}})')})",
+                f"{{{{swept}}}} {VARIANT}",
+            ),
+        ).height(13)
+    )
+
+
+def phases() -> Bars:
+    """What a launch spends before it is steady."""
+    return in_framework_colours(
+        bars(
+            "Phases before steady state",
+            "Seconds that importing, compiling and the first step take in a fresh process, the median over launches.",
+            "s",
+            now(
+                "sort_desc("
+                + readable(
+                    "max by (case, variant, framework, phase) "
+                    f'(accelbench_phase_seconds{{{CASE}, phase=~"import|compile|first-step"}}) > 0.001'
+                )
+                + ")",
+                f"{{{{phase}}}} {VARIANT}",
+            ),
+        ).height(13)
+    )
+
+
+def breaks_even() -> Table:
+    """When compiling has paid for itself."""
+    columns = {
+        "variant": "Variant",
+        "answer": "Pays back",
+        "Value #steps": "Steps",
+        "Value #compile": "Compile",
+        "Value #first": "First step",
+    }
+    answers = {
+        "at-once": model.ValueMappingResult(text="from the first step"),
+        "after": model.ValueMappingResult(text="after so many steps"),
+        "until": model.ValueMappingResult(text="ahead for so many steps"),
+        "never": model.ValueMappingResult(text="never"),
+    }
+    return (
+        merged_table(
+            "Break-even",
+            "After how many steps a variant's first call has paid for itself against the baseline, and what that call "
+            "costs.",
+            columns,
+            (),
+            rows("steps", f"max by (variant, answer) (accelbench_pays_back_steps{{{CASE}}})"),
+            rows("compile", f'max by (variant) (accelbench_phase_seconds{{{CASE}, phase="compile"}})'),
+            rows("first", f'max by (variant) (accelbench_phase_seconds{{{CASE}, phase="first-step"}})'),
+        )
+        .span(12)
+        .height(13)
+        .override_by_name("Pays back", [model.DynamicConfigValue("mappings", [model.ValueMap(options=answers)])])
+        .override_by_regexp("/Steps|Compile|First step/", [model.DynamicConfigValue("custom.width", 96)])
+        .override_by_regexp("/Compile|First step/", unit_of("s", 2))
+        .override_by_name("Steps", unit_of("locale", 0))
+    )

@@ -1,0 +1,234 @@
+"""The machines: which profiles measure, what waits for them, and what disturbs what they measure."""
+
+from colours import BAD, PHASES
+from grafana_foundation_sdk.builders import common
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders.stat import Panel as Number
+from grafana_foundation_sdk.builders.table import Panel as Table
+from grafana_foundation_sdk.builders.timeseries import Panel as Lines
+from grafana_foundation_sdk.models import common as style
+from panels import (
+    MOMENT,
+    NO_RESULT,
+    OPERATOR,
+    RUNS,
+    Bars,
+    bars,
+    in_colours,
+    limits,
+    lines,
+    merged_table,
+    namespaces,
+    now,
+    number,
+    or_none,
+    over_time,
+    rows,
+    several,
+    unit_of,
+)
+from panels import (
+    dashboard as new,
+)
+
+ON = f'{RUNS}, accelerator=~"$accelerator"'
+LATEST = "max by (namespace, series, case, accelerator)"
+NO_KUBE = "No node metrics. Install kube-state-metrics: its kube_node_status_allocatable is shown here."
+NO_DCGM = "No GPU metrics. Install NVIDIA's dcgm-exporter: its DCGM_FI_DEV_* metrics are shown here."
+DEVICES = 'resource=~".*(gpu|tpu|npu).*"'
+
+
+def dashboard() -> build.Dashboard:
+    """The dashboard, with four rows."""
+    made = new(
+        "Fleet",
+        "Profiles and devices, what waits for them, and what throttles or disturbs them.",
+        namespaces(),
+        several("accelerator", "Accelerator", f"label_values(accelbench_run_info{{{RUNS}}}, accelerator)"),
+    )
+    made = made.with_row(build.Row("Now"))
+    for panel in now_in_the_queue():
+        made = made.with_panel(panel)
+    made = made.with_row(build.Row("Profiles")).with_panel(profiles()).with_panel(devices())
+    made = made.with_row(build.Row("Queue")).with_panel(queue()).with_panel(starts())
+    made = made.with_row(build.Row("Disturbance")).with_panel(discarded()).with_panel(lost())
+    return made.with_panel(clocks()).with_panel(temperatures())
+
+
+def now_in_the_queue() -> tuple[Number, ...]:
+    """What waits, runs, and was disturbed."""
+    runs = or_none(f"sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~%s}}))")
+    return (
+        number("Queued", "BenchmarkRuns that wait.", "short", now(runs % '"Queued|Pending"')),
+        number("Running", "BenchmarkRuns that are measured.", "short", now(runs % '"Running"')),
+        number(
+            "Rounds discarded",
+            "Share of the latest results' rounds that something disturbed: they were measured again.",
+            "percentunit",
+            now(
+                f"sum({LATEST} (accelbench_result_rounds_quarantined{{{ON}}})) / "
+                f"sum({LATEST} (accelbench_result_rounds{{{ON}}}) "
+                f"+ {LATEST} (accelbench_result_rounds_quarantined{{{ON}}}))"
+            ),
+            empty=NO_RESULT,
+        ).decimals(1),
+        number(
+            "Attempts lost",
+            "Attempts that the cluster took away in this time range: a node went, or a pod was preempted.",
+            "short",
+            now(or_none(f"sum(increase(accelbench_attempts_lost_total{{{OPERATOR}}}[$__range]))")),
+        )
+        .decimals(0)
+        .thresholds(limits((1, BAD))),
+    )
+
+
+def profiles() -> Table:
+    """A row for each profile."""
+    columns = {
+        "accelerator": "Profile",
+        "Value #results": "Results",
+        "Value #valid": "Valid",
+        "Value #discarded": "Rounds discarded",
+        "Value #checks": "Checks failed",
+        "Value #last": "Last measured (UTC)",
+    }
+    by = "sum by (accelerator)"
+    return (
+        merged_table(
+            "Profiles",
+            "What each kind of accelerator has measured, by the latest result of every series and case.",
+            columns,
+            (),
+            rows("results", f"count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON}}}))"),
+            rows("valid", f"{by} ({LATEST} (accelbench_result_valid{{{ON}}}))"),
+            rows("discarded", f"{by} ({LATEST} (accelbench_result_rounds_quarantined{{{ON}}}))"),
+            rows(
+                "checks",
+                f"{by} (max by (namespace, series, case, accelerator, check) "
+                f"(accelbench_result_checks_failed{{{ON}}}))",
+            ),
+            rows("last", f"max by (accelerator) (accelbench_result_finished_timestamp_seconds{{{ON}}}) * 1000"),
+        )
+        .span(14)
+        .height(8)
+        .override_by_name("Last measured (UTC)", unit_of(MOMENT))
+    )
+
+
+def devices() -> Table:
+    """What the nodes have."""
+    columns = {
+        "resource": "Resource",
+        "Value #there": "Allocatable",
+        "Value #taken": "Requested",
+    }
+    return (
+        merged_table(
+            "Devices",
+            "Accelerators that the nodes offer, and how many pods have asked for. From kube-state-metrics.",
+            columns,
+            (),
+            rows("there", f"sum by (resource) (kube_node_status_allocatable{{{DEVICES}}})"),
+            rows("taken", f"sum by (resource) (kube_pod_container_resource_requests{{{DEVICES}}})"),
+            empty=NO_KUBE,
+        )
+        .span(10)
+        .height(8)
+    )
+
+
+def queue() -> Lines:
+    """What waits."""
+    panel = (
+        lines(
+            "Runs by phase",
+            "BenchmarkRuns that are not finished, by the phase they are in.",
+            "short",
+            over_time(
+                "sum by (phase) (max by (namespace, phase) "
+                f'(accelbench_runs{{{RUNS}, phase=~"Queued|Pending|Running|Suspended"}}))',
+                "{{phase}}",
+            ),
+        )
+        .stacking(common.StackingConfig().mode(style.StackingMode.NORMAL))
+        .fill_opacity(30)
+        .min(0)
+        .decimals(0)
+    )
+    return in_colours(panel, PHASES)
+
+
+def starts() -> Bars:
+    """How long it takes until a case is measured."""
+    found = f"sum by (le) (increase(accelbench_case_%s_seconds_bucket{{{OPERATOR}}}[$__range]))"
+    return (
+        bars(
+            "Time until a case is measured",
+            "Over this time range. In the queue: from a case's Job until its pod. Starting: from the pod until its "
+            "container runs, with a node to be made and the image to be pulled.",
+            "s",
+            *(
+                now(f"histogram_quantile({share}, {found % what})", f"{name}: {words}")
+                for what, name in (("queue", "in the queue"), ("start", "starting"))
+                for share, words in ((0.5, "half of them"), (0.9, "9 of 10"))
+            ),
+            empty="No case has started in this time range.",
+        )
+        .decimals(0)
+        .height(8)
+    )
+
+
+def discarded() -> Lines:
+    """What was measured again."""
+    return (
+        lines(
+            "Rounds discarded",
+            "Rounds of the latest results that throttling or other load disturbed, by profile.",
+            "short",
+            over_time(
+                f"sum by (accelerator) ({LATEST} (accelbench_result_rounds_quarantined{{{ON}}}))", "{{accelerator}}"
+            ),
+        )
+        .min(0)
+        .decimals(0)
+        .line_interpolation(style.LineInterpolation.STEP_AFTER)
+    )
+
+
+def lost() -> Bars:
+    """What the cluster took away."""
+    return (
+        bars(
+            "Attempts lost",
+            "Attempts that were lost in this time range, by reason: each is made again where the run allows it.",
+            "short",
+            now(f"sum by (reason) (increase(accelbench_attempts_lost_total{{{OPERATOR}}}[$__range]))", "{{reason}}"),
+            empty="No attempt was lost in this time range.",
+        )
+        .decimals(0)
+        .height(8)
+    )
+
+
+def clocks() -> Lines:
+    """How fast the devices are clocked."""
+    return lines(
+        "GPU clocks",
+        "Clock of the multiprocessors: a drop while a device is busy is throttling. From NVIDIA's DCGM exporter.",
+        "hertz",
+        over_time('max by (Hostname, gpu) (DCGM_FI_DEV_SM_CLOCK{Hostname=~".+"}) * 1e6', "{{Hostname}} GPU {{gpu}}"),
+        empty=NO_DCGM,
+    ).min(0)
+
+
+def temperatures() -> Lines:
+    """How hot the devices are."""
+    return lines(
+        "GPU temperatures",
+        "Temperature of each device. From NVIDIA's DCGM exporter.",
+        "celsius",
+        over_time('max by (Hostname, gpu) (DCGM_FI_DEV_GPU_TEMP{Hostname=~".+"})', "{{Hostname}} GPU {{gpu}}"),
+        empty=NO_DCGM,
+    )

@@ -1,0 +1,234 @@
+"""The operator itself: does it lead, does it keep up, what does it ask of the API server, what does it take."""
+
+from colours import BAD, GOOD, KINDS, NEUTRAL, QUANTILES
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders.stat import Panel as Number
+from grafana_foundation_sdk.builders.timeseries import Panel as Lines
+from grafana_foundation_sdk.models import common as style
+from grafana_foundation_sdk.models import dashboard as model
+from panels import (
+    NO_OPERATOR,
+    OPERATOR,
+    THIRD,
+    in_colours,
+    limits,
+    lines,
+    now,
+    number,
+    one_colour,
+    over_time,
+    unit_of,
+)
+from panels import (
+    dashboard as new,
+)
+
+RATE = f"{{{OPERATOR}}}[$__rate_interval]"
+SHARES = (0.5, 0.9, 0.99)
+
+
+def dashboard() -> build.Dashboard:
+    """The dashboard, with three rows."""
+    made = new("Operator", "Whether the operator leads and keeps up, what it asks of the API server, what it takes.")
+    made = made.time("now-24h", "now").with_row(build.Row("Now"))
+    for panel in present():
+        made = made.with_panel(panel)
+    made = made.with_row(build.Row("Keeping up"))
+    for each in (reconciles(), reconcile_time(), waiting(), lag()):
+        made = made.with_panel(each)
+    made = made.with_row(build.Row("API server")).with_panel(requests()).with_panel(request_time())
+    made = made.with_row(build.Row("What it takes"))
+    for each in (memory(), processor(), objects()):
+        made = made.with_panel(each)
+    return made
+
+
+def present() -> tuple[Number, ...]:
+    """Six numbers."""
+    found = (
+        number(
+            "Version",
+            "The version of accelbench that serves these metrics.",
+            "short",
+            now(f"max by (version) (accelbench_build_info{{{OPERATOR}}})", "{{version}}"),
+        ).text_mode(style.BigValueTextMode.NAME),
+        number(
+            "Leaders",
+            "Replicas that lead: one is right, none means that nothing is done.",
+            "short",
+            now(f"sum(accelbench_operator_leading{{{OPERATOR}}})"),
+        ).thresholds(_one_is_right()),
+        number(
+            "Oldest run waiting",
+            "How long the oldest run that is due has waited for a worker.",
+            "s",
+            now(f"max(accelbench_operator_queue_oldest_seconds{{{OPERATOR}}})"),
+        ).thresholds(limits((60, BAD))),
+        number(
+            "Event loop lag",
+            "How late the event loop last woke from a timer.",
+            "s",
+            now(f"max(accelbench_operator_loop_lag_seconds{{{OPERATOR}}})"),
+        ).thresholds(limits((1, BAD))),
+        number(
+            "Cases left out",
+            "Cases of series whose latest result is not exported, because more have one than the limit: they are "
+            "missing in every dashboard.",
+            "short",
+            now(f"sum(accelbench_series_omitted{{{OPERATOR}}})"),
+        ).thresholds(limits((1, BAD))),
+        number(
+            "Cases at most",
+            "How many cases of series are exported at most, those with the newest results first.",
+            "short",
+            now(f"max(accelbench_series_limit{{{OPERATOR}}})"),
+        ),
+    )
+    return tuple(panel.span(THIRD) for panel in found)
+
+
+def _one_is_right() -> build.ThresholdsConfig:
+    return (
+        build.ThresholdsConfig()
+        .mode(model.ThresholdsMode.ABSOLUTE)
+        .steps(
+            [
+                model.Threshold(value=None, color=BAD),
+                model.Threshold(value=1, color=NEUTRAL),
+                model.Threshold(value=2, color=BAD),
+            ]
+        )
+    )
+
+
+def reconciles() -> Lines:
+    """What it does, and how much of it fails."""
+    return (
+        lines(
+            "Reconciles",
+            "How often runs are looked at, and how often that fails and is tried again.",
+            "ops",
+            over_time(f"sum(rate(accelbench_operator_reconciles_total{RATE}))", "reconciles"),
+            over_time(f"sum(rate(accelbench_operator_reconcile_failures_total{RATE}))", "failures"),
+            empty=NO_OPERATOR,
+        )
+        .min(0)
+        .override_by_name("reconciles", one_colour(NEUTRAL))
+        .override_by_name("failures", one_colour(BAD))
+    )
+
+
+def reconcile_time() -> Lines:
+    """How long one takes."""
+    return _quantiles(
+        "Time of a reconcile", "How long looking at a run takes.", "accelbench_operator_reconcile_seconds"
+    )
+
+
+def request_time() -> Lines:
+    """How long the API server takes."""
+    text = "How long the API server takes to answer, but for the Lease and kopf's watch of runs."
+    return _quantiles("Time of a request", text, "accelbench_operator_api_request_seconds")
+
+
+def _quantiles(title: str, description: str, metric: str) -> Lines:
+    panel = lines(
+        title,
+        f"{description} Each line: what so many of them stay below.",
+        "s",
+        *(
+            over_time(f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{RATE})))", name)
+            for share, name in zip(SHARES, QUANTILES, strict=True)
+        ),
+        empty=NO_OPERATOR,
+    )
+    return in_colours(panel.min(0), QUANTILES)
+
+
+def waiting() -> Lines:
+    """What is due."""
+    return (
+        lines(
+            "Runs waiting for a worker",
+            "Runs that are due, and how long the oldest of them has waited.",
+            "short",
+            over_time(f"sum(accelbench_operator_queue_depth{{{OPERATOR}}})", "runs"),
+            over_time(f"max(accelbench_operator_queue_oldest_seconds{{{OPERATOR}}})", "oldest"),
+            empty=NO_OPERATOR,
+        )
+        .min(0)
+        .override_by_name("runs", one_colour(NEUTRAL))
+        .override_by_name(
+            "oldest", [*one_colour(GOOD), *unit_of("s"), model.DynamicConfigValue("custom.axisPlacement", "right")]
+        )
+    )
+
+
+def lag() -> Lines:
+    """How late timers are."""
+    return lines(
+        "Event loop lag",
+        "How late the event loop woke from a timer: above a second, something blocks it.",
+        "s",
+        over_time(f"max by (instance) (accelbench_operator_loop_lag_seconds{{{OPERATOR}}})", "{{instance}}"),
+        empty=NO_OPERATOR,
+    ).min(0)
+
+
+def requests() -> Lines:
+    """What it asks."""
+    return lines(
+        "Requests",
+        "Requests to the API server by verb and resource, but for the Lease and kopf's watch of runs.",
+        "reqps",
+        over_time(
+            f"sum by (verb, resource) (rate(accelbench_operator_api_requests_total{RATE}))", "{{verb}} {{resource}}"
+        ),
+        empty=NO_OPERATOR,
+    ).min(0)
+
+
+def memory() -> Lines:
+    """What it holds."""
+    return (
+        lines(
+            "Memory",
+            "Resident memory of the operator's process.",
+            "bytes",
+            over_time(f"max by (instance) (process_resident_memory_bytes{{{OPERATOR}}})", "{{instance}}"),
+            empty=NO_OPERATOR,
+        )
+        .span(THIRD)
+        .min(0)
+    )
+
+
+def processor() -> Lines:
+    """How busy it is."""
+    return (
+        lines(
+            "Processor",
+            "Share of one processor that the operator takes.",
+            "percentunit",
+            over_time(f"sum by (instance) (rate(process_cpu_seconds_total{RATE}))", "{{instance}}"),
+            empty=NO_OPERATOR,
+        )
+        .span(THIRD)
+        .min(0)
+    )
+
+
+def objects() -> Lines:
+    """What it knows."""
+    panel = (
+        lines(
+            "Objects held",
+            "Objects that the operator holds in memory, by kind.",
+            "short",
+            over_time(f"max by (kind) (accelbench_operator_objects{{{OPERATOR}}})", "{{kind}}"),
+            empty=NO_OPERATOR,
+        )
+        .span(THIRD)
+        .min(0)
+    )
+    return in_colours(panel, KINDS)

@@ -1,0 +1,358 @@
+"""One run: how far it is, what it found so far, its cases and variants, their validity, and the device beside them."""
+
+from colours import BAD, OTHER
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders.stat import Panel as Number
+from grafana_foundation_sdk.builders.table import Panel as Table
+from grafana_foundation_sdk.builders.text import Panel as Text
+from grafana_foundation_sdk.builders.timeseries import Panel as Lines
+from grafana_foundation_sdk.models import common as style
+from grafana_foundation_sdk.models import dashboard as model
+from panels import (
+    HALF,
+    MOMENT,
+    OPERATOR,
+    RUNS,
+    field,
+    in_framework_colours,
+    limits,
+    lines,
+    linked,
+    merged_table,
+    now,
+    number,
+    one,
+    over_time,
+    readable,
+    rows,
+    several,
+    to_dashboard,
+    unit_of,
+    words,
+    yes_or_no,
+)
+from panels import (
+    dashboard as new,
+)
+
+RUN = f'{RUNS}, run=~"$run"'
+OF_THE_RUN = f"and on (namespace, series, case) accelbench_run_info{{{RUN}}}"
+KNOWN = '__name__=~"accelbench_run_info|accelbench_run_cases"'
+"""A run is known by its results, and before it has any by its cases."""
+NO_LIVE = "Not under way: the operator shows progress until a run is finished."
+NO_RESULT = "No result of this run yet, or another run of its series has replaced it: kubectl get bmres"
+NO_PROGRAM = "No compiler says this of what the run measured: name what to compile for in spec.accelerator.targets."
+NO_DCGM = "No DCGM metrics of this node. Install NVIDIA's dcgm-exporter; other devices export none here."
+
+
+def dashboard() -> build.Dashboard:
+    """The dashboard, with four rows."""
+    made = new(
+        "Run",
+        "One BenchmarkRun: live progress, cases, variants, validity, and the device's telemetry.",
+        one("namespace", "Namespace", f"label_values({{{KNOWN}, {OPERATOR}}}, namespace)"),
+        one(
+            "run",
+            "Run",
+            f"label_values({{{KNOWN}, {RUNS}}}, run)",
+        ),
+        several("node", "Node", f"label_values(accelbench_run_info{{{RUN}}}, node)"),
+    ).time("now-24h", "now")
+    made = made.with_row(build.Row("Live"))
+    for panel in cases():
+        made = made.with_panel(panel)
+    made = made.with_panel(live_speedup()).with_panel(underway())
+    made = made.with_row(build.Row("What it found")).with_panel(results()).with_panel(variants())
+    made = made.with_row(build.Row("What was compiled")).with_panel(programs()).with_panel(collectives())
+    made = made.with_row(build.Row("Why it can be believed")).with_panel(checks())
+    made = made.with_row(build.Row("Device")).with_panel(utilisation()).with_panel(clock())
+    made = made.with_panel(power()).with_panel(temperature())
+    return made.with_row(build.Row("Ask the cluster")).with_panel(commands())
+
+
+def cases() -> tuple[Number, ...]:
+    """How many cases are in each state."""
+    return tuple(
+        number(
+            title,
+            f"{description} Shown until the run is finished.",
+            "short",
+            now(f'sum(accelbench_run_cases{{{RUN}, state="{state}"}})'),
+            empty=NO_LIVE,
+        ).thresholds(limits((1, BAD)) if state == "failed" else limits())
+        for title, state, description in (
+            ("Cases", "total", "Combinations of swept parameters that the run measures."),
+            ("Under way", "active", "Cases that have a Job."),
+            ("Measured", "measured", "Cases that have a result."),
+            ("Failed", "failed", "Cases that have none, and no attempt left."),
+        )
+    )
+
+
+def live_speedup() -> Lines:
+    """The interval as it closes."""
+    by = "max by (case, variant)"
+    end = [
+        model.DynamicConfigValue("custom.lineWidth", 1),
+        model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [3, 5]}),
+    ]
+    panel = lines(
+        "Speedup so far",
+        "Of cases that are being measured: the interval closes with every round. It is no verdict before the case "
+        "ends.",
+        "suffix:x",
+        over_time(readable(f"{by} (accelbench_live_speedup_ratio{{{RUN}}})"), "{{swept}} {{variant}}"),
+        over_time(readable(f"{by} (accelbench_live_speedup_lower_ratio{{{RUN}}})"), "{{swept}} {{variant}} lower"),
+        over_time(readable(f"{by} (accelbench_live_speedup_upper_ratio{{{RUN}}})"), "{{swept}} {{variant}} upper"),
+        empty=NO_LIVE,
+    ).decimals(2)
+    return in_framework_colours(panel).override_by_regexp("/ (lower|upper)$/", end)
+
+
+def underway() -> Table:
+    """What is measured at this moment."""
+    columns = {
+        "case": "Case",
+        "Value #rounds": "Rounds",
+        "variant": "Launched now",
+        "phase": "Phase",
+    }
+    return (
+        merged_table(
+            "Cases under way",
+            "Complete rounds of each case that is being measured, and the launch that it is in.",
+            columns,
+            ("Value #launch", "namespace"),
+            rows("rounds", f"max by (namespace, case) (accelbench_live_rounds{{{RUN}}})"),
+            rows("launch", f"max by (namespace, case, variant, phase) (accelbench_live_launch_info{{{RUN}}})"),
+            empty=NO_LIVE,
+        )
+        .span(HALF)
+        .height(8)
+    )
+
+
+def results() -> Table:
+    """A row for each case."""
+    case = "max by (namespace, series, case)"
+    columns = {
+        "series": "Series",
+        "case": "Case",
+        "Value #valid": "Valid",
+        "Value #complete": "Complete",
+        "Value #rounds": "Rounds",
+        "Value #quarantined": "Rounds discarded",
+        "Value #unmet": "Expectations not met",
+        "Value #finished": "Finished (UTC)",
+    }
+    return (
+        merged_table(
+            "Cases",
+            "The results of this run that are the latest of their series and case. A series leads to its comparison.",
+            columns,
+            ("namespace",),
+            rows("valid", f"{case} (accelbench_result_valid{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("complete", f"{case} (accelbench_result_complete{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("rounds", f"{case} (accelbench_result_rounds{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("quarantined", f"{case} (accelbench_result_rounds_quarantined{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("unmet", f"{case} (accelbench_result_expectations_not_met{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("finished", f"{case} (accelbench_result_finished_timestamp_seconds{{{RUNS}}}) * 1000 {OF_THE_RUN}"),
+            empty=NO_RESULT,
+        )
+        .height(7)
+        .override_by_regexp("/^(Valid|Complete)$/", yes_or_no())
+        .override_by_name("Finished (UTC)", unit_of(MOMENT))
+        .override_by_name(
+            "Series",
+            linked(
+                "Compare over time",
+                to_dashboard("compare", namespace="$namespace", series=field("Series"), case=field("Case")),
+            ),
+        )
+    )
+
+
+def variants() -> Table:
+    """A row for each variant of each case."""
+    by = "max by (namespace, series, case, variant)"
+    columns = {
+        "case": "Case",
+        "variant": "Variant",
+        "Value #seconds": "Step time",
+        "Value #lower": "Lower",
+        "Value #upper": "Upper",
+        "Value #speedup": "Speedup",
+        "Value #memory": "Peak memory",
+        "Value #accessed": "Read and written",
+        "Value #failed": "Failed",
+        "reason": "Reason",
+    }
+    by_reason = "max by (namespace, series, case, variant, reason)"
+    failed = f'accelbench_variant_failed{{{RUNS}, reason=""}} or accelbench_variant_failed{{{RUNS}}} > 0'
+    return (
+        merged_table(
+            "Variants",
+            "Steady seconds per unit of work with the interval of the variant's own launches, which share no rounds "
+            "with another's; the speedup over the baseline; the most memory that a launch held; "
+            "the bytes that a compiled call reads and writes, by XLA's estimate. A variant that "
+            "cannot be compiled for a target has not failed; the reason is there.",
+            columns,
+            ("namespace", "series", "Value #reason"),
+            rows("seconds", f"{by} (accelbench_step_seconds{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("lower", f"{by} (accelbench_step_lower_seconds{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("upper", f"{by} (accelbench_step_upper_seconds{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("speedup", f"{by} (accelbench_speedup_ratio{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("memory", f"{by} (accelbench_memory_peak_bytes{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("accessed", f"{by} (accelbench_executable_accessed_bytes{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("failed", f"{by} ({failed}) {OF_THE_RUN}"),
+            rows("reason", f"{by_reason} (accelbench_variant_failed{{{RUNS}}}) {OF_THE_RUN}"),
+            empty=NO_RESULT,
+        )
+        .height(9)
+        .override_by_regexp("/Step time|Lower|Upper/", unit_of("s", 2))
+        .override_by_name("Speedup", unit_of("suffix:x", 2))
+        .override_by_regexp("/Peak memory|Read and written/", unit_of("bytes", 1))
+        .override_by_name("Failed", unit_of("bool_yes_no"))
+    )
+
+
+PROGRAM = {
+    "fits": ("accelbench_target_fits", "Fits"),
+    "peak": ("accelbench_executable_peak_bytes", "Peak"),
+    "device": ("accelbench_target_memory_bytes", "Of"),
+    "arguments": ("accelbench_executable_argument_bytes", "Arguments"),
+    "outputs": ("accelbench_executable_output_bytes", "Outputs"),
+    "reused": ("accelbench_executable_aliased_bytes", "Reused"),
+    "temporary": ("accelbench_executable_temporary_bytes", "Temporary"),
+    "kernels": ("accelbench_executable_kernels", "Kernels"),
+}
+COLLECTIVES = {
+    "collectives": ("accelbench_executable_collectives", "Collectives"),
+    "exchanged": ("accelbench_executable_collective_bytes", "Exchanged"),
+    "reduced": ("accelbench_executable_all_reduce_bytes", "All-reduce"),
+    "gathered": ("accelbench_executable_all_gather_bytes", "All-gather"),
+    "scattered": ("accelbench_executable_reduce_scatter_bytes", "Reduce-scatter"),
+    "swapped": ("accelbench_executable_all_to_all_bytes", "All-to-all"),
+    "permuted": ("accelbench_executable_collective_permute_bytes", "Permute"),
+}
+"""Columns of what a compiler says, by the query's name: the metric, and the head."""
+
+
+def _compiled(title: str, description: str, columns: dict[str, tuple[str, str]]) -> Table:
+    """A row for each variant and what it was compiled for."""
+    by = "max by (namespace, series, case, accelerator, variant)"
+    heads = {"case": "Case", "accelerator": "Target", "variant": "Variant"}
+    heads |= {f"Value #{name}": head for name, (_, head) in columns.items()}
+    queries = (rows(name, f"{by} ({metric}{{{RUNS}}}) {OF_THE_RUN}") for name, (metric, _) in columns.items())
+    table = merged_table(title, description, heads, ("namespace", "series"), *queries, empty=NO_PROGRAM).height(9)
+    # Names take what they need, and numbers what is left.
+    for head, width in (("Case", 140), ("Variant", 150)):
+        table = table.override_by_name(head, [model.DynamicConfigValue("custom.width", width)])
+    for metric, head in columns.values():
+        if metric.endswith("_bytes"):
+            table = table.override_by_name(head, unit_of("bytes", 1))
+    return table
+
+
+def programs() -> Table:
+    """What each program is made of."""
+    return _compiled(
+        "Programs",
+        "What the compiler says of each program, on one device: whether it fits a target's memory, and what it is "
+        "made of. What was compiled for a target did not run, and has no time.",
+        PROGRAM,
+    ).override_by_name("Fits", unit_of("bool_yes_no"))
+
+
+def collectives() -> Table:
+    """What devices send to each other."""
+    return _compiled(
+        "Collectives",
+        "What each program exchanges between devices in a step: how many collectives, how many bytes, and by which "
+        "collective. A program for one device exchanges nothing.",
+        COLLECTIVES,
+    )
+
+
+def checks() -> Table:
+    """What of the certificate is no pass."""
+    columns = {"series": "Series", "case": "Case", "check": "Check", "outcome": "Outcome", "Value": "Times"}
+    return (
+        merged_table(
+            "Checks that did not pass",
+            "Validity checks of the run's latest results that failed, or could not be made: once a variant, or once "
+            "for all. One that failed leaves its comparison without a verdict; the result says what was read.",
+            columns,
+            ("namespace",),
+            rows(
+                "A",
+                f"max by (namespace, series, case, check, outcome) (accelbench_result_checks{{{RUNS}}}) {OF_THE_RUN}",
+            ),
+            empty="No check of the latest results failed, or was left out. What was compiled did not run: it has none.",
+        )
+        .height(9)
+        .override_by_name("Outcome", outcomes())
+    )
+
+
+def outcomes() -> list[model.DynamicConfigValue]:
+    """An override of a column of outcomes."""
+    options = {
+        "failed": model.ValueMappingResult(text="× failed", color=BAD),
+        "untested": model.ValueMappingResult(text="not made", color=OTHER),
+    }
+    return [
+        model.DynamicConfigValue("mappings", [model.ValueMap(options=options)]),
+        model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
+    ]
+
+
+def _device(title: str, description: str, unit: str, metric: str, factor: str = "") -> Lines:
+    return (
+        lines(
+            title,
+            f"{description} From NVIDIA's DCGM exporter, of the nodes that the run was measured on.",
+            unit,
+            over_time(f'max by (Hostname, gpu) ({metric}{{Hostname=~"$node"}}){factor}', "{{Hostname}} GPU {{gpu}}"),
+            empty=NO_DCGM,
+        )
+        .height(7)
+        .line_interpolation(style.LineInterpolation.LINEAR)
+    )
+
+
+def utilisation() -> Lines:
+    """How busy the device is."""
+    return _device("Utilisation", "Share of time in which a kernel ran.", "percent", "DCGM_FI_DEV_GPU_UTIL").min(0)
+
+
+def clock() -> Lines:
+    """How fast it is clocked."""
+    text = "Clock of the multiprocessors: a drop while it is busy is throttling."
+    return _device("Clock", text, "hertz", "DCGM_FI_DEV_SM_CLOCK", " * 1e6").min(0)
+
+
+def power() -> Lines:
+    """What it takes."""
+    return _device("Power", "Power that the device draws.", "watt", "DCGM_FI_DEV_POWER_USAGE").min(0)
+
+
+def temperature() -> Lines:
+    """How hot it is."""
+    return _device("Temperature", "Temperature of the device.", "celsius", "DCGM_FI_DEV_GPU_TEMP")
+
+
+def commands() -> Text:
+    """The same from a shell."""
+    return words(
+        "The same from a shell",
+        "Commands that show this run.",
+        "```console\n"
+        "# where it stands, and why\n"
+        "kubectl describe bmr/$run -n $namespace\n"
+        "# its results, each with its headline\n"
+        "kubectl get bmres -n $namespace -l accelbench.dev/run=$run -o wide\n"
+        "# what measures it\n"
+        "kubectl get jobs,pods -n $namespace -l accelbench.dev/run=$run\n"
+        "```",
+    ).height(6)

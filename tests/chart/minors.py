@@ -1,0 +1,111 @@
+"""The real API server of another minor, and what it says against everything that the chart can write.
+
+`python -m chart.minors 1.31.14` builds it from its own Go modules, for ten minutes the first time, starts it beside the
+tests' etcd and controllers, and applies each switch to it, strictly and without keeping anything. No other test does:
+`test_schemas` has the schemas of every minor, and this takes longer than all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chart.schemas import KUBERNETES, schemas
+from chart.switches import EVERYTHING, SWITCHES
+from chart.test_install import THE_NAMESPACES_OWN, refusal
+from cluster.build import Binaries, binaries, cache, go, locked
+from cluster.cluster import Cluster
+from cluster.control_plane import start_control_plane
+from cluster.processes import Processes, end_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SERVER = "kube-apiserver"
+PROGRAM = """\
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() { os.Exit(cli.Run(app.NewAPIServerCommand())) }
+"""
+TEST_POD = "--show-only=templates/tests/at-work.yaml"
+
+say = functools.partial(print, "minors:", file=sys.stderr, flush=True)
+
+
+def main(versions: list[str]) -> int:
+    """Try each version; the exit status."""
+    refusals = 0
+    for version in versions:
+        with tempfile.TemporaryDirectory() as directory:
+            found = try_version(Path(directory), build_server(version, say))
+        for name, refused in found.items():
+            say(f"{version}: {name}: {refused or 'taken'}")
+            refusals += bool(refused)
+    return int(refusals > 0)
+
+
+def try_version(directory: Path, server: Path) -> dict[str, str]:
+    """What it says, by the name of what was tried; empty where it takes it."""
+    programs = directory / "programs"
+    programs.mkdir()
+    for program in binaries().directory.iterdir():
+        (programs / program.name).symlink_to(server if program.name == SERVER else program)
+    processes = Processes(directory, die_with_parent=True)
+    try:
+        plane = start_control_plane(directory, Binaries(programs), processes)
+        cluster = Cluster(kubeconfig=plane.kubeconfig, kubectl_program=binaries().kubectl)
+        cluster.define(schemas().crds)
+        cluster.kubectl("create", "namespace", "team")
+        own = dataclasses.replace(cluster, namespace="team")
+        tried = {"the defaults": {}, "everything": EVERYTHING, **SWITCHES}
+        found = {name: refusal(own, values) for name, values in tried.items()}
+        return found | {"the pod of helm test": refusal(own, EVERYTHING | THE_NAMESPACES_OWN, TEST_POD)}
+    finally:
+        end_processes(directory)
+        processes.reap()
+
+
+def build_server(version: str, say: Callable[[str], None]) -> Path:
+    """Build it, unless it is in the cache. Raises `ToolMissingError` without Go, `BuildError` when it fails."""
+    directory = cache() / f"minor-{version}"
+    program = directory / SERVER
+    with locked(cache() / "build.lock"):
+        if program.exists():
+            return program
+        say(f"building the API server {version}; minutes ...")
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "main.go").write_text(PROGRAM)
+        (directory / "go.mod").write_text(_module(version, directory))
+        go(["mod", "tidy"], directory, say)
+        _, minor, _ = version.split(".")
+        stamp = {"Version": f"v{version}", "Major": "1", "Minor": minor}
+        flags = " ".join(f"-X k8s.io/component-base/version.git{name}={value}" for name, value in stamp.items())
+        go(["build", "-v", "-trimpath", f"-ldflags=-s -w {flags}", "-o", str(program), "."], directory, say)
+    return program
+
+
+def _module(version: str, directory: Path) -> str:
+    """Kubernetes' own go.mod replaces its staging modules by folders; each is published under a version of its own."""
+    lines = go(["mod", "download", "-json", f"{KUBERNETES}@v{version}"], directory.parent, lambda _: None)
+    found = json.loads("".join(line for line in lines if not line.startswith("go:")))
+    staging = re.findall(r"^\t(k8s\.io/[a-z-]+) v0\.0\.0$", Path(found["GoMod"]).read_text(), re.MULTILINE)
+    published = f"v0.{version.removeprefix('1.')}"
+    replaced = "".join(f"\t{name} => {name} {published}\n" for name in staging)
+    return f"module minor\n\ngo 1.26.0\n\nrequire {KUBERNETES} v{version}\n\nreplace (\n{replaced})\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""Values that contradict each other are refused with a text that says which, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chart.helm import CHART, helm
+
+BOTH = {"enabled": True}
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "does"),
+    [
+        (
+            {"metrics": {"serviceMonitor": BOTH, "podMonitor": BOTH}},
+            "metrics.serviceMonitor.enabled and metrics.podMonitor.enabled",
+            "enable one of them",
+        ),
+        (
+            {"replicas": 2, "podDisruptionBudget": {"minAvailable": 1, "maxUnavailable": 1}},
+            "podDisruptionBudget.minAvailable and podDisruptionBudget.maxUnavailable",
+            "leave the other empty",
+        ),
+        (
+            {"replicas": 2, "podDisruptionBudget": {"minAvailable": 2}},
+            "podDisruptionBudget.minAvailable=2 with replicas=2",
+            "give at most 1",
+        ),
+        (
+            {"serviceAccount": {"create": False}},
+            "serviceAccount.create=false without serviceAccount.name",
+            "set rbac.create=false",
+        ),
+        ({"crds": {"enabled": False, "keep": False}}, "crds.enabled=false with crds.keep=false", "leave crds.keep"),
+        ({"metrics": {"port": 8080}}, "metrics.port and health.port are both 8080", "change one of them"),
+        (
+            {"metrics": {"authorization": True}},
+            "metrics.authorization without metrics.tls.secretName",
+            "name a Secret",
+        ),
+        ({"metrics": {"tls": {"clientCA": "a"}}}, "metrics.tls.clientCA without", "name a Secret"),
+        (
+            {"networkPolicy": BOTH, "hostNetwork": True},
+            "networkPolicy.enabled with hostNetwork",
+            "one of them to false",
+        ),
+        (
+            {"images": {"tag": "1", "operatorDigest": f"sha256:{'a' * 64}", "runnerDigest": f"sha256:{'b' * 64}"}},
+            "images.tag beside both digests",
+            "leave images.tag empty",
+        ),
+        (
+            {"extraEnv": [{"name": "ACCELBENCH_METRICS_PORT", "value": "1"}]},
+            "extraEnv sets ACCELBENCH_METRICS_PORT",
+            "from its own values",
+        ),
+        (
+            {"metrics": {"prometheusRule": {"disabled": ["AccelbenchNobodyLed"]}}},
+            'there is no alert "AccelbenchNobodyLed"',
+            "AccelbenchNobodyLeads",
+        ),
+        (
+            {"dashboards": {"grafanaOperator": BOTH}},
+            "dashboards.grafanaOperator.enabled without dashboards.grafanaOperator.instanceSelector",
+            "select yours",
+        ),
+    ],
+)
+def test_a_contradiction_is_named_with_what_to_do(values: dict[str, Any], names: str, does: str) -> None:
+    said = refused(values)
+    assert names in said
+    assert does in said
+
+
+def test_all_contradictions_are_named_at_once() -> None:
+    said = refused({"metrics": {"port": 8080}, "crds": {"enabled": False, "keep": False}})
+    assert "metrics.port" in said
+    assert "crds.keep" in said
+
+
+def refused(values: dict[str, Any]) -> str:
+    done = helm("template", "accelbench", CHART, "--kube-version=1.37.1", values=values)
+    assert done.returncode != 0
+    return done.stderr

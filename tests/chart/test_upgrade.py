@@ -1,0 +1,167 @@
+"""What a release's life does to the definitions, and to the runs and results that they hold: nothing, by default.
+
+Each test has a control plane of its own: definitions are the whole cluster's.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from accelbench.api import crd
+from accelbench.api.metadata import ObjectMeta
+from accelbench.api.result import BenchmarkResult, Result
+from api.manifests import GOOD
+from chart.helm import CHART, helm
+from cluster.run import down, session_directory, up
+from cluster.wait import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.cluster import Cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+ROOT = CHART.parents[1]
+PREVIOUS = Path(__file__).parent / "previous" / "accelbench-0.1.0.tgz"
+"""The chart as it was: its definitions in crds/, which Helm installs and never looks at again."""
+MEASURED = ROOT / "docs" / "results" / "claims" / "cpu" / "01-eager-pytorch" / "all.result.json"
+RELEASE = "accelbench"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A cluster that nobody else has."""
+    directory = session_directory()
+    cluster, processes = up(directory, node=False, die_with_parent=True)
+    try:
+        yield cluster
+    finally:
+        down(directory)
+        processes.reap()
+
+
+def release(cluster: Cluster, *command: str | Path, name: str = RELEASE, **values: Any) -> str:
+    """Run helm on a release; what it said against it, empty where it did as it was told."""
+    place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}")
+    action, *rest = command
+    given = {"values": values} if action in {"install", "upgrade"} else {}
+    done = helm(str(action), name, *rest, *place, **given)
+    return done.stderr if done.returncode else ""
+
+
+def fill(cluster: Cluster) -> None:
+    """A run with a status, and a result that was measured."""
+    wait_until(lambda: cluster.kubectl("get", "bmr,bmres", check=False).returncode == 0, what="both kinds to be served")
+    cluster.apply(GOOD)
+    status = '{"status": {"phase": "Succeeded"}}'
+    cluster.kubectl("patch", "bmr", "matmul-chain", "--subresource=status", "--type=merge", f"--patch={status}")
+    measured = Result.model_validate_json(MEASURED.read_text())
+    document = BenchmarkResult.of(measured, ObjectMeta(name="measured"), ()).model_dump(
+        mode="json", by_alias=True, exclude_none=True
+    )
+    # As a release wrote it that compiled for no target.
+    del document["result"]["compiled"]
+    cluster.apply(document | {"metadata": {"name": "measured"}})
+
+
+def held(cluster: Cluster) -> dict[str, Any]:
+    """Everything in them but who wrote it last."""
+    found = cluster.get("bmr,bmres")["items"]
+    for each in found:
+        each["metadata"].pop("managedFields", None)
+    return {f"{each['kind']}/{each['metadata']['name']}": each for each in found}
+
+
+def definitions(cluster: Cluster) -> dict[str, Any]:
+    wanted = [f"{kind.plural}.accelbench.dev" for kind in crd.KINDS]
+    found = {each["metadata"]["name"]: each for each in cluster.get("crds")["items"]}
+    return {name: found[name] for name in wanted if name in found}
+
+
+def older(directory: Path) -> Path:
+    """This chart, as of a release whose runs had no columns in `kubectl get`."""
+    chart = shutil.copytree(CHART, directory / "accelbench")
+    file = chart / "definitions" / "benchmarkruns.accelbench.dev.yaml"
+    definition = yaml.safe_load(file.read_text())
+    del definition["spec"]["versions"][0]["additionalPrinterColumns"]
+    file.write_text(yaml.safe_dump(definition, sort_keys=False))
+    return chart
+
+
+def columns(cluster: Cluster) -> list[str]:
+    """What `kubectl get` shows of runs; without columns of theirs an API server shows their age."""
+    version = definitions(cluster)["benchmarkruns.accelbench.dev"]["spec"]["versions"][0]
+    return [each["name"] for each in version.get("additionalPrinterColumns", [{"name": "Age"}])]
+
+
+def test_the_chart_before_is_taken_over_with_all_its_runs_and_results(cluster: Cluster) -> None:
+    assert not release(cluster, "install", PREVIOUS)
+    fill(cluster)
+    before = held(cluster)
+    assert len(before) == 2
+
+    # Nobody's definitions are taken without being asked for: Helm says whose they have to be.
+    refused = release(cluster, "upgrade", CHART)
+    assert "invalid ownership metadata" in refused
+    assert "benchmark" in refused
+    assert held(cluster) == before
+
+    assert not release(cluster, "upgrade", CHART, "--take-ownership")
+    assert held(cluster) == before
+    for definition in definitions(cluster).values():
+        assert definition["metadata"]["annotations"]["meta.helm.sh/release-name"] == RELEASE
+        assert definition["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+    assert not release(cluster, "rollback", "1")
+    assert held(cluster) == before
+
+    assert not release(cluster, "upgrade", CHART)
+    assert held(cluster) == before
+
+    assert not release(cluster, "uninstall")
+    assert not cluster.get("deployments")["items"]
+    assert held(cluster) == before
+
+    assert not release(cluster, "install", CHART)
+    assert held(cluster) == before
+
+
+def test_an_upgrade_brings_the_definitions_of_its_release_and_a_rollback_those_before(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    assert not release(cluster, "install", older(tmp_path))
+    fill(cluster)
+    before = held(cluster)
+    assert columns(cluster) == ["Age"]
+
+    assert not release(cluster, "upgrade", CHART)
+    assert "Workload" in columns(cluster)
+    assert held(cluster) == before
+
+    assert not release(cluster, "rollback", "1")
+    assert columns(cluster) == ["Age"]
+    assert held(cluster) == before
+
+
+def test_a_second_release_leaves_the_definitions_to_the_first(cluster: Cluster) -> None:
+    assert not release(cluster, "install", CHART)
+    refused = release(cluster, "install", CHART, name="second", className="second")
+    assert 'must equal "second": current value is "accelbench"' in refused
+    assert not release(cluster, "install", CHART, name="second", className="second", crds={"enabled": False})
+    fill(cluster)
+    before = held(cluster)
+    assert not release(cluster, "uninstall", name="second")
+    assert held(cluster) == before
+
+
+def test_definitions_that_are_not_kept_go_with_the_release(cluster: Cluster) -> None:
+    assert not release(cluster, "install", CHART, crds={"keep": False})
+    assert len(definitions(cluster)) == len(crd.KINDS)
+    assert not release(cluster, "uninstall")
+    wait_until(lambda: not definitions(cluster), what="the definitions to be gone")

@@ -1,0 +1,208 @@
+"""The dashboards: what their sources say, and data for every query of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard as Model
+
+from accelbench_operator.metrics import (
+    OF_A_CASE_UNDER_WAY,
+    OF_A_COMPARISON,
+    OF_A_COMPARISON_UNDER_WAY,
+    OF_A_RESULT,
+    OF_A_VARIANT,
+    OF_THE_OPERATOR,
+)
+from accelbench_operator.telemetry import Telemetry
+from grafana.dashboards import ALL, CHOICES, GRAFANA, Dashboard
+from grafana.history import DAY, END, running_history
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from metrics.prometheus import Prometheus
+
+EACH = pytest.mark.parametrize("dashboard", [pytest.param(each, id=name) for name, each in ALL.items()])
+TARGETS = [
+    pytest.param(each, query, id=f"{name} {title}")
+    for name, each in CHOICES.items()
+    for title, query in each.queries()
+    if title.split(": ")[1] not in each.elsewhere
+]
+QUERIES = [
+    pytest.param(each, name, id=f"{each.name}: {name}")
+    for each in ALL.values()
+    for name, variable in each.variables.items()
+    if variable["type"] == "query"
+]
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """Half a day of an operator that holds real results."""
+    with running_history(tmp_path_factory.mktemp("prometheus"), since=END - DAY / 2) as server:
+        yield server
+
+
+def test_the_generated_files_are_what_their_sources_say(capsys: pytest.CaptureFixture[str]) -> None:
+    build = runpy.run_path(str(GRAFANA / "source" / "build.py"))
+    assert build["main"](["--check"]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("overview", ALL["overview"].text.replace("Overview", "Mine")), ("of-old", "{}")],
+    ids=["edited by hand", "without a source"],
+)
+def test_a_file_that_no_source_says_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    build = runpy.run_path(str(GRAFANA / "source" / "build.py"))
+    for each in ALL.values():
+        (tmp_path / f"{each.name}.json").write_text(each.text)
+    (tmp_path / f"{name}.json").write_text(text)
+    monkeypatch.setitem(build["main"].__globals__, "DASHBOARDS", tmp_path)
+    assert build["main"](["--check"]) == 1
+    assert capsys.readouterr().err.startswith(f"out of date: {name}.json")
+
+
+BEYOND_THE_MODEL = {"titleFormat", "namePlacement", "sizing", "minVizHeight", "maxVizHeight"}
+"""What Grafana reads and the SDK's model of it does not have."""
+
+
+def known(value: Any) -> Any:
+    """What the model has of it."""
+    if isinstance(value, dict):
+        return {key: known(each) for key, each in value.items() if key not in BEYOND_THE_MODEL}
+    return [known(each) for each in value] if isinstance(value, list) else value
+
+
+@EACH
+def test_grafanas_own_model_reads_the_file_and_loses_nothing_else(dashboard: Dashboard) -> None:
+    register_default_plugins()
+    model = Model.from_json(dashboard.json)
+    assert known(json.loads(json.dumps(model, cls=JSONEncoder))) == known(dashboard.json)
+
+
+@pytest.mark.parametrize(("dashboard", "expression"), TARGETS)
+def test_every_query_returns_data(prometheus: Prometheus, dashboard: Dashboard, expression: str) -> None:
+    assert prometheus.query(dashboard.filled_in(expression), at=END)
+
+
+@pytest.mark.parametrize(("dashboard", "name"), QUERIES)
+def test_every_variable_offers_values_that_follow_from_those_before_it(
+    prometheus: Prometheus, dashboard: Dashboard, name: str
+) -> None:
+    query = re.fullmatch(r"label_values\((.+), (\w+)\)", dashboard.variables[name]["query"])
+    assert query
+    selector, label = query.groups()
+    values = prometheus.label_values(label, dashboard.filled_in(selector))
+    assert values
+    assert dashboard.chosen.get(name, values[0]) in values
+    before = list(dashboard.variables)[: list(dashboard.variables).index(name)]
+    used = set(re.findall(r"\$(\w+)", selector))
+    assert used <= set(before), "a variable depends on none that comes later"
+    assert used or name == "job"
+
+
+def test_every_metric_that_is_exported_is_in_a_panel() -> None:
+    tables = (
+        OF_A_RESULT,
+        OF_A_VARIANT,
+        OF_A_COMPARISON,
+        OF_A_CASE_UNDER_WAY,
+        OF_A_COMPARISON_UNDER_WAY,
+        OF_THE_OPERATOR,
+    )
+    exported = {metric.name for table in tables for metric in table}
+    exported |= {family.name for family in Telemetry().collect()}
+    drawn = " ".join(query for each in ALL.values() for _, query in each.queries())
+    assert not {name for name in exported if not re.search(rf"\b{name}(_bucket|_total)?\b", drawn)}
+
+
+def test_the_table_says_what_the_result_says(prometheus: Prometheus) -> None:
+    overview = ALL["overview"]
+    table = next(panel for panel in overview.panels if panel["title"] == "Verdicts")
+    found = {
+        target["refId"]: prometheus.query(overview.filled_in(target["expr"], series="cifar-cnn"), at=END)
+        for target in table["targets"]
+    }
+    verdicts = {each["metric"]["variant"]: each["metric"]["verdict"] for each in found["verdict"]}
+    assert verdicts == {"jax/jit": "slower", "pytorch/eager": "faster"}
+    for variant, speedup in (("jax/jit", 0.61), ("pytorch/eager", 1.85)):
+        lower, middle, upper = (
+            next(float(each["value"][1]) for each in found[name] if each["metric"]["variant"] == variant)
+            for name in ("lower", "speedup", "upper")
+        )
+        assert lower < middle < upper
+        assert middle == pytest.approx(speedup, rel=0.02)
+
+
+def test_a_verdict_that_changes_is_marked_and_a_first_one_is_not(prometheus: Prometheus) -> None:
+    (annotation,) = ALL["overview"].json["annotations"]["list"]
+    assert annotation["titleFormat"] == "{{series}} {{case}} {{variant}}: {{verdict}}"
+    changed = [
+        sample["metric"]
+        for moment in range(36)
+        for sample in prometheus.query(ALL["overview"].filled_in(annotation["expr"]), at=END - moment * 1200)
+    ]
+    assert {each["series"] for each in changed} == {"maxsim"}
+
+
+def test_rows_of_a_table_meet_on_the_same_labels(prometheus: Prometheus) -> None:
+    for dashboard in CHOICES.values():
+        for panel in dashboard.panels:
+            if panel["type"] == "table" and panel["title"] not in dashboard.elsewhere:
+                by = [
+                    frozenset(prometheus.query(dashboard.filled_in(target["expr"]), at=END)[0]["metric"])
+                    for target in panel["targets"]
+                ]
+                # `merge` joins on what all have: a label that two lack would make a row of its own.
+                assert len({labels for labels in by if labels != max(by, key=len)}) <= 1, panel["title"]
+
+
+@EACH
+def test_a_panel_says_what_it_shows_in_which_unit_and_what_to_do_without_data(dashboard: Dashboard) -> None:
+    for panel in dashboard.panels:
+        assert panel["description"].endswith("."), panel["title"]
+        if panel["type"] != "text":
+            defaults = panel["fieldConfig"]["defaults"]
+            assert defaults["unit"], panel["title"]
+            assert len(defaults["noValue"]) > 20, panel["title"]
+            if "DCGM" in str(panel["targets"]):
+                assert "dcgm-exporter" in defaults["noValue"]
+                assert "DCGM" in panel["description"]
+            if "kube_" in str(panel["targets"]):
+                assert "kube-state-metrics" in defaults["noValue"]
+
+
+@EACH
+def test_panels_do_not_overlap_and_fit_the_grid(dashboard: Dashboard) -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in dashboard.json["panels"]:
+        place = panel["gridPos"]
+        across = range(place["x"], place["x"] + place["w"])
+        cells = {(x, y) for x in across for y in range(place["y"], place["y"] + place["h"])}
+        assert not cells & taken, panel["title"]
+        assert place["x"] + place["w"] <= 24
+        taken |= cells
+
+
+def test_dashboards_lead_to_each_other_and_every_link_leads_somewhere() -> None:
+    uids = {each.json["uid"] for each in ALL.values()}
+    for each in ALL.values():
+        (link,) = each.json["links"]
+        assert (link["type"], link["tags"], link["keepTime"]) == ("dashboards", ["accelbench"], True)
+        assert "accelbench" in each.json["tags"]
+        for uid, rest in re.findall(r'"/d/([\w-]+)\?([^"]+)', each.text):
+            assert uid in uids
+            target = next(one for one in ALL.values() if one.json["uid"] == uid)
+            assert set(re.findall(r"&var-(\w+)=", rest)) <= set(target.variables)

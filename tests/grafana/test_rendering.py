@@ -1,0 +1,94 @@
+"""The dashboards as their users see them: nothing empty, nothing wrong, no word cut off."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from grafana.dashboards import ALL, CHOICES, Dashboard
+from grafana.history import DAY, END, START, running_history
+from grafana.renderer import Drawn, Site, Theme, draw, serve
+from report.chromium import tab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from report.chromium import Page
+
+pytestmark = pytest.mark.slow
+WIDE, NARROW = 1400, 700
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The page, before a Prometheus that holds a week."""
+    with running_history(tmp_path_factory.mktemp("week")) as prometheus, serve(prometheus.url) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    """A browser's tab."""
+    with tab() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("dashboard", [pytest.param(each, id=name) for name, each in CHOICES.items()])
+def test_no_panel_is_empty_wrong_or_cut_off(
+    page: Page, site: Site, dashboard: Dashboard, width: int, theme: Theme
+) -> None:
+    drawn = draw(page, site, dashboard, theme=theme, width=width, seconds=(START, END))
+    assert not drawn.faults(elsewhere=dashboard.elsewhere)
+    assert len(drawn.panels) >= len(dashboard.panels)
+    if width == WIDE:
+        assert not [panel.title for panel in drawn.panels if panel.sideways]
+
+
+def test_a_panel_is_repeated_for_each_variant(page: Page, site: Site) -> None:
+    drawn = draw(page, site, ALL["compare"], theme="dark", width=WIDE, seconds=(START, END))
+    titles = [panel.title for panel in drawn.panels if panel.title.startswith("Speedup of")]
+    assert titles == ["Speedup of jax/jit", "Speedup of jax/op-by-op", "Speedup of pytorch/compile"]
+
+
+def test_verdicts_that_changed_are_marked(page: Page, site: Site) -> None:
+    assert draw(page, site, ALL["overview"], theme="dark", width=WIDE, seconds=(START, END)).annotations
+
+
+def test_what_a_run_shows_is_that_runs(page: Page, site: Site) -> None:
+    drawn = draw(page, site, ALL["run"], theme="light", width=WIDE, seconds=(END - DAY, END))
+    (commands,) = (panel.text for panel in drawn.panels if panel.type == "text")
+    assert "kubectl describe bmr/matmul-chain-on-cpu-2-cores-7 -n kernels" in commands
+
+
+def test_without_data_every_panel_says_what_to_do(page: Page, site: Site) -> None:
+    for dashboard in ALL.values():
+        before = draw(page, site, dashboard, theme="dark", width=WIDE, seconds=(START - 99 * DAY, START - 98 * DAY))
+        expected = {
+            panel["title"]: panel["fieldConfig"]["defaults"]["noValue"]
+            for panel in dashboard.panels
+            if panel["type"] != "text" and "repeat" not in panel
+        }
+        assert {panel.title: panel.noData for panel in before.panels if panel.title in expected} == expected
+        assert not [fault for fault in before.faults() if "cuts off" in fault]
+
+
+BROKEN = {
+    "a query that is wrong": ('"expr": "sum(', '"expr": "summ('),
+    "a metric that nobody exports": ("accelbench_operator_loop_lag_seconds", "accelbench_operator_lag"),
+    "a panel of a type that there is not": ('"type": "stat"', '"type": "no-such-panel"'),
+    "a legend that does not fit": ('"legendFormat": "{{instance}}"', f'"legendFormat": "{"a-long-name-" * 30}"'),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_dashboard_with_a_fault_is_found_out(page: Page, site: Site, fault: str) -> None:
+    whole = ALL["operator"]
+    broken = Dashboard("operator", whole.text.replace(*BROKEN[fault]), {})
+    assert broken.text != whole.text
+    json.loads(broken.text)
+    drawn: Drawn = draw(page, site, broken, theme="dark", width=WIDE, seconds=(START, END))
+    assert drawn.faults()

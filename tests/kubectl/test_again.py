@@ -1,0 +1,48 @@
+"""What of an old run is in a new one."""
+
+from typing import Any
+
+from accelbench.kubectl.again import again
+
+
+def old(**metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "accelbench.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {
+            "name": "nightly-x7k2p",
+            "namespace": "team",
+            "uid": "u",
+            "resourceVersion": "7",
+            "generation": 2,
+            "creationTimestamp": "2026-03-01T12:00:00Z",
+            "managedFields": [{}],
+            "ownerReferences": [{}],
+            "finalizers": ["a/b"],
+            **metadata,
+        },
+        "spec": {"workload": {"name": "matmul-chain"}, "runPolicy": {"cancel": True, "suspend": True}},
+        "status": {"phase": "Cancelled"},
+    }
+
+
+def test_nothing_that_was_made_of_the_old_run_is_in_the_new_one() -> None:
+    run = old()
+    made = again(run)
+    assert made["metadata"] == {"generateName": "nightly-x7k2p-", "namespace": "team"}
+    assert made["spec"] == {"workload": {"name": "matmul-chain"}, "series": "nightly-x7k2p"}
+    assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
+    assert run["spec"]["runPolicy"] == {"cancel": True, "suspend": True}
+
+
+def test_a_made_up_name_is_made_up_again_and_a_given_one_is_taken() -> None:
+    assert again(old(generateName="nightly-"))["metadata"]["generateName"] == "nightly-"
+    assert again(old(), "tuesday")["metadata"] == {"name": "tuesday", "namespace": "team"}
+
+
+def test_marks_of_people_are_kept_and_those_of_tools_are_not() -> None:
+    marks = {"team": "ml", "kueue.x-k8s.io/queue-name": "a", "kueue.x-k8s.io/managed": "true", "helm.sh/chart": "b"}
+    told = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "why": "a regression"}
+    made = again(old(labels=marks, annotations=told))["metadata"]
+    assert made["labels"] == {"team": "ml", "kueue.x-k8s.io/queue-name": "a"}
+    assert made["annotations"] == {"why": "a regression"}

@@ -1,0 +1,118 @@
+"""A run is followed to its end whatever becomes of the requests on the way."""
+
+import dataclasses
+import io
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from accelbench.cli.exits import Exit
+from accelbench.cli.in_cluster import connect
+from accelbench.cli.live import Lines
+from accelbench.delivery.log import LaunchFinished, encode_event
+from accelbench.kubectl import server as server_module
+from accelbench.kubectl.follow import follow
+from accelbench.kubectl.gate import exit_of
+from accelbench.kubectl.server import Server, path
+from cluster.cluster import Cluster
+from cluster.wait import wait_until
+from crash.proxy import Proxy, Rule
+from kubectl.plugin import User, manifest
+from operator_world.fake_kubelet import FakeKubelet
+from operator_world.process import OperatorProcess
+from operator_world.steps import apply, next_pod, succeed
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def through(proxy: Proxy, user: User) -> User:
+    """The same user, by way of the proxy."""
+    config = json.loads(user.kubeconfig.read_text())
+    config["clusters"][0]["cluster"] = {"server": proxy.url}
+    kubeconfig = user.kubeconfig.with_name("proxied.kubeconfig")
+    kubeconfig.write_text(json.dumps(config))
+    return dataclasses.replace(user, kubeconfig=kubeconfig)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        ("watch benchmarkruns", "watch-expired"),
+        ("watch benchmarkruns", "watch-ends"),
+        ("watch benchmarkruns", "no-answer-before"),
+        ("list benchmarkruns", "error-before"),
+        ("list benchmarkruns", "too-many"),
+        ("get pods/log", "no-answer-before"),
+        ("get pods", "error-before"),
+    ],
+)
+def test_a_request_that_fails_is_made_again(
+    jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, kind: str, fault: str
+) -> None:
+    rule = Rule(kind, 1, fault)
+    with (
+        Proxy(cluster.kubeconfig, kill=lambda: None, rules=[rule]) as proxy,
+        through(proxy, jane).started("run", "-f", "-", given=manifest()) as run,
+    ):
+        pod = next_pod(kubelet, cluster)
+        kubelet.start(pod)
+        kubelet.write(pod, f"{encode_event(LaunchFinished(variant='jax/jit', round=1, wall_seconds='2.5'))}\n")
+        run.hears("round 1: jax/jit: measured")
+        succeed(kubelet, pod)
+        code, out, said = run.end()
+    assert rule.fired
+    assert code == Exit.SUCCESS, said
+    assert "faster" in out
+    assert "Traceback" not in said
+
+
+def test_a_cluster_that_says_no_under_way_ends_the_following_and_not_the_run(
+    jane: User, cluster: Cluster, operator: OperatorProcess
+) -> None:
+    rule = Rule("watch benchmarkruns", 1, "conflict")
+    with Proxy(cluster.kubeconfig, kill=lambda: None, rules=[rule]) as proxy:
+        done = through(proxy, jane).plugin("run", "-f", "-", given=manifest())
+    assert (rule.fired, done.returncode) == (True, Exit.USAGE), done.stderr
+    assert "benchmarkrun/chain goes on" in done.stderr
+    assert "kubectl accelbench cancel chain" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_log_that_is_silent_is_asked_for_again_and_every_line_is_shown_once(
+    jane: User,
+    cluster: Cluster,
+    kubelet: FakeKubelet,
+    operator: OperatorProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(server_module, "SILENT_SECONDS", 1)
+    apply(cluster)
+    shown = io.StringIO()
+    ended: list[Exit | None] = []
+    with Proxy(cluster.kubeconfig, kill=lambda: None) as proxy:
+        asked = through(proxy, jane)
+        with Server(connect(kubeconfig=asked.kubeconfig)) as server:
+            run = server.get(path(cluster.namespace, name="chain"))
+
+            def follows() -> None:
+                ended.append(exit_of(follow(server, run, display=Lines(Console(file=shown)), say=lambda _: None)))
+
+            following = threading.Thread(target=follows)
+            following.start()
+            pod = next_pod(kubelet, cluster)
+            kubelet.start(pod)
+            kubelet.write(pod, f"{encode_event(LaunchFinished(variant='jax/jit', round=1, wall_seconds='2.5'))}\n")
+            wait_until(lambda: "round 1: jax/jit: measured" in shown.getvalue(), what="the line")
+            before = [seen.kind for seen in proxy.requests].count("get pods/log")
+            wait_until(
+                lambda: [seen.kind for seen in proxy.requests].count("get pods/log") > before + 1, what="two more looks"
+            )
+            succeed(kubelet, pod)
+            following.join(60)
+    assert ended == [Exit.SUCCESS]
+    assert shown.getvalue().count("round 1: jax/jit: measured") == 1
+    assert shown.getvalue().count("case 1 of 1") == 1

@@ -1,0 +1,283 @@
+"""`kubectl accelbench run` and `rerun`, on a real API server with the real operator, by a user who may edit."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Failure, Result
+from accelbench.cli.exits import Exit
+from accelbench.delivery.log import (
+    ComparisonNow,
+    LaunchFinished,
+    LaunchStarted,
+    PhaseReached,
+    RoundFinished,
+    TimeNow,
+    encode_event,
+)
+from cluster.cluster import Cluster
+from cluster.wait import wait_until
+from kubectl.plugin import User, manifest, user
+from operator_world.builders import make_headline, make_log, make_result
+from operator_world.fake_kubelet import FakeKubelet
+from operator_world.process import OperatorProcess
+from operator_world.steps import apply, next_pod, succeed, wait_for
+
+pytestmark = pytest.mark.cluster
+
+EXPECTED = "  expectations: [{metric: speedup, variant: jax/jit, atLeast: '3'}]\n"
+
+
+def end(kubelet: FakeKubelet, pod: Any, result: Result) -> None:
+    kubelet.end(pod, log=kubelet.logs.get(pod.metadata.name, "") + make_log(result), message=make_headline(result))
+
+
+def round_one() -> str:
+    now = ComparisonNow(variant="jax/jit", verdict="faster", speedup="2", lower="1.9", upper="2.1")
+    events = (
+        LaunchStarted(variant="pytorch/eager", round=1, position=1, of=2),
+        PhaseReached(phase="compile"),
+        LaunchFinished(variant="pytorch/eager", round=1, wall_seconds="2.5"),
+        RoundFinished(
+            round=1,
+            times=(TimeNow(variant="pytorch/eager", seconds="0.2"), TimeNow(variant="jax/jit", seconds="0.1")),
+            comparisons=(now,),
+        ),
+    )
+    return "".join(f"{encode_event(event)}\n" for event in events)
+
+
+def test_a_run_is_created_followed_and_ends_with_its_verdict(
+    jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    with jane.started("run", "-f", "-", given=manifest()) as run:
+        assert "benchmarkrun.accelbench.dev/chain created" in run.hears("created")
+        run.hears("No node takes the pod")
+        pod = next_pod(kubelet, cluster)
+        kubelet.start(pod)
+        # A node that has not heard of the pod yet says that there is none.
+        wait_until(lambda: pod.metadata.name in kubelet.unknown, what="the log to be asked for")
+        kubelet.write(pod, "a line of a library\n" + round_one())
+        run.hears("case 1 of 1: matmul-chain")
+        run.hears("round 1: pytorch/eager: measured (2.5 s)")
+        run.hears("after round 1: jax/jit: 100 ms, 2.00x (1.90 to 2.10) faster")
+        end(kubelet, pod, make_result(kubelet.case_of(pod)))
+        code, out, said = run.end()
+    assert code == Exit.SUCCESS, said
+    assert "jax/jit" in out
+    assert "faster" in out
+    assert "\x1b" not in out + said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("spec", "ended", "code", "told"),
+    [
+        (EXPECTED, {}, Exit.EXPECTATION_NOT_MET, "ExpectationNotMet: all: speedup of jax/jit at least 3: not-met"),
+        (
+            "",
+            {"failure": Failure(reason=FailureReason.RAISED, message="boom", round=1)},
+            Exit.VARIANT_FAILED,
+            "VariantFailed: all: jax/jit Raised",
+        ),
+    ],
+    ids=["expectation-not-met", "variant-failed"],
+)
+def test_the_exit_code_is_that_of_accelbench_run(
+    jane: User,
+    cluster: Cluster,
+    kubelet: FakeKubelet,
+    operator: OperatorProcess,
+    spec: str,
+    ended: dict[str, Any],
+    code: Exit,
+    told: str,
+) -> None:
+    with jane.started("run", "-f", "-", "-o", "json", given=manifest(more=spec)) as run:
+        pod = next_pod(kubelet, cluster)
+        kubelet.start(pod)
+        end(kubelet, pod, make_result(kubelet.case_of(pod), **ended))
+        found, out, said = run.end()
+    assert found == code, said
+    assert told in said
+    (case,) = json.loads(out)["cases"]
+    assert case["result"]["case"]["workload"] == "matmul-chain"
+    assert json.loads(out)["run"]["exitCode"] == code
+
+
+def test_a_spec_that_the_operator_refuses_ends_with_three(jane: User, operator: OperatorProcess) -> None:
+    done = jane.plugin("run", "-f", "-", given=manifest(more="  accelerator: {profile: h10}\n"))
+    assert done.returncode == Exit.INVALID_SPEC
+    assert 'InvalidSpec: spec.accelerator.profile: unknown profile "h10"' in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_manifest_that_is_not_valid_creates_nothing_of_any_file(jane: User, cluster: Cluster, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(manifest("good"))
+    bad.write_text(manifest("one") + "---\n" + manifest("two").replace("jax/jit", "jax/jitt").replace("3}", "0}"))
+    done = jane.plugin("run", "-f", str(good), "-f", str(bad))
+    assert done.returncode == Exit.INVALID_SPEC
+    assert f"{bad} is not valid:" in done.stderr
+    assert "line 15: spec.measurement.rounds.max" in done.stderr
+    bad.write_text(manifest("two").replace("jax/jit", "jax/jitt"))
+    assert "did you mean jit?" in jane.plugin("run", "-f", str(bad)).stderr
+    assert cluster.get("bmr")["items"] == []
+
+
+def test_what_the_server_refuses_of_one_document_creates_none(jane: User, cluster: Cluster) -> None:
+    elsewhere = manifest("two").replace("name: two", "name: two, namespace: kube-system")
+    done = jane.plugin("run", "-f", "-", given=f"{manifest('one')}---\n{elsewhere}")
+    assert done.returncode == Exit.USAGE
+    assert "you may not create benchmarkruns here: ask for a role that has this" in done.stderr
+    assert cluster.get("bmr")["items"] == []
+    done = jane.plugin("run", "-n", cluster.namespace, "-f", "-", given=elsewhere)
+    assert "is for namespace kube-system, and --namespace says" in done.stderr
+    done = jane.plugin("run", "-f", "-", given=f"{manifest('one')}---\n{manifest('one')}")
+    assert (done.returncode, "is given to two runs" in done.stderr) == (Exit.INVALID_SPEC, True)
+
+
+def test_a_script_on_a_laptop_is_refused_and_one_in_a_config_map_is_left_to_its_runner(
+    jane: User, cluster: Cluster
+) -> None:
+    own = manifest().replace("{name: matmul-chain, parameters: {size: 64, length: 4}}", "SCRIPT")
+    laptop = jane.plugin("run", "-f", "-", given=own.replace("SCRIPT", "{script: {file: my_filter.py}}"))
+    assert laptop.returncode == Exit.INVALID_SPEC
+    assert "kubectl create configmap NAME --from-file=FILE" in laptop.stderr
+    there = own.replace("SCRIPT", "{script: {configMapKeyRef: {name: mine, key: my_filter.py}}}")
+    done = jane.plugin("run", "-f", "-", "--wait=false", given=there)
+    assert (done.returncode, done.stdout) == (0, "benchmarkrun.accelbench.dev/chain created\n"), done.stderr
+
+
+@pytest.mark.slow
+def test_a_run_that_is_there_is_followed_if_it_asks_the_same_and_refused_if_not(
+    jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    assert jane.plugin("run", "-f", "-", "--wait=false", given=manifest()).returncode == 0
+    other = jane.plugin("run", "-f", "-", given=manifest().replace("length: 4", "length: 5"))
+    assert other.returncode == Exit.USAGE
+    assert "benchmarkrun/chain is there already, with another workload: give this run another name" in other.stderr
+    assert "kubectl delete bmr chain" in other.stderr
+    policy = jane.plugin("run", "-f", "-", given=manifest(more="  runPolicy: {parallelism: 2}\n"))
+    assert "with another runPolicy: change that in place, kubectl patch bmr chain" in policy.stderr
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Succeeded")
+    same = jane.plugin("run", "-f", "-", given=manifest())
+    assert same.returncode == 0, same.stderr
+    assert "is there already with this spec, finished" in same.stderr
+    assert "nothing is measured again" in same.stderr
+    assert "faster" in same.stdout
+    assert len(cluster.get("bmr")["items"]) == 1
+
+
+@pytest.mark.slow
+def test_several_runs_with_names_that_the_cluster_makes_up_end_with_the_worst_code(
+    jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    made_up = manifest().replace("name: chain", "generateName: chain-")
+    with jane.started("run", "-f", "-", given=f"{made_up}---\n{made_up}{EXPECTED}") as run:
+        run.hears("created")
+        for _ in range(2):
+            succeed(kubelet, next_pod(kubelet, cluster))
+        code, out, said = run.end()
+    assert code == Exit.EXPECTATION_NOT_MET, said
+    assert said.count("created") == 2
+    assert out.count("matmul-chain") >= 2
+
+
+def test_a_name_alone_is_what_a_script_gets(jane: User, cluster: Cluster) -> None:
+    made_up = manifest().replace("name: chain", "generateName: chain-")
+    done = jane.plugin("run", "-f", "-", "--wait=false", "-o", "name", given=made_up)
+    (run,) = cluster.get("bmr")["items"]
+    assert done.stdout == f"benchmarkrun.accelbench.dev/{run['metadata']['name']}\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
+def test_ctrl_c_leaves_the_run_going_and_says_how_to_end_it(
+    jane: User, cluster: Cluster, operator: OperatorProcess, number: signal.Signals, code: Exit
+) -> None:
+    with jane.started("run", "-f", "-", given=manifest()) as run:
+        run.hears("No node takes the pod")
+        run.process.send_signal(number)
+        found, out, said = run.end()
+    assert (found, out) == (code, ""), said
+    assert "benchmarkrun/chain goes on" in said
+    assert f"kubectl accelbench cancel chain -n {cluster.namespace}" in said
+    assert "Traceback" not in said
+    assert not cluster.get("bmr", "chain")["spec"]["runPolicy"].get("cancel")
+
+
+@pytest.mark.slow
+def test_a_timeout_leaves_it_going_too_and_a_run_that_nobody_takes_up_is_said_to_be_that(
+    jane: User, cluster: Cluster
+) -> None:
+    done = jane.plugin("run", "-f", "-", "--timeout=14s", given=manifest())
+    assert done.returncode == Exit.TIMED_OUT
+    assert "no operator has taken up chain yet" in done.stderr
+    assert "--timeout is over: benchmarkrun/chain goes on" in done.stderr
+    bad = jane.plugin("run", "-f", "-", "--timeout=5 minutes", given=manifest())
+    assert (bad.returncode, "as 90s, 30m or 1h30m" in bad.stderr) == (Exit.USAGE, True)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_cancelled_or_deleted_under_way_has_measured_nothing(
+    jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    with jane.started("run", "-f", "-", given=manifest()) as run:
+        run.hears("No node takes the pod")
+        cancelled = jane.plugin("cancel", "chain")
+        assert cancelled.stdout == "benchmarkrun.accelbench.dev/chain cancelled\n", cancelled.stderr
+        code, _, said = run.end()
+    assert (code, "Cancelled:" in said) == (Exit.NOT_MEASURED, True)
+    assert "finished already (Cancelled)" in jane.plugin("cancel", "bmr/chain").stderr
+    with jane.started("run", "-f", "-", given=manifest("other")) as run:
+        run.hears("No node takes the pod")
+        cluster.kubectl("delete", "bmr", "other", "--wait=false")
+        code, _, said = run.end()
+    assert (code, "was deleted before it had finished" in said) == (Exit.NOT_MEASURED, True)
+
+
+@pytest.mark.slow
+def test_what_was_measured_is_measured_again_in_the_same_series_without_what_was_done_to_the_old_run(
+    jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    apply(cluster, queue="team-a", cancel=True, parallelism=2)
+    wait_for(cluster, operator, "Finished", "Cancelled")
+    cluster.kubectl("label", "bmr", "chain", "team=ml", "argocd.argoproj.io/instance=app")
+    with jane.started("rerun", "chain") as run:
+        name = run.hears("created").partition("/")[2].partition(" ")[0]
+        again = cluster.get("bmr", name)
+        cluster.kubectl("delete", "bmr", name, "--wait=false")
+        run.end()
+    assert again["metadata"]["generateName"] == "chain-"
+    assert again["metadata"]["labels"] == {"team": "ml", "kueue.x-k8s.io/queue-name": "team-a"}
+    assert "annotations" not in again["metadata"]
+    assert again["spec"]["series"] == "chain"
+    assert again["spec"]["runPolicy"]["parallelism"] == 2
+    assert not again["spec"]["runPolicy"].get("cancel")
+    named = jane.plugin("rerun", "chain", "--name", "twin", "--wait=false")
+    assert named.stdout == "benchmarkrun.accelbench.dev/twin created\n"
+    taken = jane.plugin("rerun", "chain", "--name", "twin")
+    assert (taken.returncode, "give another name" in taken.stderr) == (Exit.USAGE, True)
+    wrong = jane.plugin("rerun", "chian")
+    assert (wrong.returncode, "did you mean chain?" in wrong.stderr) == (Exit.USAGE, True)
+
+
+@pytest.mark.slow
+def test_whoever_may_read_no_pods_is_told_so_and_gets_the_verdict_all_the_same(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path
+) -> None:
+    ann = user(cluster, tmp_path, "accelbench-users-edit", "accelbench-users-view", name="ann")
+    with ann.started("run", "-f", "-", given=manifest()) as run:
+        pod = next_pod(kubelet, cluster)
+        kubelet.start(pod)
+        run.hears("warning: progress cannot be shown: you may not read pods here")
+        run.hears("Running: 0 of 1 cases done")
+        succeed(kubelet, pod)
+        code, out, said = run.end()
+    assert (code, "faster" in out) == (Exit.SUCCESS, True), said

@@ -1,0 +1,32 @@
+"""Which commands of which page are run where. A command that is nowhere here fails a test."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Where = Literal["laptop", "control plane", "node"]
+
+RUN: dict[str, dict[Where, tuple[str, ...]]] = {
+    "docs/start.md": {"laptop": ("On a laptop",), "node": ("In a cluster",)},
+    "docs/operations/backup.md": {"control plane": ("Copy them", "Bring them back")},
+    "docs/operations/install.md": {"control plane": ("Values", "Release", "Which nodes measure", "Remove")},
+    "docs/operations/security.md": {"control plane": ("Pod Security",)},
+    "docs/operations/troubleshooting.md": {"control plane": ("Troubleshooting",)},
+    "docs/operations/upgrade.md": {"control plane": ("Do it", "Take it back", "On a laptop")},
+    "docs/tutorials/ci-gate.md": {"laptop": ("What to expect", "The workflow")},
+    "docs/tutorials/cluster.md": {"node": ("Ask", "Read", "Your own code", "As a gate", "Stop and clean up")},
+    "docs/tutorials/laptop.md": {
+        "laptop": ("Install", "What can be measured", "Ask", "Keep the question", "Look again")
+    },
+    "docs/tutorials/notebook.md": {"laptop": ("From a notebook",)},
+}
+"""By page: the headings whose commands a module of this folder runs, together and in order."""
+
+ELSEWHERE: dict[str, str] = {
+    "CONTRIBUTING.md": ".ci/run makes what each push is judged by; make fuzz is tests/fuzz, make cluster tests/cluster",
+    "README.md": "docs/start.md and docs/tutorials/ have them one by one, tests/claims its claims, .ci/run make",
+    "docs/kubectl.md": "tests/kubectl, on a real control plane behind a node that is played",
+    "docs/operations/pools.md": "tests/cli/test_profiles.py, on these very nodes",
+    "docs/tutorials/add-a-workload.md": "tests/tutorials; in a cluster tests/e2e/test_own_script.py",
+}
+"""Pages whose commands other tests run, and which."""

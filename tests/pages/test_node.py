@@ -1,0 +1,77 @@
+"""What the pages have readers do in a cluster ends in a verdict there: on a real node, from `helm install` on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chart.helm import CHART, adopt, helm
+from cluster.ports import free_port
+from cluster.wait import wait_until
+from image.build import build_image
+from pages.machine import at_cluster, checkout
+from pages.page import ROOT, Page
+from pages.table import RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.cluster import Cluster
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(2400)]
+
+PAGES = {path: places["node"] for path, places in RUN.items() if "node" in places}
+RELEASE, NAMESPACE = "accelbench", "accelbench"
+
+
+@pytest.fixture
+def bare(cluster: Cluster) -> Iterator[Cluster]:
+    """The node with both images and without accelbench: another module's release is away for as long."""
+    for target in ("operator", "runner"):
+        cluster.import_image(build_image(target))
+    cluster.define(ROOT / "crds")
+    reach = f"--kubeconfig={cluster.kubeconfig}"
+    listed = json.loads(helm("list", "--all-namespaces", "--output=json", reach).stdout)
+    others = [each["namespace"] for each in listed if each["name"] == RELEASE]
+    values = {
+        each: json.loads(helm("get", "values", RELEASE, f"-n={each}", "-o=json", reach).stdout) for each in others
+    }
+    for each in others:
+        assert helm("uninstall", RELEASE, f"--namespace={each}", "--wait", reach).returncode == 0
+    adopt(cluster, RELEASE, NAMESPACE)
+    try:
+        yield cluster
+    finally:
+        helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--wait", reach)
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+        for each in others:
+            adopt(cluster, RELEASE, each)
+            again = helm("install", RELEASE, CHART, f"--namespace={each}", "--wait", reach, values=values[each])
+            assert again.returncode == 0, again.stderr
+
+
+def _values(cluster: Cluster) -> dict[str, Any]:
+    """The images as the node has them; and it has no addresses of services, so the operator is on its network."""
+    server = {"KUBERNETES_SERVICE_HOST": cluster.server.hostname, "KUBERNETES_SERVICE_PORT": str(cluster.server.port)}
+    return {
+        "images": {"operator": "accelbench-operator", "runner": "accelbench-runner", "tag": "test"},
+        "hostNetwork": True,
+        "extraEnv": [{"name": name, "value": value} for name, value in server.items()],
+        "metrics": {"port": free_port()},
+        "health": {"port": free_port()},
+    }
+
+
+def test_a_cluster_says_who_is_faster(bare: Cluster, tmp_path: Path) -> None:
+    environment = at_cluster(bare, tmp_path / "shell", _values(bare))
+    directory = checkout(tmp_path / "accelbench")
+    start, tutorial = "docs/start.md", "docs/tutorials/cluster.md"
+    Page.read(start).run(directory, environment, *PAGES[start])
+    said = Page.read(tutorial).run(directory, environment, *PAGES[tutorial])
+    assert any(each in {"True", "False"} for each in said)
+    wait_until(lambda: bare.get("bmr")["items"][1:] == [], what="the tutorial's runs to be gone")
+    results = bare.get("bmres")["items"]
+    assert {each["result"]["case"]["workload"] for each in results} == {"matmul-chain", "softmax-rows"}

@@ -1,0 +1,111 @@
+"""`make release`: everything of a version, into `dist/`: wheel, chart, both images, what they hold, checksums.
+
+An image is built for each architecture that this machine can run and has a base for; the others are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+from accelbench import __version__
+from chart.helm import CHART, helm
+from cluster.errors import BuildError, ClusterError, ToolMissingError
+from image.build import MACHINES, Target, export_image
+from release.tools import SYFT, build_tool
+
+DIST = Path(__file__).resolve().parents[2] / "dist"
+SUMS = "SHA256SUMS"
+
+say = functools.partial(print, "release:", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make it; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Make a release in dist/, beside the wheel that is there.")
+    parser.add_argument("--tag", default="", help="the tag that is released: refused where it is not this version's")
+    parser.add_argument("--images", default="operator,runner", help="which images to build; none: empty")
+    asked = parser.parse_args(arguments)
+    try:
+        check_tag(asked.tag)
+        DIST.mkdir(exist_ok=True)
+        chart = package_chart(DIST)
+        say(f"{chart.name}")
+        for target in get_args(Target):
+            if target in asked.images.split(","):
+                release_image(target, DIST)
+        say(write_sums(DIST).name)
+    except ClusterError as error:
+        say(str(error))
+        return 1
+    return 0
+
+
+def check_tag(tag: str) -> None:
+    """Raises `BuildError` for a tag of another version."""
+    if tag and tag != f"v{__version__}":
+        raise BuildError(
+            f"the tag {tag} is not v{__version__}: change __version__ in accelbench/__init__.py, make generate"
+        )
+
+
+def package_chart(directory: Path) -> Path:
+    """Raises `BuildError` with what helm said."""
+    done = helm("package", CHART, "--destination", directory)
+    if done.returncode:
+        raise BuildError(done.stderr)
+    return directory / f"accelbench-{__version__}.tgz"
+
+
+def release_image(target: Target, directory: Path) -> None:
+    """For each architecture; raises `ClusterError` where there is not even one, or in CI where one is missing."""
+    made = 0
+    for architecture in MACHINES:
+        archive = directory / f"accelbench-{target}-{__version__}-{architecture}.tar"
+        try:
+            export_image(target, f"docker.io/library/accelbench-{target}:{__version__}", architecture, archive)
+        except ToolMissingError as error:
+            if os.environ.get("CI"):
+                raise
+            say(f"no {target} for {architecture}: {error}")
+            continue
+        describe(archive)
+        say(archive.name)
+        made += 1
+    if not made:
+        raise BuildError(f"no image of the {target} was built")
+
+
+def describe(archive: Path) -> Path:
+    """What an image holds, as CycloneDX; raises `BuildError` with what syft said."""
+    bill = archive.with_suffix(".cdx.json")
+    options = ("--quiet", f"--source-name={archive.stem}", f"--source-version={__version__}")
+    command = [build_tool(SYFT, say), f"oci-archive:{archive}", *options, f"--output=cyclonedx-json={bill}"]
+    quiet = os.environ | {"SYFT_CHECK_FOR_APP_UPDATE": "false"}
+    done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"syft: {done.stderr[-2000:]}")
+    return bill
+
+
+def write_sums(directory: Path) -> Path:
+    """As `sha256sum --check` reads them."""
+    sums = directory / SUMS
+    files = sorted(path for path in directory.iterdir() if path.is_file() and path.name != SUMS)
+    sums.write_text("".join(f"{_digest(path)}  {path.name}\n" for path in files))
+    return sums
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""One version, made by one command, of which the workflows call no other."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+import accelbench
+from chart.helm import helm
+from cluster.errors import BuildError
+from cluster.ports import free_port
+from cluster.wait import wait_until
+from release.build import check_tag, package_chart, write_sums
+from release.publish import is_plain, publish_chart
+from release.tools import REGISTRY, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
+VERSION = accelbench.__version__
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [
+        ("charts/accelbench/Chart.yaml", r"^version: (.+)$"),
+        ("charts/accelbench/Chart.yaml", r"^appVersion: (.+)$"),
+        ("deploy/operator.yaml", r"image: accelbench-operator:(.+)$"),
+        ("deploy/operator.yaml", r"value: accelbench-runner:(.+)$"),
+        ("examples/kustomize/kustomization.yaml", r"newTag: (.+)$"),
+        ("examples/kustomize/kustomization.yaml", r"accelbench-runner:(.+)$"),
+    ],
+)
+def test_every_place_that_names_the_version_names_the_packages(file: str, pattern: str) -> None:
+    assert set(re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)) == {VERSION}
+
+
+def test_a_tag_of_another_version_is_refused() -> None:
+    check_tag("")
+    check_tag(f"v{VERSION}")
+    with pytest.raises(BuildError, match=r"the tag v9\.9\.9 is not v.*__version__"):
+        check_tag("v9.9.9")
+
+
+def test_checksums_are_those_that_sha256sum_finds(tmp_path: Path) -> None:
+    package_chart(tmp_path)
+    sums = write_sums(tmp_path)
+    check = ["sha256sum", "--check", "--strict", sums.name]
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    with (tmp_path / f"accelbench-{VERSION}.tgz").open("ab") as chart:
+        chart.write(b"spoiled")
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True, check=False).returncode != 0
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_runs_what_make_offers_and_nothing_else(workflow: Path) -> None:
+    offered = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    jobs: dict[str, Any] = yaml.safe_load(workflow.read_text())["jobs"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert commands
+    for command in commands:
+        called = re.fullmatch(r"(?:sudo --preserve-env=[A-Z_,]+ )?make ([a-z0-9-]+)", command)
+        assert called, command
+        assert called[1] in offered
+
+
+def test_only_a_registry_on_this_machine_is_spoken_to_without_tls() -> None:
+    assert is_plain("127.0.0.1:5000/ml")
+    assert is_plain("localhost:5000")
+    assert not is_plain("registry.example.com/ml")
+
+
+@contextlib.contextmanager
+def running_registry(directory: Path) -> Iterator[str]:
+    """The distribution registry, on this machine."""
+    address = f"127.0.0.1:{free_port()}"
+    configuration = directory / "registry.yaml"
+    storage = {"filesystem": {"rootdirectory": str(directory / "storage")}}
+    configuration.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": address}}))
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen([tool(REGISTRY), "serve", configuration], stdout=quiet, stderr=quiet) as process:
+        try:
+            wait_until(lambda: _answers(address), what="the registry to answer")
+            yield address
+        finally:
+            process.terminate()
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{address}/v2/", timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_the_chart_is_pulled_from_a_registry_as_it_was_pushed(tmp_path: Path) -> None:
+    pushed = package_chart(tmp_path)
+    with running_registry(tmp_path) as address:
+        publish_chart(tmp_path, f"{address}/ml")
+        pulled = tmp_path / "pulled"
+        pulled.mkdir()
+        place = (f"oci://{address}/ml/charts/accelbench", f"--version={VERSION}", "--plain-http")
+        done = helm("pull", *place, "--destination", pulled)
+    assert done.returncode == 0, done.stderr
+    assert (pulled / pushed.name).read_bytes() == pushed.read_bytes()
