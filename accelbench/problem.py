@@ -4,6 +4,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from accelbench.document import on_one_line
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -14,7 +16,7 @@ class Problem:
 
     def __str__(self) -> str:
         """`path: message`, or the message alone where no field is to blame."""
-        return f"{self.path}: {self.message}" if self.path else self.message
+        return on_one_line(f"{self.path}: {self.message}" if self.path else self.message)
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:

@@ -39,6 +39,13 @@ class Arrays:
     batches: Sequence[NamedArrays] = ({},)
 
 
+def of_shape(shape: tuple[int, ...], dtype: str = "float64") -> Array:
+    """Zeros of that shape in the memory of one, for `Workload.shapes`."""
+    import numpy as np
+
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
 @dataclass(frozen=True)
 class Measure:
     """How a step is to be measured.
@@ -85,6 +92,21 @@ SMALLEST_PRODUCT = 8
 
 
 @dataclass(frozen=True)
+class Divided:
+    """How a program's arrays are divided over devices, by the names of axes, one for each dimension.
+
+    `("data", None)` divides the first dimension over the devices of that axis, and the second not at all. One such
+    tuple stands for every array below it; `()` keeps them whole on each device. JAX's own PartitionSpec does as well,
+    where several axes divide a dimension. The next state is divided as the state is.
+    """
+
+    state: Any = ()
+    batches: Any = ()
+    mesh: Mapping[str, int] = field(default_factory=lambda: {"data": 0})
+    """Devices of each axis; of one axis at most 0, which is as many as the others leave."""
+
+
+@dataclass(frozen=True)
 class Program:
     """What a framework's author hands over; the adapter places, compiles, loops, synchronises and times it.
 
@@ -107,6 +129,8 @@ class Program:
     """The call may reuse the memory of the state it is given."""
     export: Callable[[Any, Any], Mapping[str, Any]] = field(default=lambda state, _out: dict(state))
     """`(state, out of the last step) -> {name: array}`, compared with the reference."""
+    divided: Divided | None = None
+    """How arrays are divided over several devices; None: each device holds and computes all of it."""
     observe: Callable[[Sequence[Any]], Mapping[str, Any]] = field(default=lambda _outs: {})
     """Protocol `observe`: `(out of each call, in NumPy; None where it raised) -> {name: value}`, the names of
     `Workload.observes`. A value is a number, a truth, a text, or a list of these."""
@@ -191,6 +215,14 @@ class Workload:
         """State and batches in NumPy, the same bits for every variant, drawn from `rng`."""
         raise NotImplementedError
 
+    def shapes(self, parameters: Any) -> Arrays | None:
+        """Arrays of the names, shapes and types of `arrays`, made by `of_shape`; None, the default: nobody says.
+
+        What is compiled for a target needs no numbers: without this they are drawn, and held in the machine's memory.
+        """
+        del parameters
+        return None
+
     def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
         """What is right after `units` units, in float64; the same names as `Program.export`.
 
@@ -234,6 +266,11 @@ class Workload:
     def has_reference(cls) -> bool:
         """Whether the author says what is right; else the baseline's own program does."""
         return cls.reference is not Workload.reference
+
+    @classmethod
+    def has_shapes(cls) -> bool:
+        """Whether it can be compiled for a target without its numbers."""
+        return cls.shapes is not Workload.shapes
 
     @classmethod
     def usual(cls) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What every test may ask for: a real cluster (`control_plane`, `node_cluster`, `cluster`, `namespace`)."""
+"""What every test may ask for: a real cluster (`control_plane`, `node_cluster`, `cluster`), and what is `installed`."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
 from cluster.errors import ToolMissingError
 
-pytest_plugins = ["cluster.fixtures"]
+pytest_plugins = ["cluster.fixtures", "e2e.fixtures", "taxonomy.recording"]
 
 # A test that is slow for want of a processor, or because its first example imports scipy, is no failure.
 settings.register_profile("accelbench", deadline=None)
@@ -48,9 +48,11 @@ def _skipped_without_its_tools() -> Iterator[None]:
 
 
 LONG = (
+    "pages/test_laptop",
     "tutorials/",
     "launch/test_launch",
     "operator/test_on_a_real",
+    "kueue/",
     "cli/test_with_the_real_runner",
     "workloads/test_parity",
     "launch/",
@@ -69,7 +71,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 TOGETHER = {
-    "control plane": ("/api/", "/chart/test_install", "/cluster/", "/operator/test_on_a_real"),
+    "control plane": (
+        "/api/",
+        "/chart/test_install",
+        "/cluster/",
+        "/operator/test_on_a_real",
+        "/security/test_on_",
+        "/taxonomy/test_behind",
+    ),
+    "another control plane": (
+        "/alerting/",
+        "/kubectl/test_complete",
+        "/kubectl/test_reading",
+        "/kubectl/test_run",
+        "/pages/test_control_plane",
+    ),
     "forks": (
         "/catalogue/test_catalogue",
         "/launch/test_adapters",
@@ -83,7 +99,8 @@ TOGETHER = {
         "/observe/test_launch",
     ),
 }
-"""What takes seconds to start, and the modules that use it: one worker runs them all and starts it once."""
+"""What takes seconds to start, and the modules that use it: one worker runs them all and starts it once. One control
+plane for all of them would be the last to end."""
 
 
 class ByModule(LoadScopeScheduling):  # type: ignore[misc]

@@ -1,7 +1,8 @@
 """Everything that the tests start and Python does not bring, fetched and built before the first of them.
 
-`make prepare` calls it, and `make prepare-node` with `node`, for tests that need a kubelet. What this machine cannot
-have is named: the tests that need it are skipped, with CI set they fail. Only the compiler is needed by too many.
+`make prepare` calls it, `make prepare-node` with `node`, for tests that need a kubelet, and `make prepare-slow` with
+`slow`, for what slow tests alone start. What this machine cannot have is named: the tests that need it are skipped,
+with CI set they fail. Only the compiler is needed by too many.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chart.schemas import MINORS, NEWEST, build_schemas
 from cluster.build import build
 from cluster.errors import ClusterError, ToolMissingError
 from report.browser import install
@@ -20,29 +23,77 @@ from report.browser import install
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INSTALL = ("apt-get", "install", "--quiet=2", "--yes", "--no-install-recommends", "g++")
+INSTALL = ("apt-get", "install", "--quiet=2", "--yes", "--no-install-recommends")
 
 
 def find_compiler(say: Callable[[str], None]) -> None:
     """Find what torch.compile calls, or install it where that is allowed; raises `ToolMissingError` without."""
-    if shutil.which(os.environ.get("CXX", "g++")):
+    if shutil.which(os.environ.get("CXX", "g++")) or _installed("g++", say):
         return
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        say(f"{' '.join(INSTALL)} ...")
-        quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "--quiet=2"], env=quiet, stdout=subprocess.DEVNULL, check=False)
-        if subprocess.run(INSTALL, env=quiet, stdout=subprocess.DEVNULL, check=False).returncode == 0:
-            return
     raise ToolMissingError("torch.compile needs a C++ compiler: install one first (Debian: apt-get install g++)")
+
+
+def find_wrong_clocks(say: Callable[[str], None]) -> None:
+    """Find what gives a process a wrong clock, or install it likewise; raises `ToolMissingError` without."""
+    if any(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")) or _installed("libfaketime", say):
+        return
+    raise ToolMissingError("a clock that is wrong needs libfaketime (Debian: apt-get install libfaketime)")
+
+
+def find_shells(say: Callable[[str], None]) -> None:
+    """Find the shells whose completion is tried, or install them likewise; raises `ToolMissingError` without."""
+    for package, there in {
+        "bash-completion": Path("/usr/share/bash-completion/bash_completion").exists(),
+        "zsh": shutil.which("zsh"),
+        "fish": shutil.which("fish"),
+    }.items():
+        if not there and not _installed(package, say):
+            raise ToolMissingError(f"completion is tried in three shells (Debian: apt-get install {package})")
+
+
+def _installed(package: str, say: Callable[[str], None]) -> bool:
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    say(f"{' '.join(INSTALL)} {package} ...")
+    quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "update", "--quiet=2"], env=quiet, stdout=subprocess.DEVNULL, check=False)
+    return subprocess.run([*INSTALL, package], env=quiet, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def main() -> int:
     """Take every step, also after an optional one that failed; return the exit status."""
     if not _done("compiler", find_compiler):
         return 1
-    optional = {"programs": functools.partial(build, node="node" in sys.argv[1:]), "browser": install}
+    optional: dict[str, Callable[[Callable[[str], None]], object]] = {
+        "programs": functools.partial(build, node="node" in sys.argv[1:]),
+        "schemas": functools.partial(build_schemas, minors=MINORS if "slow" in sys.argv[1:] else (NEWEST,)),
+        "browser": install,
+        "clocks": find_wrong_clocks,
+    }
+    if "slow" in sys.argv[1:]:
+        optional |= _for_slow_tests()
     done = [_done(name, step) for name, step in optional.items()]
     return 0 if all(done) or not os.environ.get("CI") else 1
+
+
+def _for_slow_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
+    """Steps whose modules need what the wheel brings; the others are taken while that is still fetched."""
+    from alerting.build import build_alertmanager
+    from grafana.renderer import install as install_dashboards
+    from kubectl.krew import build_krew
+    from kueue.build import build_kueue
+    from release.tools import REGISTRY, build_tool
+    from targets import compilers
+
+    return {
+        "kueue": build_kueue,
+        "alertmanager": build_alertmanager,
+        "dashboards": install_dashboards,
+        "krew": build_krew,
+        "shells": find_shells,
+        "registry": functools.partial(build_tool, REGISTRY),
+        "targets": compilers.install,
+    }
 
 
 def _done(name: str, step: Callable[[Callable[[str], None]], object]) -> bool:

@@ -6,13 +6,16 @@ Written by the plan, carried to the pod in an annotation (or to the child proces
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from accelbench.api import rules
-from accelbench.document import DecimalString, Document
+from accelbench.document import DecimalString, Document, Line, on_one_line
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16"]
-ParameterValue = Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)] | Annotated[str, Field(max_length=256)]
+ParameterValue = (
+    Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)]
+    | Annotated[str, Field(max_length=256), AfterValidator(on_one_line)]
+)
 """An integer that every JSON reader can hold, or a string."""
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """RFC 3339, UTC."""
@@ -24,9 +27,9 @@ PricePerHour = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? [A-Z]{3}$", max
 class CaseVariant(Document):
     """One competitor."""
 
-    name: str = Field(description="Unique in the run.")
-    use: str = Field(description="Framework and mode.")
-    options: dict[str, ParameterValue] = Field(default={}, description="Options of the mode.")
+    name: Line = Field(description="Unique in the run.")
+    use: Line = Field(description="Framework and mode.")
+    options: dict[Line, ParameterValue] = Field(default={}, description="Options of the mode.")
 
 
 class CaseMeasurement(Document):
@@ -48,12 +51,20 @@ class CaseMeasurement(Document):
 class CaseAccelerator(Document):
     """Where it runs: the profile's name, what the framework's device must turn out to be, and how many."""
 
-    profile: str = Field(default="cpu", description="The administrator's name for a kind of node.")
-    platform: str = Field(default="cpu", description="The kind of device that it must turn out to be.")
+    profile: Line = Field(default="cpu", description="The administrator's name for a kind of node.")
+    platform: Line = Field(default="cpu", description="The kind of device that it must turn out to be.")
     devices: int = Field(default=1, description="Devices that each variant uses.")
+    target: Line | None = Field(
+        default=None, description="What it is compiled for, in place of being measured on the profile's devices."
+    )
     price_per_hour: PricePerHour | None = Field(
         default=None, description="Of what the case has to itself, with its currency: for reports, never for a verdict."
     )
+
+    @property
+    def label(self) -> str:
+        """What its facts are about: the target, or where it was measured."""
+        return self.target or self.profile
 
     @property
     def price_per_second(self) -> float | None:
@@ -69,10 +80,10 @@ class CaseAccelerator(Document):
 class CaseOrigin(Document):
     """Where the case came from, for labels and reports; on a laptop the namespace and the UID are empty."""
 
-    run: str = Field(description="The BenchmarkRun's name.")
-    series: str = Field(description="The series that the result belongs to.")
-    namespace: str = Field(default="", description="The BenchmarkRun's namespace.")
-    uid: str = Field(default="", description="The BenchmarkRun's UID.")
+    run: Line = Field(description="The BenchmarkRun's name.")
+    series: Line = Field(description="The series that the result belongs to.")
+    namespace: Line = Field(default="", description="The BenchmarkRun's namespace.")
+    uid: Line = Field(default="", description="The BenchmarkRun's UID.")
     attempt: int = Field(default=1, description="1 for the first attempt at this case.")
 
 
@@ -121,22 +132,22 @@ class Case(Document):
     """One combination of swept parameters: one case is one Job and yields one result."""
 
     format: Literal["accelbench.dev/case/v1alpha1"] = "accelbench.dev/case/v1alpha1"
-    name: str = Field(description="Unique in the run.")
+    name: Line = Field(description="Unique in the run.")
     origin: CaseOrigin
-    workload: str = Field(description="The workload's name, in the catalogue or from its script's file.")
+    workload: Line = Field(description="The workload's name, in the catalogue or from its script's file.")
     script: Script | None = Field(
         default=None,
         description="Where a script's file came from; what was in it is known by the fingerprint's workloadSource.",
     )
-    parameters: dict[str, ParameterValue] = Field(
+    parameters: dict[Line, ParameterValue] = Field(
         default={},
         description="As spec and sweep give them; the workload's own model fills in defaults and checks bounds.",
     )
-    swept: dict[str, ParameterValue] = Field(
+    swept: dict[Line, ParameterValue] = Field(
         default={}, description="The parameters that the sweep varies, for a reader to tell the cases apart."
     )
     variants: tuple[CaseVariant, ...] = Field(description="What competes.")
-    baseline: str = Field(description="The variant that the others are compared with.")
+    baseline: Line = Field(description="The variant that the others are compared with.")
     comparisons_in_run: int = Field(
         default=1, description="All comparisons of the run, which share its confidence (Bonferroni)."
     )

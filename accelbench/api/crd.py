@@ -126,6 +126,7 @@ KINDS = (
             Column("Result", ".summary.headline", description="The speedup with its interval, or what was observed."),
             Column("Run", ".result.case.origin.run", wide=True),
             Column("Rounds", ".result.rounds", "integer", "Complete rounds.", wide=True),
+            Column("Node", ".summary.node", description="The node that it was measured on.", wide=True),
             Column("Finished", ".result.finished", "date", wide=True),
             AGE,
         ),

@@ -14,6 +14,10 @@ CLASS = "accelbench.dev/class"
 PROFILES = "accelbench.dev/profiles"
 """Of the ConfigMap that has an operator's profiles, under the key `profiles.yaml`."""
 
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""Kueue's, on a run and on its Jobs: the LocalQueue that these wait in."""
+QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
+
 CASE_ANNOTATION = "accelbench.dev/case-document"
 """The case document as JSON; a downward API volume puts it before the runner, so no second object can be lost."""
 

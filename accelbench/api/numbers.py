@@ -19,6 +19,8 @@ Unit = Literal[
 """An empty one is of things that are counted; `currency` is that of the case's price."""
 Reduction = Literal["agreed", "most", "fewest", "first"]
 """What is kept of several launches; `agreed`: what all of them say, and nothing where they differ."""
+DISPATCHED = "dispatched"
+"""In place of a platform: programs that nothing compiles, whose operations are dispatched one by one."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Number:
     launches: Reduction = "agreed"
     timed: bool = False
     """It is made from times: where a check rejects the variant, it is not shown."""
-    table: Literal["", "work", "program"] = ""
+    table: Literal["", "work", "program", "target"] = ""
     """Of the reports, where it is a column."""
     heading: str = ""
     """Of that column; `{unit}` is what the workload calls a unit of work, `{currency}` that of the case's price."""
@@ -50,6 +52,8 @@ class Number:
     """It is over the baseline, and has the interval of a comparison."""
     undisturbed: bool = False
     """Other load on the machine does not change it, so that any launch tells it."""
+    estimated_for: tuple[str, ...] = ()
+    """Platforms for which a compiler without a device can only estimate it, and `DISPATCHED`; else it is exact."""
     asked_by: str = ""
     """The check that asks the same: where no other fails, an expectation can be decided."""
 
@@ -117,6 +121,7 @@ class Numbers(Document):
             timed=True,
             table="work",
             heading="share of limit",
+            metric="accelbench_roofline_share_ratio",
         ),
     ] = None
     limit_flops_per_second: Annotated[Decimal, Number("What the device can compute.", unit="FLOP/s")] = None
@@ -168,6 +173,7 @@ class Numbers(Document):
             table="work",
             heading="Device energy per {unit}",
             brief=False,
+            metric="accelbench_step_device_joules",
         ),
     ] = None
     cpu_joules_per_unit: Annotated[
@@ -180,6 +186,7 @@ class Numbers(Document):
             table="work",
             heading="CPU energy per {unit}",
             brief=False,
+            metric="accelbench_step_cpu_joules",
         ),
     ] = None
     price_per_unit: Annotated[
@@ -197,8 +204,10 @@ class Numbers(Document):
         Count,
         Number(
             "Instructions of the optimised HLO that run by themselves in one call. A fusion is one; a loop counts as "
-            "often as it runs; of branches the longest counts.",
+            "often as it runs; of branches the longest counts. Where nothing is compiled: operations dispatched, but "
+            "for views.",
             fact="executable.kernels_per_call",
+            estimated_for=("cuda", DISPATCHED),
             table="program",
             heading="kernels in a call",
             expected=True,
@@ -236,8 +245,10 @@ class Numbers(Document):
             "Bytes for what is neither argument nor output, such as copies.",
             unit="B",
             fact="executable.temporary_bytes",
+            estimated_for=("cuda", DISPATCHED),
             table="program",
             heading="temporary",
+            metric="accelbench_executable_temporary_bytes",
             expected=True,
             undisturbed=True,
         ),
@@ -250,6 +261,7 @@ class Numbers(Document):
             fact="executable.aliased_bytes",
             table="program",
             heading="outputs that reuse input buffers",
+            metric="accelbench_executable_aliased_bytes",
             expected=True,
             undisturbed=True,
         ),
@@ -267,6 +279,215 @@ class Numbers(Document):
             metric="accelbench_executable_accessed_bytes",
             expected=True,
             undisturbed=True,
+        ),
+    ] = None
+    argument_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes of a call's arguments on one device: state and batch.",
+            unit="B",
+            fact="executable.argument_bytes",
+            metric="accelbench_executable_argument_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    output_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes of a call's outputs on one device, those that reuse arguments included.",
+            unit="B",
+            fact="executable.output_bytes",
+            metric="accelbench_executable_output_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    peak_bytes: Annotated[
+        Count,
+        Number(
+            "The most bytes that a call holds on one device at once, by the compiler's plan: arguments, outputs and "
+            "temporary ones. Where nothing is compiled: of arrays, as operations make and drop them. What a run then "
+            "took is peakMemoryBytes.",
+            unit="B",
+            fact="executable.peak_bytes",
+            estimated_for=("cuda", DISPATCHED),
+            metric="accelbench_executable_peak_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    kernels: Annotated[
+        Count,
+        Number(
+            "Instructions of the optimised HLO that run by themselves, each once, however often a loop runs it. Where "
+            "nothing is compiled: operations dispatched, but for views.",
+            fact="executable.kernels",
+            estimated_for=("cuda", DISPATCHED),
+            metric="accelbench_executable_kernels",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    fusions: Annotated[
+        Count,
+        Number(
+            "Kernels into which the compiler has fused several operations.",
+            fact="executable.fusions",
+            estimated_for=("cuda",),
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    collectives: Annotated[
+        Count,
+        Number(
+            "Instructions of the optimised HLO by which devices exchange data, of all kinds, each once.",
+            fact="executable.collectives",
+            metric="accelbench_executable_collectives",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    collective_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes that those instructions leave on one device, each once.",
+            unit="B",
+            fact="executable.collective_bytes",
+            metric="accelbench_executable_collective_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    all_reduces: Annotated[
+        Count,
+        Number(
+            "Those that are all-reduce, each once.",
+            fact="executable.all_reduces",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    all_reduce_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes that those of all-reduce leave on one device, each once.",
+            unit="B",
+            fact="executable.all_reduce_bytes",
+            metric="accelbench_executable_all_reduce_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    all_gathers: Annotated[
+        Count,
+        Number(
+            "Those that are all-gather, each once.",
+            fact="executable.all_gathers",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    all_gather_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes that those of all-gather leave on one device, each once.",
+            unit="B",
+            fact="executable.all_gather_bytes",
+            metric="accelbench_executable_all_gather_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    reduce_scatters: Annotated[
+        Count,
+        Number(
+            "Those that are reduce-scatter, each once.",
+            fact="executable.reduce_scatters",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    reduce_scatter_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes that those of reduce-scatter leave on one device, each once.",
+            unit="B",
+            fact="executable.reduce_scatter_bytes",
+            metric="accelbench_executable_reduce_scatter_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    all_to_alls: Annotated[
+        Count,
+        Number(
+            "Those that are all-to-all, each once.",
+            fact="executable.all_to_alls",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    all_to_all_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes that those of all-to-all leave on one device, each once.",
+            unit="B",
+            fact="executable.all_to_all_bytes",
+            metric="accelbench_executable_all_to_all_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    collective_permutes: Annotated[
+        Count,
+        Number(
+            "Those that are collective-permute, each once.",
+            fact="executable.collective_permutes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    collective_permute_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes that those of collective-permute leave on one device, each once.",
+            unit="B",
+            fact="executable.collective_permute_bytes",
+            metric="accelbench_executable_collective_permute_bytes",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    flops_per_call: Annotated[
+        Count,
+        Number(
+            "Floating-point operations of one call as it was written, on all devices, what nobody uses included.",
+            unit="FLOP",
+            fact="executable.flops_per_call",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    fits: Annotated[
+        Count,
+        Number(
+            "Whether what was compiled for a target fits into the memory of its devices (1) or not (0).",
+            fact="compiled.fits",
+            estimated_for=("cuda", DISPATCHED),
+            metric="accelbench_target_fits",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    device_memory_bytes: Annotated[
+        Count,
+        Number(
+            "Memory of one device of the target that a program can have.",
+            unit="B",
+            fact="compiled.device_memory_bytes",
+            metric="accelbench_target_memory_bytes",
         ),
     ] = None
 
@@ -340,6 +561,12 @@ NUMBERS: Mapping[str, Number] = {number.name: number for number in (*READ_OFF, *
 """All of them, by name."""
 
 EXPECTED = tuple(name for name, number in NUMBERS.items() if number.expected)
+TOLD_BY_COMPILING = frozenset(
+    number.name
+    for number in NUMBERS.values()
+    if number.expected and (number.fact.startswith(("executable.", "compiled.")) or number.name == "compileSeconds")
+)
+"""What an expectation can ask of a program that is compiled for a target, and never runs."""
 if TYPE_CHECKING:
     ExpectedNumber = str
 else:

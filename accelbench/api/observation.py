@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from accelbench.document import Document
+from accelbench.document import Document, Line
 
 ObservationType = Literal["number", "truth", "text"]
 
@@ -16,14 +16,14 @@ NOTHING = "nothing"
 class ObservedValue(Document):
     """A value, and in how many launches it was observed."""
 
-    value: str = Field(description="A number without exponent, true or false, or a text.")
+    value: Line = Field(description="A number without exponent, true or false, or a text.")
     launches: int = Field(description="How many launches observed it.")
 
 
 class Observation(Document):
     """One thing that was looked at. Several values: launches differ, and the most frequent one comes first."""
 
-    name: str = Field(description="compilations, raised; or what the workload calls it.")
+    name: Line = Field(description="compilations, raised; or what the workload calls it.")
     type: ObservationType
     values: tuple[ObservedValue, ...] = Field(
         description=f"One: the same in all launches that observed it. At most {MAXIMUM_DIFFERING}."
@@ -42,7 +42,7 @@ class Observation(Document):
 class Observations(Document):
     """Everything that was observed of one variant."""
 
-    variant: str = Field(description="The variant's name.")
+    variant: Line = Field(description="The variant's name.")
     launches: int = Field(description="How many launches observed it; each is a process of its own.")
     found: tuple[Observation, ...] = Field(description="In the order of the launch, then of the workload.")
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from accelbench import platforms
+from accelbench import platforms, targets
 from accelbench.api.case import PricePerHour
 from accelbench.api.metadata import Name
 from accelbench.api.slices import TOPOLOGY, chips
@@ -58,6 +58,11 @@ class Profile(Document):
     env: dict[str, str] = Field(default={}, description="The runner's environment; a run may set it otherwise.")
     runtime_class_name: str | None = Field(default=None, description="As in a PodSpec.")
     image: str | None = Field(default=None, description="Of the runner on these nodes; default: the operator's.")
+    target: str | None = Field(
+        default=None,
+        description="What its cases are compiled for, in place of being measured: h100x8, v5e-16. Its nodes are "
+        "ordinary ones; a run's accelerator.targets come first.",
+    )
     namespaces: tuple[Name, ...] = Field(default=(), description="Whose runs may use it; none: those of any.")
     price_per_hour: PricePerHour | None = Field(
         default=None, description="Of what a case has to itself, its devices or its node, with a currency: 11.06 USD."
@@ -83,6 +88,18 @@ class Profile(Document):
     def admits(self, namespace: str) -> bool:
         """Whether runs of that namespace may use it."""
         return not self.namespaces or namespace in self.namespaces
+
+    @model_validator(mode="after")
+    def _what_is_compiled_needs_no_device(self) -> Self:
+        if self.target is None:
+            return self
+        try:
+            targets.find(self.target)
+        except targets.UnknownTargetError as error:
+            raise ValueError(f"target: {error}") from error
+        if self.platform != "cpu" or self.resource or self.device_class:
+            raise ValueError("target: what is compiled needs no device: keep platform: cpu, without a resource")
+        return self
 
     @model_validator(mode="after")
     def _devices_are_had_in_one_way(self) -> Self:
@@ -154,7 +171,7 @@ def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
 def _profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[Profile, ...]:
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
         raise InvalidProfilesError(f"{source}: not YAML: {error}") from error
     if document is None:
         return ()
@@ -167,7 +184,7 @@ def _profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[P
 
 def _profile(name: str, entry: dict[str, Any], source: str, presets: Mapping[str, Profile]) -> Profile:
     if (preset := entry.get("preset")) is not None:
-        if preset not in presets:
+        if not isinstance(preset, str) or preset not in presets:
             raise InvalidProfilesError(f"{source}: profile {name}: preset: {unknown('preset', str(preset), presets)}")
         own = {key: value for key, value in entry.items() if key != "preset"}
         entry = presets[preset].model_dump(mode="json", by_alias=True, exclude_unset=True) | own

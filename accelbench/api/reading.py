@@ -13,6 +13,9 @@ import yaml
 
 from accelbench.problem import Problem
 
+MAXIMUM_NODES = 2_000_000
+"""Values of a document, more than any list of results that an API server gives at once."""
+
 
 @dataclass(frozen=True)
 class LocatedProblem(Problem):
@@ -54,6 +57,8 @@ def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
         mark = error.problem_mark or error.context_mark
         problem = LocatedProblem("", f"malformed YAML: {error.problem}", mark.line + 1 if mark else None)
         raise InvalidManifestError(source, (problem,)) from error
+    except RecursionError as error:
+        raise InvalidManifestError(source, (Problem("", "nested too deeply"),)) from error
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise InvalidManifestError(source, (Problem("", f"malformed YAML: {error}"),)) from error
     for document in documents:
@@ -66,9 +71,21 @@ def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
 def _read(loader: "_Loader") -> Iterator[YamlDocument]:
     while loader.check_node():
         node = loader.get_node()
+        if node is not None and _written_out(node, {}) > MAXIMUM_NODES:
+            raise ValueError("its aliases would fill the memory")
         if node is not None and (content := loader.construct_document(node)) is not None:
             # Through JSON: keys become strings, and what has no end or no place in JSON is an error.
             yield YamlDocument(json.loads(json.dumps(content)), node)
+
+
+def _written_out(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node is once its aliases are written out; of one that holds itself JSON will say so."""
+    if id(node) not in known:
+        known[id(node)] = 1
+        inside = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
+        parts = inside if isinstance(node, yaml.CollectionNode) else ()
+        known[id(node)] = 1 + sum(_written_out(each, known) for each in parts)
+    return known[id(node)]
 
 
 def _line(node: yaml.Node, keys: list[str]) -> int:

@@ -83,6 +83,7 @@ class StopReason(Reason):
         "Another round would have gone beyond the case's time limit.",
         "Raise timeLimitSeconds where the interval is too wide",
     )
+    COMPILED = ("Compiled", "Every variant was compiled for the case's target, and nothing was to be measured.")
     INTERRUPTED = ("Interrupted", "A signal ended the runner; complete rounds count.")
     NOTHING_TO_COMPARE = (
         "NothingToCompare",
@@ -102,19 +103,39 @@ class AttemptReason(Reason):
     NODE_LOST = (
         "NodeLost",
         "The pod should have ended, and its node does not say that it did.",
-        "See whether the node is Ready",
+        "See whether the node is Ready, and delete it where it is gone for good",
         True,
     )
-    JOB_DELETED = ("JobDeleted", "Somebody deleted the Job before its result was stored.", "", True)
-    POD_LOST = ("PodLost", "The pod was deleted with its log before its result was stored.", "", True)
+    JOB_DELETED = (
+        "JobDeleted",
+        "Somebody deleted the Job before its result was stored.",
+        "Leave a run's Jobs alone: runPolicy.suspend frees its device, runPolicy.cancel ends it",
+        True,
+    )
+    POD_LOST = (
+        "PodLost",
+        "The pod was deleted with its log before its result was stored.",
+        "See who deletes pods that have just ended",
+        True,
+    )
     DISRUPTED = (
         "Disrupted",
         "The pod was drained, evicted or preempted.",
         "Give runs a priority class, and their nodes a disruption budget",
         True,
     )
-    INTERRUPTED = ("Interrupted", "The pod was deleted while it measured.", "", True)
-    NOT_STARTED = ("NotStarted", "The pod ended before its container ran.", "See kubectl describe pod", True)
+    INTERRUPTED = (
+        "Interrupted",
+        "The pod was deleted while it measured.",
+        "Leave a run's pods alone: runPolicy.suspend frees its device, runPolicy.cancel ends it",
+        True,
+    )
+    NOT_STARTED = (
+        "NotStarted",
+        "The pod ended before its container ran.",
+        "See the image, its command, and kubectl describe pod",
+        True,
+    )
     RESULT_LOST = (
         "ResultLost",
         "The runner ended and left no whole result in its log.",
@@ -129,7 +150,7 @@ class AttemptReason(Reason):
     RESULT_REFUSED = (
         "ResultRefused",
         "The API server takes no such result.",
-        "See whether CRDs, operator and runner image are of one release",
+        "Have the quota or the policy changed that it names, or bring CRDs, operator and runner image to one release",
     )
     INVALID_CASE = ("InvalidCase", "The runner refused the case.", "Correct the spec")
     RUNNER_ERROR = ("RunnerError", "accelbench itself failed.", "Report it as a defect, with the pod's log")

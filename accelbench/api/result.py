@@ -5,41 +5,53 @@ strings of seconds. A verdict stands only beside a certificate whose checks pass
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from accelbench import figures
 from accelbench.api import rules
 from accelbench.api.case import Case, Timestamp
+from accelbench.api.compiled import Compiled
 from accelbench.api.metadata import API_VERSION, ObjectMeta
 from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observations
 from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.run import Expectation
-from accelbench.document import DecimalString, Document
+from accelbench.document import DecimalString, Document, Line
 
 MAXIMUM_BYTES = 32 * 1024
 MAXIMUM_MESSAGE = 1024
 """Characters in what is said of an expectation."""
 
+
+def _moment(text: str) -> str:
+    """`text`, where it is a time: the API server asks the same, and a file asks nobody."""
+    datetime.fromisoformat(text)
+    return text
+
+
+Moment = Annotated[Timestamp, AfterValidator(_moment)]
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 CheckOutcome = Literal["passed", "failed", "untested"]
 Outcome = Literal["met", "not-met", "undecided"]
 PaysBackAnswer = Literal["at-once", "after", "never", "until"]
 Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm-up", "steady"]
 Bound = Literal["compute", "memory"]
+COMPILED_PHASES: frozenset[Phase] = frozenset({"import", "device-init", "setup", "compile"})
+"""That a launch goes through which compiles for a target."""
 LimitsSource = Literal["data-sheet", "measured"]
 
 
 class Check(Document):
     """One validity check's reading."""
 
-    name: str = Field(description="The check's name.")
+    name: Line = Field(description="The check's name.")
     outcome: CheckOutcome = Field(description="untested is no pass and no failure: the reading says why.")
-    reading: str = Field(description="What was found.")
-    threshold: str = Field(default="", description="What it was held against.")
-    variant: str | None = Field(
+    reading: Line = Field(description="What was found.")
+    threshold: Line = Field(default="", description="What it was held against.")
+    variant: Line | None = Field(
         default=None, description="The variant that the check is about; none: all of them alike."
     )
 
@@ -58,8 +70,8 @@ class Failure(Document):
     """Why a variant has no measurement: a result like any other; the other variants' stand."""
 
     reason: FailureReason = Field(description="In one word, for programs.")
-    message: str = Field(description="What happened and what to do, for people.")
-    round: int = Field(description="The round in which it happened.")
+    message: Line = Field(description="What happened and what to do, for people.")
+    round: int = Field(ge=0, description="The round in which it happened.")
     phase: Phase | None = Field(default=None, description="The last phase that the launch had reached.")
 
 
@@ -84,7 +96,7 @@ class PhaseTime(Document):
     median_seconds: DecimalString
     min_seconds: DecimalString
     max_seconds: DecimalString
-    parts: dict[str, DecimalString] = Field(
+    parts: dict[Line, DecimalString] = Field(
         default={},
         description="Seconds of what compile is made of, median over launches: trace, lower, backend; dynamo, backend.",
     )
@@ -127,6 +139,12 @@ class Spread(Document):
         default=None,
         description="Independent blocks that a launch's are worth: the median over launches.",
     )
+    lower_seconds: DecimalString | None = Field(
+        default=None,
+        description="Lower end of the interval on the variant's own time, over its launches, at the case's confidence. "
+        "It is not paired: what slows the whole machine for a while is in it. None with one launch.",
+    )
+    upper_seconds: DecimalString | None = Field(default=None, description="Its upper end.")
 
 
 class VariantResult(Document):
@@ -135,8 +153,8 @@ class VariantResult(Document):
     Without `seconds` there is a `failure`, or no complete round, or a check rejected it: then nothing timed is kept.
     """
 
-    name: str = Field(description="Unique in the run.")
-    use: str = Field(description="Framework and mode.")
+    name: Line = Field(description="Unique in the run.")
+    use: Line = Field(description="Framework and mode.")
     failure: Failure | None = None
     seconds: Quantiles | None = Field(
         default=None, description="Seconds per unit over the launches of complete rounds."
@@ -176,15 +194,15 @@ class PaysBack(Document):
 class Comparison(Document):
     """A variant against the baseline: the speedup with its interval, and the verdict; or why there is none."""
 
-    variant: str = Field(description="The variant's name.")
-    baseline: str = Field(description="The baseline's name.")
-    rounds: int = Field(description="Complete pairs of launches that the interval rests on.")
+    variant: Line = Field(description="The variant's name.")
+    baseline: Line = Field(description="The baseline's name.")
+    rounds: int = Field(ge=0, description="Complete pairs of launches that the interval rests on.")
     confidence: DecimalString = Field(description="Of the interval, after its share in the run's comparisons.")
     verdict: Verdict | None = None
     noisy: bool = Field(
         default=False, description="Rounds that other load disturbed count: the interval stands, and no verdict does."
     )
-    invalid: tuple[str, ...] = Field(
+    invalid: tuple[Line, ...] = Field(
         default=(), description="Names of the checks that failed; then there is no speedup and no verdict."
     )
     speedup: DecimalString | None = Field(default=None, description="Baseline seconds / variant seconds.")
@@ -193,7 +211,7 @@ class Comparison(Document):
     pays_back: PaysBack | None = Field(
         default=None, description="With the interval's confidence; none: not known, or the comparison is invalid."
     )
-    sentence: str = Field(description="The finding in plain words.")
+    sentence: Line = Field(description="The finding in plain words.")
     quantity: Literal["p50", "p99"] | None = Field(
         default=None, description="What of a launch's calls is compared, where the protocol is latency."
     )
@@ -223,7 +241,7 @@ class Disturbed(Document):
     """A round that something outside the variants disturbed."""
 
     round: int = Field(description="Its number, from 1.")
-    reasons: tuple[str, ...] = Field(description="Which check noticed, of which variant, and what it read.")
+    reasons: tuple[Line, ...] = Field(description="Which check noticed, of which variant, and what it read.")
 
 
 class Quarantined(Disturbed):
@@ -239,10 +257,10 @@ class Result(Document):
         description="False: interrupted, or a checkpoint; what is here is of complete rounds all the same."
     )
     stopped: StopReason | None = Field(default=None, description="Why no further round was measured.")
-    unit: str = Field(description="What one step is called: step, epoch, product.")
-    started: Timestamp = Field(description="When the first launch began.")
-    finished: Timestamp = Field(description="When the last launch ended.")
-    rounds: int = Field(description="Complete rounds that count.")
+    unit: Line = Field(description="What one step is called: step, epoch, product.")
+    started: Moment = Field(description="When the first launch began.")
+    finished: Moment = Field(description="When the last launch ended.")
+    rounds: int = Field(ge=0, description="Complete rounds that count.")
     quarantined: tuple[Quarantined, ...] = Field(
         default=(), description="Rounds that were disturbed; where all were, no comparison is valid."
     )
@@ -251,7 +269,7 @@ class Result(Document):
         description="Rounds that were disturbed and count, as the case accepts noise; with any, nothing has a verdict.",
     )
     variants: tuple[VariantResult, ...] = Field(description="What was measured of each variant.")
-    protocol: Literal["steady", "latency", "episode", "observe"] | None = Field(
+    protocol: Literal["steady", "latency", "episode", "observe", "compile"] | None = Field(
         default=None, description="How steps were measured; times of different protocols are never compared."
     )
     comparisons: tuple[Comparison, ...] = Field(default=(), description="Each other variant against the baseline.")
@@ -261,12 +279,16 @@ class Result(Document):
     observations: tuple[Observations, ...] = Field(
         default=(), description="What was observed of each variant, where the protocol is observe: nothing is timed."
     )
+    compiled: tuple[Compiled, ...] = Field(
+        default=(),
+        description="What came of compiling each variant for the case's target: nothing ran, and no time is known.",
+    )
     certificate: Certificate = Certificate()
-    fingerprint: dict[str, str] = Field(default={}, description="Versions, hardware and settings.")
-    overhead: dict[str, DecimalString] = Field(
+    fingerprint: dict[Line, Line] = Field(default={}, description="Versions, hardware and settings.")
+    overhead: dict[Line, DecimalString] = Field(
         default={}, description="Where the case's wall seconds went: `total`, `steady` and what the rest was."
     )
-    notes: tuple[str, ...] = Field(default=(), description="What a reader should know beside.")
+    notes: tuple[Line, ...] = Field(default=(), description="What a reader should know beside.")
 
     @model_validator(mode="after")
     def _a_verdict_needs_a_clean_certificate(self) -> Self:
@@ -277,6 +299,35 @@ class Result(Document):
                 raise ValueError(f"{comparison.variant}: no verdict can stand beside failed checks ({names})")
             if comparison.verdict is not None and self.noisy:
                 raise ValueError(f"{comparison.variant}: no verdict can stand beside disturbed rounds that count")
+        return self
+
+    @model_validator(mode="after")
+    def _each_variant_of_the_case_stands_once(self) -> Self:
+        asked = [variant.name for variant in self.case.variants]
+        for what, names in (
+            ("variants", [variant.name for variant in self.variants]),
+            ("comparisons", [comparison.variant for comparison in self.comparisons]),
+            ("tailComparisons", [comparison.variant for comparison in self.tail_comparisons]),
+            ("observations", [observations.variant for observations in self.observations]),
+            ("compiled", [compiled.variant for compiled in self.compiled]),
+        ):
+            for name in names:
+                if names.count(name) > 1 or name not in asked:
+                    raise ValueError(f"{what}: {name} is there twice, or is no variant of the case")
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_compiled_has_no_time(self) -> Self:
+        """But what compiling took: a time of the program, and all that is made from one, is refused."""
+        if self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled:
+            return self
+        if self.comparisons or self.tail_comparisons or self.observations:
+            raise ValueError("what is compiled for a target is compared with nothing: no speedup can be known")
+        for variant in self.variants:
+            phases = {each.phase for each in (*variant.phases, *variant.warm_phases)} - COMPILED_PHASES
+            timed = variant.seconds or variant.launches or variant.spread or phases or variant.bound or variant.limits
+            if timed or variant.numbers != variant.numbers.without_timed():
+                raise ValueError(f"{variant.name}: what is compiled for a target did not run: it has no time")
         return self
 
     @property
@@ -298,9 +349,20 @@ class Result(Document):
         return (
             self.complete
             and not any(comparison.invalid or comparison.verdict is None for comparison in self.comparisons)
-            and not any(variant.failure for variant in self.variants)
+            and not self.failed_variants
             and not self.refuted_observations
         )
+
+    @property
+    def failed_variants(self) -> tuple[VariantResult, ...]:
+        """Those whose failure is a shortcoming of the result.
+
+        That a variant cannot be compiled for a target is an answer, as long as another one can.
+        """
+        failed = tuple(variant for variant in self.variants if variant.failure)
+        if not self.compiled:
+            return failed
+        return tuple(each for each in failed if each.failure and each.failure.reason != FailureReason.UNSUPPORTED)
 
     @property
     def refuted_observations(self) -> bool:
@@ -314,6 +376,7 @@ class Result(Document):
         found = [
             *(comparison.headline for comparison in self.ranked),
             *(each.headline for each in self.observations),
+            *(each.headline for each in self.compiled),
         ]
         return "; ".join([*found, *failed]) or "no comparison"
 
@@ -326,10 +389,13 @@ class JudgedExpectation(Expectation):
 
 
 class ResultSummary(Document):
-    """What `kubectl get` shows of a result."""
+    """What `kubectl get` shows of a result, and what the cluster knows of where it came from."""
 
     valid: bool = Field(description="Complete, every comparison valid, no variant failed.")
-    headline: str = Field(description="The finding in a few words.")
+    headline: Line = Field(description="The finding in a few words.")
+    node: Line | None = Field(default=None, description="The node that it was measured on.")
+    pod: Line | None = Field(default=None, description="The pod that measured it.")
+    image: Line | None = Field(default=None, description="What the pod ran, by digest where its node tells one.")
 
 
 class BenchmarkResult(Document):
@@ -346,7 +412,16 @@ class BenchmarkResult(Document):
     result: Annotated[Result, rules.RESULT_IS_FINAL]
 
     @classmethod
-    def of(cls, result: Result, metadata: ObjectMeta, expectations: Iterable[JudgedExpectation] = ()) -> Self:
-        """The object that stores `result`."""
-        summary = ResultSummary(valid=result.valid, headline=result.headline)
+    def of(
+        cls,
+        result: Result,
+        metadata: ObjectMeta,
+        expectations: Iterable[JudgedExpectation] = (),
+        *,
+        node: str | None = None,
+        pod: str | None = None,
+        image: str | None = None,
+    ) -> Self:
+        """The object that stores `result`, and where that came from."""
+        summary = ResultSummary(valid=result.valid, headline=result.headline, node=node, pod=pod, image=image)
         return cls(metadata=metadata, summary=summary, expectations=tuple(expectations), result=result)

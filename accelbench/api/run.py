@@ -23,12 +23,14 @@ MAXIMUM_VARIANTS = 16
 MAXIMUM_ROUNDS = 50
 MAXIMUM_AXES = 4
 MAXIMUM_CONDITIONS = 32
+MAXIMUM_TARGETS = 16
 
 VariantName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$", min_length=1, max_length=63)
 ]
 ParameterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
 ObservationName = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9]*$", max_length=32)]
+TargetName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[0-9]+)?$", max_length=32)]
 Percentage = Annotated[str, StringConstraints(max_length=8)]
 Bound = Annotated[str, StringConstraints(pattern=rules.BOUND, max_length=40)]
 MAXIMUM_SECONDS = 2**31 - 1
@@ -125,6 +127,14 @@ class Accelerator(Document):
     nodes: Annotated[int, rules.AT_MOST_ONE] = Field(
         default=1, ge=1, le=16, description="Nodes that each variant uses: one, for now."
     )
+    targets: tuple[TargetName, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAXIMUM_TARGETS,
+        description="What to compile for, in place of measuring: h100x8, v5e-16. Each is a case for each combination "
+        "of the sweep; default: the profile's target.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
 
 
 DEFAULT_CLASS = "accelbench"
@@ -146,6 +156,9 @@ class Expectation(Document):
     at_most: Bound | None = Field(default=None, description="A decimal, as a string.")
     equals: str | None = Field(
         default=None, max_length=120, description="What the observation is in every launch; numbers as numbers."
+    )
+    target: TargetName | None = Field(
+        default=None, description="Of the cases that are compiled, those for this target alone; default: every case."
     )
 
     @property
@@ -169,7 +182,7 @@ class RunPolicy(Document):
         default=None,
         ge=1,
         le=MAXIMUM_SECONDS,
-        description="A case's pod must start within this; may change; default: 24 hours.",
+        description="A case's pod must start within this, queues included; may change; default: 24 hours.",
     )
     active_deadline_seconds: int | None = Field(
         default=None,
@@ -309,8 +322,8 @@ class Attempt(Document):
     not_before: Timestamp | None = Field(
         default=None, description="When the next attempt starts, after one that the infrastructure lost."
     )
-    finished: bool = Field(default=False, description="The case has a result, or none will come.")
-    completion_time: Timestamp | None = Field(default=None, description="When it was known to be finished.")
+    finished: bool = Field(default=False, description="No result will come.")
+    completion_time: Timestamp | None = Field(default=None, description="When that was known.")
     pod: str | None = Field(default=None, description="The pod's name, once it is there.")
     node: str | None = Field(default=None, description="The node that the pod is on.")
     image: str | None = Field(default=None, description="What the pod runs, by digest where its node tells one.")
@@ -355,10 +368,17 @@ class BenchmarkRunStatus(Document):
         default="",
         description="The digest of the file that the workload is written in; several where it changed between cases.",
     )
+    measured_cases: tuple[str, ...] = Field(
+        default=(),
+        max_length=MAXIMUM_CASES,
+        description="The cases whose BenchmarkResult was stored, in the order of the sweep.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
     attempts: tuple[Attempt, ...] = Field(
         default=(),
         max_length=MAXIMUM_CASES,
-        description="The latest attempt at each case that has begun.",
+        description="The latest attempt at each case that has begun and has no result: under way, to be made again, "
+        "or lost.",
         json_schema_extra=_keyed_by("case"),
     )
     comparisons: tuple[ComparisonStatus, ...] = Field(

@@ -1,29 +1,35 @@
-"""The ledger: for each claim its words, what confirms and what refutes it, and the manifest that asks.
+"""The ledger: for each claim its words, what confirms and what refutes it, and the manifests that ask.
 
-The claim itself is the manifest's expectations, or for a whole suite geometric means over the results of several.
+The claim itself is its manifests' expectations. A claim about a whole suite is geometric means over several results,
+one about whole trainings their total times. docs/adr/0048-claims-that-an-expert-would-sign.md has the rules.
 """
 
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from accelbench.api.run import BenchmarkRun, Bound, VariantName
+from accelbench.api.run import BenchmarkRun, Bound, Expectations, VariantName
 from accelbench.document import Document
 from accelbench.problem import unknown
 
 Hardware = Literal["cpu", "gpu", "gpus", "tpu"]
 """`gpus`: several in one machine."""
+ClaimVerdict = Literal["confirmed", "refuted", "inconclusive", "measured", "not-measured-yet", "untestable-here"]
+"""`measured`: the ledger's own question, which nobody answered before; there is nothing to confirm or refute."""
 ARTICLES = {
-    "A0": "why-jax-feels-faster",
-    "A1": "jax-vs-pytorch-performance",
-    "A2": "first-looking-into-jax",
-    "A3": "jax-from-basics-to-internals",
-    "A4": "pytorch-vs-jax-comparison",
+    "A0": "Why JAX feels faster than PyTorch (and when it isn't)",
+    "A1": "JAX vs PyTorch performance",
+    "A2": "On first looking into JAX",
+    "A3": "JAX from basics to internals",
+    "A4": "PyTorch vs JAX: a comparison",
 }
 LEDGER = "ledger.yaml"
+LEFT_OUT = " [...] "
+"""Between parts of a quote: what stands between them in the article is not about the claim."""
 
 
 class GeometricMean(Document):
@@ -43,28 +49,91 @@ class GeometricMean(Document):
         return self
 
 
+class Training(Document):
+    """What a whole training takes beside another's, compiling included, held against what an article measured.
+
+    The ratio has to be on the article's side of 1, and within a factor of two of the article's: one rule for a table.
+    """
+
+    variant: VariantName
+    over: VariantName
+    units: Annotated[int, Field(ge=1)]
+    """Of work in a training, such as epochs."""
+    article: Bound
+    """How many times as fast the article found the variant to be."""
+
+
+class Earlier(Document):
+    """What a claim was held against before, and what came out: bounds or workload that changed after a result."""
+
+    changed: date
+    """When it was replaced by what came next."""
+    asked: Annotated[str, Field(min_length=1)]
+    verdict: ClaimVerdict
+    found: Annotated[str, Field(min_length=1)]
+    why: Annotated[str, Field(min_length=1)]
+    """It was changed."""
+    result: str = ""
+    """Where it lies, below the directory of all results."""
+
+
 class Claim(Document):
     """One row."""
 
     row: Annotated[int, Field(ge=1)]
     article: Literal["A0", "A1", "A2", "A3", "A4"]
-    words: Annotated[str, Field(min_length=1)]
-    """Its own, in short."""
+    quote: Annotated[str, Field(min_length=1)]
+    """The article's own words, whole; parts that belong together are joined by `LEFT_OUT`."""
+    asks: Annotated[str, Field(min_length=1)]
+    """What is asked, as a question that needs no article."""
+    own: bool = False
+    """The question is the ledger's: the article takes the answer for granted, or leaves it open."""
     hardware: Annotated[tuple[Hardware, ...], Field(min_length=1)]
-    """On any of these the claim can be tested."""
+    """Classes on which it can be settled. What was found on others stands beside it."""
+    machine: str = ""
+    """A time is claimed of this machine: no other settles it. Part of the device's name."""
     manifests: Annotated[tuple[str, ...], Field(min_length=1)]
     """Files beside the ledger: the row's own, or where the claim is about a suite, other rows' too."""
+    beside: tuple[str, ...] = ()
+    """Manifests whose results are shown and decide nothing."""
     geometric_means: tuple[GeometricMean, ...] = ()
-    """Where there are any they are the claim, and not the manifests' expectations."""
-    confirms: Annotated[str, Field(min_length=1)]
-    refutes: Annotated[str, Field(min_length=1)]
+    """Where there are any, they are the claim, and not the manifests' expectations. So are the next two."""
+    trainings: tuple[Training, ...] = ()
+    expectations: Expectations = ()
+    confirms: str = ""
+    refutes: str = ""
+    answers: dict[ClaimVerdict, str] = {}
+    """What came out in a sentence, for the verdict that it has: another verdict makes it untrue."""
     corrected: str = ""
-    """How it should have been said; empty where the words will do."""
+    """Why the article may differ, and how it should have been said; empty where the words will do."""
+    history: tuple[Earlier, ...] = ()
+
+    @model_validator(mode="after")
+    def _a_question_has_no_bounds_and_a_claim_has(self) -> Self:
+        if self.own == bool(self.confirms or self.refutes):
+            raise ValueError(f"row {self.row}: what confirms and refutes it stands with a claim, not with a question")
+        return self
+
+    @model_validator(mode="after")
+    def _what_no_run_records_is_explained(self) -> Self:
+        """A run's record holds the bounds that were asked of it, and none of these."""
+        if (self.trainings or self.expectations) and not self.history:
+            raise ValueError(f"row {self.row}: bounds that stand in no manifest need a history that says since when")
+        return self
+
+    @property
+    def decides_by_itself(self) -> bool:
+        """The manifests' expectations do not matter."""
+        return bool(self.own or self.geometric_means or self.trainings or self.expectations)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the directories of results: the manifests'."""
+        """Of the directories of results: those of the manifests that decide."""
         return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
+
+    def explains(self, measured: date) -> bool:
+        """Whether it is said why bounds are not those that a result of that day was asked."""
+        return any(earlier.changed >= measured for earlier in self.history)
 
 
 class InvalidLedgerError(Exception):
@@ -121,13 +190,17 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
 
 
 def check_variants(claim: Claim, manifest: str, asked: BenchmarkRun) -> None:
-    """Raises InvalidLedgerError where the claim's means compare what the run of its manifest does not have."""
+    """Raises InvalidLedgerError where the claim compares what the run of its manifest does not have."""
     offered = [variant.label for variant in asked.spec.variants]
-    for mean in claim.geometric_means:
-        for name in (mean.variant, mean.over):
+    compared: list[tuple[str, GeometricMean | Training]] = [
+        *(("geometricMeans", mean) for mean in claim.geometric_means),
+        *(("trainings", training) for training in claim.trainings),
+    ]
+    for where, one in compared:
+        for name in (one.variant, one.over):
             if name not in offered:
                 what = f"{unknown('variant', name, offered)} ({manifest})"
-                raise InvalidLedgerError(f"{directory() / LEDGER}: row {claim.row}: geometricMeans: {what}")
+                raise InvalidLedgerError(f"{directory() / LEDGER}: row {claim.row}: {where}: {what}")
 
 
 def hardware(name: str) -> Hardware:

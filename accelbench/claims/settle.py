@@ -1,18 +1,22 @@
-"""What becomes of a claim: derived from its runs' expectations and results, and from nothing else. Pure."""
+"""What becomes of a claim: derived from its runs' expectations and results, and from nothing else. Pure.
+
+What was measured on one class of hardware says nothing of another. A program that was compiled for a device can settle
+a claim about programs on that class of device, wherever it was compiled.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from accelbench import targets
 from accelbench.api.result import Result
-from accelbench.claims import suite
+from accelbench.claims import suite, training, words
 from accelbench.claims.finding import ClaimFinding
-from accelbench.claims.ledger import Claim, Hardware
-from accelbench.report import machine, view
-from accelbench.verdict.expectations import ExpectationOutcome
+from accelbench.claims.ledger import Claim, ClaimVerdict, Hardware
+from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 
-ClaimVerdict = Literal["confirmed", "refuted", "inconclusive", "untestable-here", "not-run"]
 Measured = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]
+CLASSES: dict[str, Hardware] = {"cuda": "gpu", "tpu": "tpu", "cpu": "cpu"}
+"""Of the platforms that a program can be compiled for."""
 
 
 @dataclass(frozen=True)
@@ -22,52 +26,117 @@ class MeasuredRun:
     measured: Measured
     cases: int
     """Planned."""
+    name: str = ""
+    """Of the manifest, and of the directory of its results."""
+    older: bool = False
+    """The source of its workload has changed since."""
+    bounds_changed: bool = False
+    """It was asked other bounds than those that it is held against here."""
 
     @property
     def whole(self) -> bool:
         """Every case was measured to its end."""
         return len(self.measured) == self.cases and all(result.complete for result, _ in self.measured)
 
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Without what was expected of them."""
+        return tuple(result for result, _ in self.measured)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One of a claim's manifests: what it compiles for, if it does, and what came of it."""
+
+    name: str
+    run: MeasuredRun | None
+    """None: it has not been run, or not as it is asked today."""
+    targets: tuple[str, ...] = ()
+
 
 @dataclass(frozen=True)
 class Settled:
-    """A claim with its verdict; `found` says what it rests on with its numbers, case by case."""
+    """A claim with its verdict; `findings` is what it rests on, case by case."""
 
     claim: Claim
     verdict: ClaimVerdict
-    found: tuple[str, ...] = ()
-    hardware: str = ""
-    """What it was measured on, and with which versions."""
-    certificate: str = ""
-    """How many checks passed, and which did not."""
+    findings: tuple[ClaimFinding, ...] = ()
+    runs: tuple[MeasuredRun, ...] = ()
+    """That decide."""
+    beside: tuple[MeasuredRun, ...] = ()
+    """That are shown: what the claim names for that, and what other hardware found."""
+    waiting: tuple[str, ...] = ()
+    """Manifests that can be run here, and have not been."""
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """What it rests on, in sentences."""
+        return tuple(finding.sentence for finding in self.findings)
 
 
-def settle(claim: Claim, runs: Sequence[MeasuredRun | None], *, here: Hardware) -> Settled:
-    """The claim held against the runs of its manifests, in their order; None: that one has not been run.
+def settle(claim: Claim, asked: Sequence[Asked], *, here: Hardware, beside: Sequence[MeasuredRun] = ()) -> Settled:
+    """The claim held against the runs of its manifests, in their order.
 
     `refuted` needs one thing that a sound measurement contradicts, in any complete case; `confirmed` needs all of them
-    met in every case. What failed, is invalid, is missing or may be either way leaves it `inconclusive`.
+    met in every case of every manifest. What failed, is invalid, is missing or may be either way leaves it
+    `inconclusive`.
     """
+    able = [each for each in asked if _can_decide(claim, each, here)]
+    waiting = tuple(each.name for each in able if each.run is None)
+    runs = tuple(each.run for each in able if each.run)
+    others = tuple(each.run for each in asked if each.run and each not in able)
+    findings = _findings(claim, runs, waiting=bool(waiting))
+    verdict = _verdict(claim, findings, runs, waiting=bool(waiting), able=len(able) == len(asked))
+    return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting)
+
+
+def _can_decide(claim: Claim, asked: Asked, here: Hardware) -> bool:
+    """Whether it is about hardware that the claim is about."""
+    if asked.targets:
+        return any(class_of(target) in claim.hardware for target in asked.targets)
     if here not in claim.hardware:
-        return Settled(claim, "untestable-here")
-    done = [run for run in runs if run is not None]
-    if len(done) < len(runs):
-        return Settled(claim, "not-run")
-    whole = all(run.whole for run in done)
-    measured = [each for run in done for each in run.measured]
-    findings = _means(claim, measured, whole=whole) if claim.geometric_means else _expectations(measured)
-    verdict: ClaimVerdict = "inconclusive"
-    if any(finding.outcome == "not-met" and finding.sound for finding in findings):
-        verdict = "refuted"
-    elif findings and whole and all(finding.outcome == "met" for finding in findings):
-        verdict = "confirmed"
-    return Settled(
-        claim,
-        verdict,
-        found=tuple(finding.sentence for finding in findings),
-        hardware="; ".join(dict.fromkeys(machine.line(result.fingerprint) for result, _ in measured)),
-        certificate="; ".join(dict.fromkeys(view.checks_summary(result) for result, _ in measured)),
-    )
+        return False
+    if claim.machine and asked.run:
+        return all(claim.machine in result.fingerprint.get("device.name", "") for result in asked.run.results)
+    return not claim.machine
+
+
+def class_of(target: str) -> Hardware:
+    """The class of hardware that a target is of."""
+    return CLASSES[targets.find(target).platform]
+
+
+def _verdict(
+    claim: Claim, findings: Sequence[ClaimFinding], runs: Sequence[MeasuredRun], *, waiting: bool, able: bool
+) -> ClaimVerdict:
+    if not claim.own and any(finding.outcome == "not-met" and finding.sound for finding in findings):
+        return "refuted"
+    if not able:
+        return "untestable-here"
+    if waiting:
+        return "not-measured-yet"
+    if claim.own:
+        return "measured"
+    whole = all(run.whole for run in runs)
+    return "confirmed" if findings and whole and all(each.outcome == "met" for each in findings) else "inconclusive"
+
+
+def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> list[ClaimFinding]:
+    measured = [each for run in runs for each in run.measured if _decides(claim, each[0])]
+    if claim.own or not measured:
+        return []
+    if claim.geometric_means:
+        return [] if waiting else _means(claim, measured, whole=all(run.whole for run in runs))
+    whole = [training.evaluate(each, result) for each in claim.trainings for result, _ in measured]
+    if claim.trainings or claim.expectations:
+        measured = [(result, evaluate(claim.expectations, result)) for result, _ in measured]
+    return [*whole, *_expectations(measured)]
+
+
+def _decides(claim: Claim, result: Result) -> bool:
+    """Of what is compiled for several devices, some may be of another class."""
+    target = result.case.accelerator.target
+    return target is None or class_of(target) in claim.hardware
 
 
 def _expectations(measured: Measured) -> list[ClaimFinding]:
@@ -78,9 +147,21 @@ def _expectations(measured: Measured) -> list[ClaimFinding]:
         swept = [f"{name} {value}" for name, value in result.case.swept.items()]
         whose = ", ".join([result.case.workload] * several + swept)
         for each in outcomes:
-            sentence = f"{whose}: {each.sentence}" if whose else each.sentence
+            said = _speedup(result, each) or each.sentence
+            sentence = f"{whose}: {said}" if whose else said
             findings.append(ClaimFinding(each.outcome, sentence, sound=each.sound and result.complete))
     return findings
+
+
+def _speedup(result: Result, outcome: ExpectationOutcome) -> str:
+    """A speedup as people say it; empty where there is none."""
+    asked = outcome.expectation
+    found = next((each for each in result.comparisons if each.variant == asked.variant), None)
+    if asked.metric != "speedup" or not outcome.sound or found is None:
+        return ""
+    speedup, lower, upper = (float(each or 1) for each in (found.speedup, found.lower, found.upper))
+    subject = words.compared(found.variant, found.baseline, asked.at_least, asked.at_most)
+    return f"{subject}: {outcome.outcome}, {words.times(speedup, lower, upper)}."
 
 
 def _means(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFinding]:

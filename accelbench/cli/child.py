@@ -19,6 +19,7 @@ from accelbench.api.case import Case
 from accelbench.api.result import Result
 from accelbench.cli.interrupt import Signals
 from accelbench.delivery.log import Event, parse_event, read_log
+from accelbench.document import printable
 
 TICK_SECONDS = 1.0
 TAIL_LINES = 12
@@ -114,7 +115,8 @@ def _ended(code: int, log: Path) -> Ended:
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         delivered = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        others = [line.rstrip() for line in lines if not line.startswith("accelbench/")]
+        # What a library wrote past the runner is a stranger's as well.
+        others = [printable(line.rstrip()) for line in lines if not line.startswith("accelbench/")]
     return Ended(
         code=code,
         result=delivered.latest("result") or delivered.latest("checkpoint"),

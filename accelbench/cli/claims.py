@@ -1,6 +1,8 @@
 """`accelbench claims`: what articles say, run here and settled."""
 
+import functools
 import importlib.util
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -47,9 +49,9 @@ def list_(
     if output is Output.JSON:
         typer.echo(json.dumps([_as_json(each) for each in settled], indent=2, ensure_ascii=False))
         return
-    table = Table("row", "article", "claim", "verdict", box=None, pad_edge=False)
+    table = Table("row", "article", "what is asked", "verdict", box=None, pad_edge=False)
     for each in settled:
-        table.add_row(str(each.claim.row), each.claim.article, each.claim.words, each.verdict)
+        table.add_row(str(each.claim.row), each.claim.article, each.claim.asks, each.verdict)
     console().print(table)
 
 
@@ -59,37 +61,49 @@ def run(
     hardware: On = "cpu",
     results: Results = DEFAULT,
     again: Annotated[bool, typer.Option("--again", help="Rerun claims that already have results.")] = False,
+    beside: Annotated[
+        bool,
+        typer.Option("--beside", help="Run also what stands beside and decides nothing here."),
+    ] = False,
 ) -> None:
-    """Run the claims that this hardware can settle; what was run already is left, so that a stopped run goes on."""
+    """Run the claims that can be settled here; what was run already, from the workload's present source, is left."""
     from accelbench.cli.interrupt import Signals
     from accelbench.plan.cases import count_cases
 
     afresh: set[Path] = set()  # rows share runs
     with Signals() as signals:
         for claim, here in _chosen(rows, hardware):
-            if here not in claim.hardware:
-                typer.echo(f"row {claim.row}: untestable here, it needs {' or '.join(claim.hardware)}", err=True)
+            runs = [each for each in _runs(claim, here, results) if each.able or beside]
+            runs += _runs(claim, here, results, beside=True) if beside else ()
+            if not runs:
+                typer.echo(f"row {claim.row}: untestable here, it needs {_needed(claim)}", err=True)
                 continue
-            runs = list(_runs(claim, here, results))
-            stored = [{} if again else _stored(asked, directory) for asked, directory in runs]
+            stored = [{} if again else _stored(each) for each in runs]
             todo = [
-                (asked, directory, done)
-                for (asked, directory), done in zip(runs, stored, strict=True)
-                if directory.path not in afresh and len(done) < count_cases(asked)
+                (each, done)
+                for each, done in zip(runs, stored, strict=True)
+                if each.directory.path not in afresh and len(done) < count_cases(each.asked)
             ]
-            if not todo and afresh.isdisjoint(directory.path for _, directory in runs):
+            if not todo and afresh.isdisjoint(each.directory.path for each in runs):
                 typer.echo(
                     f"row {claim.row}: {_settle(claim, here, results).verdict} (run before; --again runs it anew)"
                 )
                 continue
-            typer.echo(f"row {claim.row}: {claim.words}", err=True)
-            for asked, directory, done in todo:
-                _measure(asked, directory, signals, done)
-                afresh.add(directory.path)
+            typer.echo(f"row {claim.row}: {claim.asks}", err=True)
+            for each, done in todo:
+                if missing := each.missing:
+                    typer.echo(f"row {claim.row}: {each.name} is left: {missing}", err=True)
+                    continue
+                _measure(each.asked, each.directory, signals, done)
+                afresh.add(each.directory.path)
             settled = _settle(claim, here, results)
             typer.echo(f"row {claim.row}: {settled.verdict}")
             for sentence in settled.found:
                 typer.echo(f"  {sentence}")
+
+
+def _needed(claim: "Claim") -> str:
+    return claim.machine or " or ".join(claim.hardware)
 
 
 def _measure(
@@ -140,65 +154,138 @@ def _chosen(rows: str, name: str) -> "list[tuple[Claim, Hardware]]":
         _end(f"error: {error}", Exit.INTERNAL)
 
 
-def _runs(claim: "Claim", here: "Hardware", results: Path) -> "Iterator[tuple[BenchmarkRun, RunDirectory]]":
-    """What the claim asks on this hardware, and where its results lie."""
+@dataclass(frozen=True)
+class _Run:
+    """What one of a claim's manifests asks on this hardware, and where its results lie."""
+
+    name: str
+    asked: "BenchmarkRun"
+    directory: "RunDirectory"
+    able: bool
+    """It can be run here for the claim: on hardware that the claim is about, or for a target."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What it compiles for in place of running."""
+        return self.asked.spec.accelerator.targets or ()
+
+    @property
+    def missing(self) -> str:
+        """The compilers to install before it can be run here; empty where all are there."""
+        from accelbench import targets
+
+        return "; ".join(dict.fromkeys(filter(None, (targets.find(name).missing for name in self.targets))))
+
+
+def _runs(claim: "Claim", here: "Hardware", results: Path, *, beside: bool = False) -> "Iterator[_Run]":
+    """Of the manifests that decide; `beside`: of those that only stand beside."""
     from accelbench.claims import ledger
     from accelbench.cli.files import RunDirectory
     from accelbench.cli.manifests import InvalidSpecError, read
 
-    overrides = [f"accelerator.profile={PROFILES[here]}"] if here in PROFILES else []
-    for manifest, name in zip(claim.manifests, claim.names, strict=True):
+    for manifest in claim.beside if beside else claim.manifests:
+        name = manifest.removesuffix(".yaml")
         try:
-            [asked] = read(str(ledger.directory() / manifest), overrides)
-            ledger.check_variants(claim, manifest, asked)
+            [asked] = read(str(ledger.directory() / manifest), [])
+            if here in PROFILES and not asked.spec.accelerator.targets:
+                [asked] = read(str(ledger.directory() / manifest), [f"accelerator.profile={PROFILES[here]}"])
+            if not beside:
+                ledger.check_variants(claim, manifest, asked)
         except InvalidSpecError as error:
             _end(error.explained(), Exit.INVALID_SPEC)
         except ledger.InvalidLedgerError as error:
             _end(f"error: {error}", Exit.INTERNAL)
-        yield asked, RunDirectory(results / here / name)
+        compiled = bool(asked.spec.accelerator.targets)
+        directory = RunDirectory(results / ("targets" if compiled else here) / name)
+        yield _Run(name, asked, directory, able=compiled or (here in claim.hardware and not claim.machine))
 
 
-def _stored(asked: "BenchmarkRun", directory: "RunDirectory") -> "dict[str, Result]":
-    """What was measured to its end with the same manifest, by the case's name."""
+def _stored(run: _Run) -> "dict[str, Result]":
+    """What was measured to its end, as the same question and from the same source, by the case's name."""
     from accelbench.cli.files import UnreadableResultError
 
-    if not directory.begun:
+    if not run.directory.begun:
         return {}
     try:
-        record, results = directory.load()
+        record, results = run.directory.load()
     except UnreadableResultError as error:
         typer.echo(f"{error}; it is run again", err=True)
         return {}
-    return {result.case.name: result for result in results if result.complete} if record.run == asked else {}
+    if not _same_question(record.run, run.asked):
+        return {}
+    return {result.case.name: result for result in results if result.complete and not _older(result)}
+
+
+def _same_question(recorded: "BenchmarkRun", asked: "BenchmarkRun") -> bool:
+    """The same measurement, whatever it was expected to show."""
+    unbound = [
+        each.model_copy(update={"spec": each.spec.model_copy(update={"expectations": ()})})
+        for each in (recorded, asked)
+    ]
+    return unbound[0] == unbound[1]
+
+
+def _older(result: "Result") -> bool:
+    """Whether the source of its workload has changed since; not, where either is not known."""
+    measured, today = result.fingerprint.get("workloadSource"), _source(result.case.workload)
+    return bool(measured and today) and measured != today
+
+
+@functools.cache
+def _source(workload: str) -> str | None:
+    """The digest of a workload's source, as a result would have it today."""
+    from accelbench import catalogue
+    from accelbench.machine import fingerprint
+
+    return fingerprint.of_source(type(catalogue.find(workload))).get("workloadSource")
 
 
 def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
-    from accelbench.claims.settle import settle
+    from accelbench.claims.settle import Asked, settle
 
-    if here not in claim.hardware:
-        return settle(claim, [], here=here)
-    found = [_load_run(*run) for run in _runs(claim, here, results)]
-    if claim.geometric_means and None not in found and importlib.util.find_spec("scipy") is None:
+    asked = [Asked(each.name, _load_run(claim, each), each.targets) for each in _runs(claim, here, results)]
+    beside = [found for each in _runs(claim, here, results, beside=True) if (found := _load_run(claim, each))]
+    complete = all(each.run for each in asked)
+    if claim.geometric_means and complete and importlib.util.find_spec("scipy") is None:
         _end("error: a mean over a suite needs scipy: pip install 'accelbench[report]'", Exit.USAGE)
-    return settle(claim, found, here=here)
+    return settle(claim, asked, here=here, beside=beside)
 
 
-def _load_run(asked: "BenchmarkRun", directory: "RunDirectory") -> "MeasuredRun | None":
-    """None where it was not run, or what was asked is not what the claim asks today."""
+def _load_run(claim: "Claim", run: _Run) -> "MeasuredRun | None":
+    """None where it was not run, or where something else was asked than today.
+
+    Bounds that changed after the result are another question too, unless the ledger says why.
+    """
+    from accelbench.claims.page import measured
     from accelbench.claims.settle import MeasuredRun
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read
+    from accelbench.verdict.expectations import evaluate
 
-    if not directory.begun:
+    if not run.directory.begun:
         return None
     try:
-        found = read(directory.path)
+        found = read(run.directory.path)
     except UnreadableResultError as error:
         typer.echo(f"{error}; it counts as not run", err=True)
         return None
-    if found.record is None or found.record.run != asked:
+    if found.record is None or not _same_question(found.record.run, run.asked):
         return None
-    return MeasuredRun(found.measured, cases=len(found.record.cases))
+    decides = f"{run.name}.yaml" in claim.manifests and not claim.decides_by_itself
+    changed = decides and run.able and found.record.run.spec.expectations != run.asked.spec.expectations
+    if changed and not all(claim.explains(measured(result).date()) for result in found.results):
+        typer.echo(
+            f"row {claim.row}: the bounds of {run.name} changed after its result, and its history does not say why",
+            err=True,
+        )
+        return None
+    return MeasuredRun(
+        [(result, evaluate(run.asked.spec.expectations, result)) for result in found.results],
+        cases=len(found.record.cases),
+        name=run.name,
+        older=any(_older(result) for result in found.results),
+        bounds_changed=changed or bool(claim.trainings or claim.expectations),
+    )
 
 
 def _as_json(settled: "Settled") -> dict[str, object]:
@@ -206,9 +293,11 @@ def _as_json(settled: "Settled") -> dict[str, object]:
     return {
         "row": claim.row,
         "article": claim.article,
-        "claim": claim.words,
+        "asks": claim.asks,
+        "quote": claim.quote,
         "hardware": list(claim.hardware),
         "verdict": settled.verdict,
+        "answer": claim.answers.get(settled.verdict, ""),
         "found": list(settled.found),
         "corrected": claim.corrected,
     }

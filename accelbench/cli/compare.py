@@ -9,22 +9,25 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from accelbench.history.runs import RunComparison
+    from accelbench.history.sample import Side
 
 SIDE = "a result's file, a run's directory, a directory of those, or a pattern in quotes"
+
+
+ALLOW_DIFFERENT = typer.Option(
+    "--allow-different",
+    metavar="NAME",
+    help="Compare although this differs: an entry of the fingerprint, or a group of them. Repeatable.",
+)
 
 
 def compare(
     before: Annotated[str, typer.Argument(metavar="A", help=f"Before: {SIDE}.")],
     after: Annotated[str, typer.Argument(metavar="B", help="After: the same.")],
-    allow_different: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-different",
-            metavar="NAME",
-            help="Compare although this differs: an entry of the fingerprint, or a group of them. Repeatable.",
-        ),
-    ] = None,
+    allow_different: Annotated[list[str] | None, ALLOW_DIFFERENT] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
 ) -> None:
     """Compare two runs variant by variant.
@@ -32,26 +35,35 @@ def compare(
     Refuses where something differs that matters (source, parameters, precision, seed, hardware, versions, environment
     variables). Where a side holds ten results or more of a case, it also says where that series stepped.
     """
-    from accelbench.cli.compare_json import compare_json
-    from accelbench.cli.console import console
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read_side
-    from accelbench.history import change_points, comparability
-    from accelbench.history.runs import compare as compare_sides
     from accelbench.history.sample import Side
-    from accelbench.problem import unknown
-    from accelbench.report import compared
 
-    if importlib.util.find_spec("scipy") is None:
-        typer.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
-        raise typer.Exit(Exit.USAGE)
+    refuse_without_scipy()
     try:
         sides = [Side(name, read_side(path), path) for name, path in (("A", before), ("B", after))]
     except UnreadableResultError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error
+    raise typer.Exit(print_comparison(sides, allow_different or [], output))
 
-    allowed = allow_different or []
+
+def refuse_without_scipy() -> None:
+    """End the command where it is not installed."""
+    if importlib.util.find_spec("scipy") is None:
+        typer.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
+        raise typer.Exit(Exit.USAGE)
+
+
+def print_comparison(sides: "Sequence[Side]", allowed: "Sequence[str]", output: Output) -> Exit:
+    """Print what two sides have to say about each other, and return what that is worth to a script."""
+    from accelbench.cli.compare_json import compare_json
+    from accelbench.cli.console import console
+    from accelbench.history import change_points, comparability
+    from accelbench.history.runs import compare as compare_sides
+    from accelbench.problem import unknown
+    from accelbench.report import compared
+
     known = comparability.names(result for side in sides for result in side.results)
     for name in allowed:
         if name in comparability.NEVER:
@@ -70,7 +82,7 @@ def compare(
         typer.echo(compare_json(found, seen, notes))
     else:
         console().print(compared.ComparedReport(found, seen, notes))
-    raise typer.Exit(exit_for(found))
+    return exit_for(found)
 
 
 def exit_for(found: "RunComparison") -> Exit:

@@ -18,7 +18,7 @@ from pydantic import ValidationError, field_serializer
 
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
-from accelbench.document import Document
+from accelbench.document import Document, on_one_line
 
 RUN_FILE = "run.json"
 REPORT_FILE = "report.md"
@@ -50,6 +50,10 @@ class RunRecord(Document):
 
 class UnreadableResultError(Exception):
     """There is no result where one was asked for, or it is not one; the message says which."""
+
+    def __init__(self, message: str) -> None:
+        """On one line: it can quote the file."""
+        super().__init__(on_one_line(message))
 
 
 class OccupiedError(Exception):

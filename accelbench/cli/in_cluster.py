@@ -1,18 +1,22 @@
 """What a cluster holds, read with the user's own kubeconfig: the one part of the command line that talks to one."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from accelbench.api import labels
 from accelbench.frameworks.descriptor import not_installed
+from accelbench.problem import unknown
 
 Manifest = dict[str, Any]
 REQUEST_SECONDS = 30
 OK = 200
 FORBIDDEN = 403
 NOT_FOUND = 404
+POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class ClusterError(Exception):
@@ -29,22 +33,68 @@ class Found:
     slices: Sequence[Manifest] | None
 
 
-def read_cluster(context: str | None, class_name: str) -> Found:
-    """The profiles of the operator of that class, and all nodes and what is on them; raises ClusterError.
+@dataclass(frozen=True)
+class Connection:
+    """An API server, and who asks it."""
 
-    `context` is one of the kubeconfig's; None: its current one.
+    api: Any
+    """The kubernetes client, with the user's own credentials."""
+    namespace: str
+    """The context's, or the pod's."""
+    no_answer: type[Exception]
+    """What it raises where there is none."""
+
+
+def connect(context: str | None = None, kubeconfig: Path | None = None) -> Connection:
+    """To the cluster of a kubeconfig's context, or inside of a pod to its own; raises ClusterError.
+
+    `context` is one of the kubeconfig's; None: its current one. Without `kubeconfig` it is found as kubectl does.
     """
     try:
-        from kubernetes import config
+        from kubernetes import client, config
         from urllib3.exceptions import HTTPError
     except ImportError as error:
-        raise ClusterError(not_installed("kubernetes", "operator")) from error
+        raise ClusterError(not_installed("kubernetes", "kubectl")) from error
+    file = None if kubeconfig is None else str(kubeconfig)
     try:
-        api = config.new_client_from_config(context=context)
+        api = config.new_client_from_config(file, context)
+        return Connection(api, _namespace(context, kubeconfig), HTTPError)
     except config.ConfigException as error:
+        if file is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+            inside = client.Configuration()
+            config.load_incluster_config(client_configuration=inside)
+            return Connection(client.ApiClient(inside), POD_NAMESPACE.read_text().strip(), HTTPError)
+        known = contexts(kubeconfig)
+        if context is not None and known and context not in known:
+            raise ClusterError(f"no cluster to ask: {unknown('context', context, known)}") from error
         raise ClusterError(f"no cluster to ask: {error}; see kubectl config get-contexts, or set KUBECONFIG") from error
-    with api:
-        lists = Lists(api, HTTPError)
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"no cluster to ask: the kubeconfig cannot be read: {error}") from error
+
+
+def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
+    """The kubeconfig's contexts by name, the current one first; none where it cannot be read."""
+    try:
+        from kubernetes import config
+
+        listed, current = config.list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
+    except Exception:  # noqa: BLE001 - the client raises whatever its YAML does
+        return {}
+    first = [current] if current else []
+    return {each["name"]: each.get("context") or {} for each in (*first, *listed)}
+
+
+def _namespace(context: str | None, kubeconfig: Path | None) -> str:
+    known = contexts(kubeconfig)
+    chosen = known.get(context or next(iter(known), ""), {})
+    return chosen.get("namespace") or "default"
+
+
+def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None = None) -> Found:
+    """The profiles of the operator of that class, and all nodes and what is on them; raises ClusterError."""
+    connection = connect(context, kubeconfig)
+    with connection.api as api:
+        lists = Lists(api, connection.no_answer)
         nodes = lists.of("/api/v1/nodes")
         if nodes is None:
             raise ClusterError("you may not list nodes in this cluster: ask its administrator for that permission")

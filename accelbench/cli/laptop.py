@@ -150,7 +150,7 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
         if result is None or not result.complete:
             codes.append(Exit.INTERNAL)
         if result is not None:
-            if any(variant.failure for variant in result.variants):
+            if result.failed_variants:
                 codes.append(Exit.VARIANT_FAILED)
             if _untold(result):
                 codes.append(Exit.INVALID_MEASUREMENT)
@@ -167,7 +167,7 @@ def _untold(result: Result) -> bool:
     """A comparison has neither verdict nor accepted noise, or was never made: there was no time for the variant."""
     compared = {each.variant for each in result.comparisons if each.verdict is not None or each.noisy}
     wanted = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
-    return not result.observations and compared != wanted
+    return result.protocol != "compile" and not result.observations and compared != wanted
 
 
 def _outcome(run: BenchmarkRun, case: Case, ended: Ended, log: Path, *, interrupted: bool) -> CaseOutcome:

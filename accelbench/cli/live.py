@@ -74,16 +74,18 @@ class Lines:
         self._console = console
         self._quiet = True
         """No round of the case was disturbed yet."""
+        self._done = "measured"
 
     def case_begins(self, case: Case, number: int, of: int) -> None:
         """Name it."""
         self._quiet = True
+        self._done = "compiled" if case.accelerator.target else "measured"
         self._print(f"case {number} of {of}: {title(case)}")
 
     def event(self, event: Event) -> None:
         """Print that a launch has ended, and what a round gave: times only of what was found to compute the same."""
         if isinstance(event, LaunchFinished):
-            outcome = f"failed: {event.failure}" if event.failure else "measured"
+            outcome = f"failed: {event.failure}" if event.failure else self._done
             outcome = UNFINISHED[event.unfinished] if event.unfinished else outcome
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, RoundFinished):

@@ -3,8 +3,6 @@
 `accelbench --help` imports neither pydantic nor a framework; a test holds that line.
 """
 
-import sys
-
 import typer
 
 import accelbench
@@ -17,6 +15,7 @@ from accelbench.cli.migrate import migrate
 from accelbench.cli.profiles import profiles
 from accelbench.cli.report import report
 from accelbench.cli.run import run
+from accelbench.cli.terminal import bear_any_terminal
 from accelbench.cli.validate import validate
 from accelbench.cli.workloads import workloads
 
@@ -63,7 +62,5 @@ def _accelbench(
 
 def main() -> None:
     """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show `µ` or `✓` is no reason to fail
+    bear_any_terminal()
     app()

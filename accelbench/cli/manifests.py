@@ -44,7 +44,7 @@ class InvalidSpecError(Exception):
 def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
     """The BenchmarkRuns of `file` (`-`: standard input), overridden and checked; raises InvalidSpecError."""
     source = "standard input" if file == STANDARD_INPUT else file
-    text = _text(file)
+    text = text_of(file)
     try:
         runs = _overridden(text, source, assignments) if assignments else load_manifests(text, source)
     except InvalidManifestError as error:
@@ -180,7 +180,8 @@ def _override(manifest: Any, assignments: Sequence[str]) -> Any:
         raise typer.BadParameter(str(error), param_hint="--set") from error
 
 
-def _text(file: str) -> str:
+def text_of(file: str) -> str:
+    """What the file says (`-`: standard input); raises typer.BadParameter where it cannot be read."""
     try:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:

@@ -1,5 +1,6 @@
 """`accelbench profiles [NAME]`: the profiles of a cluster, and which of its nodes fits which."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,20 +8,26 @@ import typer
 from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
+NAME = typer.Argument(metavar="[NAME]", help="One profile, with every node and why it does not fit.")
+CLASS = typer.Option("--class", help="The operator whose profiles are meant, by its className.")
+
 
 def profiles(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One profile, with every node and why it does not fit.")
-    ] = None,
+    name: Annotated[str | None, NAME] = None,
     context: Annotated[
         str | None, typer.Option("--context", help="A context of your kubeconfig; default: the current one.")
     ] = None,
-    class_name: Annotated[
-        str, typer.Option("--class", help="The operator whose profiles are meant, by its className.")
-    ] = "accelbench",
+    class_name: Annotated[str, CLASS] = "accelbench",
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
 ) -> None:
     """Show what a cluster offers: its profiles, the nodes that fit each, and devices that no profile gets at."""
+    show(name, context, class_name, output)
+
+
+def show(
+    name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
+) -> None:
+    """Print the profiles of the operator of that class, or the one of that name."""
     import json
 
     from accelbench.api.profiles import InvalidProfilesError, UnknownProfileError
@@ -29,7 +36,7 @@ def profiles(
     from accelbench.cli.offered import as_json, offered, tables
 
     try:
-        found = offered(read_cluster(context, class_name))
+        found = offered(read_cluster(context, class_name, kubeconfig))
         shown = found.one(name) if name else found
     except (ClusterError, InvalidProfilesError) as error:
         typer.echo(f"error: {error}", err=True)

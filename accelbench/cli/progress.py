@@ -136,11 +136,14 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
         if progress.running in expected:
             this_round -= min(now - progress.launched, expected[progress.running])
     measurement = progress.case.measurement
+    # What is compiled is compiled once.
+    once = progress.case.accelerator.target is not None
+    least, most = (1, 1) if once else (measurement.rounds_min, measurement.rounds_max)
     rounds = progress.rounds_complete + under_way
     limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
     return Remaining(
-        least=min(limit, this_round + round_seconds * max(0, measurement.rounds_min - rounds)),
-        most=min(limit, this_round + round_seconds * max(0, measurement.rounds_max - rounds)),
+        least=min(limit, this_round + round_seconds * max(0, least - rounds)),
+        most=min(limit, this_round + round_seconds * max(0, most - rounds)),
     )
 
 

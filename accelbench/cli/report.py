@@ -22,6 +22,10 @@ class ReportOutput(StrEnum):
     CSV = "csv"
 
 
+BASELINE = typer.Option(metavar="VARIANT", help="Compare with this variant instead; intervals then pay for all pairs.")
+OUTPUT = typer.Option("--output", "-o", help="How to print it.")
+
+
 def report(
     path: Annotated[
         Path,
@@ -30,30 +34,41 @@ def report(
             help="A result: its JSON, a BenchmarkResult as kubectl prints it, or a directory of `run --out`.",
         ),
     ],
-    baseline: Annotated[
-        str | None,
-        typer.Option(metavar="VARIANT", help="Compare with this variant instead; intervals then pay for all pairs."),
-    ] = None,
-    output: Annotated[ReportOutput, typer.Option("--output", "-o", help="How to print it.")] = ReportOutput.TABLE,
+    baseline: Annotated[str | None, BASELINE] = None,
+    output: Annotated[ReportOutput, OUTPUT] = ReportOutput.TABLE,
 ) -> None:
     """Show a result that was measured before."""
-    from accelbench.cli.console import console
     from accelbench.cli.files import UnreadableResultError
-    from accelbench.cli.json_report import json_report
-    from accelbench.report import html, markdown, terminal, tidy
+    from accelbench.cli.results import read
 
     if not path.exists():
         raise typer.BadParameter(f"there is no {path}", param_hint="RESULT")
-    if output is ReportOutput.HTML and (what := html.missing()) is not None:
-        typer.echo(f"error: {what}", err=True)
-        raise typer.Exit(Exit.USAGE)
+    refuse_without_what_it_needs(output)
     try:
-        found = _read(path, baseline)
+        found = with_baseline(read(path), baseline, str(path))
     except UnreadableResultError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error
+    show(found, output, str(path))
+
+
+def refuse_without_what_it_needs(output: ReportOutput) -> None:
+    """End the command where something is not installed that this output needs."""
+    from accelbench.report import html
+
+    if output is ReportOutput.HTML and (what := html.missing()) is not None:
+        typer.echo(f"error: {what}", err=True)
+        raise typer.Exit(Exit.USAGE)
+
+
+def show(found: "Found", output: ReportOutput, source: str) -> None:
+    """Print what was found at `source`."""
+    from accelbench.cli.console import console
+    from accelbench.cli.json_report import json_report
+    from accelbench.report import html, markdown, terminal, tidy
+
     if not found.measured:
-        typer.echo(f"{path}: the run has no result yet", err=True)
+        typer.echo(f"{source}: the run has no result yet", err=True)
     match output:
         case ReportOutput.JSON:
             typer.echo(json_report(found.measured, found.record))
@@ -67,12 +82,11 @@ def report(
             console().print(terminal.reports(found.measured))
 
 
-def _read(path: Path, baseline: str | None) -> "Found":
-    from accelbench.cli.results import read
+def with_baseline(found: "Found", baseline: str | None, source: str) -> "Found":
+    """The same against another baseline; raises typer.BadParameter where that was not compared."""
     from accelbench.verdict.rebase import NotComparableError
 
-    found = read(path)
     try:
         return found if baseline is None else found.with_baseline(baseline)
     except NotComparableError as error:
-        raise typer.BadParameter(f"{path}: {error}", param_hint="--baseline") from error
+        raise typer.BadParameter(f"{source}: {error}", param_hint="--baseline") from error

@@ -125,7 +125,7 @@ def read_file(path: Path) -> Iterable[Result]:
 def _documents(text: str, path: Path) -> list[Any]:
     try:
         return [json.loads(text)]
-    except ValueError:
+    except (ValueError, RecursionError):
         pass  # then it is YAML, or says why it is not
     try:
         documents = [document.content for document in read_documents(text, str(path))]

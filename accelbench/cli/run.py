@@ -20,6 +20,12 @@ def _available(wanted: int | None) -> int | None:
     return wanted
 
 
+def _compile_for(targets: list[str]) -> list[str]:
+    """The assignments that `--target` stands for: what is compiled needs no device."""
+    names = [name.strip() for each in targets for name in each.split(",") if name.strip()]
+    return [f"accelerator.targets=[{', '.join(dict.fromkeys(names))}]", "accelerator.profile=cpu"] if names else []
+
+
 def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help=TARGET)],
     variants: Variants = None,
@@ -35,6 +41,15 @@ def run(
             help="Keep rounds that other load disturbs; the result then says noisy and has no verdict.",
         ),
     ] = False,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="Compile for this, in place of measuring: h100x8, v5e-16; several with commas, or repeated. "
+            "It need not be here.",
+        ),
+    ] = None,
     processors: Annotated[
         int | None,
         typer.Option(metavar="N", help="Use only N processors, idle ones first. Default: all.", callback=_available),
@@ -43,11 +58,13 @@ def run(
 ) -> None:
     """Measure a manifest, a script or a workload on this machine, and say which is faster.
 
+    With --target nothing is measured: it says whether the programs fit the target's memory, and what they are made of.
+
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.
     """
     from accelbench.cli.console import console
-    from accelbench.cli.device import missing_frameworks, platform_of
+    from accelbench.cli.device import missing_frameworks, platform_of, targeted, without_what_runs
     from accelbench.cli.files import OccupiedError
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.json_report import json_report
@@ -57,8 +74,9 @@ def run(
     from accelbench.report import terminal
 
     try:
-        changes = [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else [])]
+        changes = [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else []), *_compile_for(targets or [])]
         runs = read_target(file, variants or (), changes)
+        runs = tuple(targeted(without_what_runs(each) if targets else each) for each in runs)
         platforms = [platform_of(each) for each in runs]
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)

@@ -21,7 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from accelbench.api.reasons import FailureReason
 from accelbench.api.result import MAXIMUM_BYTES, Phase, Result, Verdict
-from accelbench.document import DecimalString, Document
+from accelbench.document import DecimalString, Document, Line
 
 MARK = "accelbench/1"
 MAXIMUM_LINE_BYTES = 8 * 1024
@@ -48,7 +48,7 @@ class LaunchStarted(Document):
     """A launch begins: `position` of `of` in its round."""
 
     type: Literal["launch-started"] = "launch-started"
-    variant: str
+    variant: Line
     round: int
     position: int
     of: int
@@ -65,7 +65,7 @@ class LaunchFinished(Document):
     """A launch ended. What it measured is said when its round is judged: its outputs have not been looked at yet."""
 
     type: Literal["launch-finished"] = "launch-finished"
-    variant: str
+    variant: Line
     round: int
     failure: FailureReason | None = None
     unfinished: Unfinished | None = None
@@ -75,10 +75,10 @@ class LaunchFinished(Document):
 class ComparisonNow(Document):
     """Where a comparison stands: what a headline or a progress line shows of it."""
 
-    variant: str
+    variant: Line
     verdict: Verdict | None = None
     noisy: bool = False
-    invalid: tuple[str, ...] = ()
+    invalid: tuple[Line, ...] = ()
     speedup: DecimalString | None = None
     lower: DecimalString | None = None
     upper: DecimalString | None = None
@@ -87,9 +87,9 @@ class ComparisonNow(Document):
 class TimeNow(Document):
     """A variant's time over the rounds that count so far, or the checks for which it has none."""
 
-    variant: str
+    variant: Line
     seconds: DecimalString | None = None
-    invalid: tuple[str, ...] = ()
+    invalid: tuple[Line, ...] = ()
 
 
 class RoundFinished(Document):
@@ -97,11 +97,11 @@ class RoundFinished(Document):
 
     type: Literal["round-finished"] = "round-finished"
     round: int
-    quarantined: tuple[str, ...] = ()
+    quarantined: tuple[Line, ...] = ()
     """What disturbed it; then it counts for no variant."""
     times: tuple[TimeNow, ...] = ()
     """Of the variants that have not failed."""
-    noisy: tuple[str, ...] = ()
+    noisy: tuple[Line, ...] = ()
     """What disturbed it; it counts all the same, as the case accepts noise."""
     comparisons: tuple[ComparisonNow, ...] = ()
 
@@ -110,7 +110,7 @@ class MachineSeen(Document):
     """A look at the machine before the first launch: what may disturb the case, a sentence each."""
 
     type: Literal["machine-seen"] = "machine-seen"
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Line, ...] = ()
 
 
 Event = LaunchStarted | PhaseReached | LaunchFinished | RoundFinished | MachineSeen
@@ -121,16 +121,16 @@ class Headline(Document):
     """The termination message: rewritten before each launch, so that a killed container still says who did it."""
 
     format: Literal["accelbench.dev/headline/v1alpha1"] = "accelbench.dev/headline/v1alpha1"
-    case: str
+    case: Line
     attempt: int
     state: Literal["running", "finished", "failed"]
-    running: str | None = None
+    running: Line | None = None
     """The variant that is about to run, while `state` is `running`."""
-    round: int = 0
+    round: int = Field(default=0, ge=0)
     digest: str | None = None
     """SHA-256 of the result's JSON, once there is one; of the last checkpoint's before."""
     comparisons: tuple[ComparisonNow, ...] = ()
-    message: str = ""
+    message: Line = ""
 
     def to_message(self) -> str:
         """JSON of at most `MAXIMUM_HEADLINE_BYTES`: comparisons are left out from the end, then the message is cut."""
@@ -148,13 +148,6 @@ class Headline(Document):
 def digest_of(text: str) -> str:
     """SHA-256 of a document's JSON, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def printable(text: str) -> str:
-    """`text` on one line and without control characters, so that no reader takes a part of it for a line of ours."""
-    return "".join(
-        character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in text
-    )
 
 
 def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[str]:
@@ -209,9 +202,13 @@ class DeliveredDocument:
         return _inflate(self.payload, LARGEST[self.kind])
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the JSON has the digest that its lines name."""
-        return digest_of(self.text) == self.digest
+    def flaw(self) -> str:
+        """What is wrong with it; empty where its JSON has the digest that its lines name."""
+        if digest_of(self.text) == self.digest:
+            return ""
+        if _is_larger(self.payload, most := LARGEST[self.kind]):
+            return f"too large: more than {most // 1024} KiB; compare fewer variants, or measure fewer rounds"
+        return "altered: its lines do not have the digest that they name"
 
 
 @dataclass(frozen=True)
@@ -267,13 +264,11 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(LA
             continue
         payload = "".join(piece for _, piece in sorted(gathering.pop(identity).items()))
         document = DeliveredDocument(identity.kind, identity.identifier, identity.digest, payload)
-        if document.is_whole:
+        if flaw := document.flaw:
+            problems.append(f"{identity.kind} {identity.identifier}: {flaw}")
+        else:
             complete.add(identity)
             documents.append(document)
-        else:
-            problems.append(
-                f"{identity.kind} {identity.identifier}: altered: its lines do not have the digest that they name"
-            )
     problems += [
         f"{identity.kind} {identity.identifier}: truncated: {len(pieces)} of {identity.lines} lines"
         for identity, pieces in gathering.items()
@@ -312,3 +307,11 @@ def _inflate(payload: str, most: int) -> str:
     except (ValueError, zlib.error):
         return ""
     return text if inflate.eof and not inflate.unconsumed_tail else ""
+
+
+def _is_larger(payload: str, most: int) -> bool:
+    """Whether it inflates to more than `most` bytes."""
+    try:
+        return len(zlib.decompressobj().decompress(base64.b64decode(payload, validate=True), most + 1)) > most
+    except (ValueError, zlib.error):
+        return False

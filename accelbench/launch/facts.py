@@ -23,7 +23,7 @@ from accelbench.catalogue.observations import MAXIMUM_CHARACTERS as MAXIMUM_OBSE
 from accelbench.catalogue.observations import MAXIMUM_OWN, NAME, STANDARD
 from accelbench.document import Document
 from accelbench.launch.fact import UNTOLD, Fact, FactWithFields, Unreadable, clip, kind
-from accelbench.workload import ProtocolName
+from accelbench.stats.summary import LaunchProtocol
 
 Probe = Literal["watch", "synchronisation", "limits"]
 """What accelbench asks on its own account, without a step of the variant's: where it hangs or crashes, we are to blame.
@@ -148,10 +148,47 @@ class ExecutableSize(FactWithFields):
     """What was compiled for a call; None for what its framework does not tell."""
 
     kernels_per_call: NonNegativeInt | None = None
+    flops_per_call: NonNegativeInt | None = None
+    """As it was written; of programs alone that are compiled for a target."""
     program_size: NonNegativeInt | None = None
     aliased_bytes: NonNegativeInt | None = None
     accessed_bytes: NonNegativeInt | None = None
     temporary_bytes: NonNegativeInt | None = None
+    argument_bytes: NonNegativeInt | None = None
+    output_bytes: NonNegativeInt | None = None
+    peak_bytes: NonNegativeInt | None = None
+    kernels: NonNegativeInt | None = None
+    """Each once, as all that follows."""
+    fusions: NonNegativeInt | None = None
+    collectives: NonNegativeInt | None = None
+    collective_bytes: NonNegativeInt | None = None
+    all_reduces: NonNegativeInt | None = None
+    all_reduce_bytes: NonNegativeInt | None = None
+    all_gathers: NonNegativeInt | None = None
+    all_gather_bytes: NonNegativeInt | None = None
+    reduce_scatters: NonNegativeInt | None = None
+    reduce_scatter_bytes: NonNegativeInt | None = None
+    all_to_alls: NonNegativeInt | None = None
+    all_to_all_bytes: NonNegativeInt | None = None
+    collective_permutes: NonNegativeInt | None = None
+    collective_permute_bytes: NonNegativeInt | None = None
+
+
+class CompiledFor(FactWithFields):
+    """What came of compiling for a target; where the program does not fit, `refused` says why in the compiler's words.
+
+    `fits` is 1 or 0.
+    """
+
+    fits: Annotated[int, Ge(0), Le(1)]
+    device_memory_bytes: NonNegativeInt | None = None
+    refused: Annotated[str, StringConstraints(max_length=400)] = ""
+    fused: Annotated[list[Annotated[str, StringConstraints(max_length=120)]], Len(0, 12)] = []
+    """What the largest fusions are made of: `add, dot, tanh (4 kernels)`."""
+    divided: bool = False
+    """The program's arrays are divided over the target's devices; else each device holds and computes all of it."""
+    dispatched: bool = False
+    """Nothing was compiled: operations were dispatched one by one, on arrays that have no numbers."""
 
 
 class DeviceReading(FactWithFields):
@@ -299,7 +336,7 @@ class Facts(Document):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     # What was asked for, and what it runs with.
-    protocol: Fact[ProtocolName] = UNTOLD
+    protocol: Fact[LaunchProtocol] = UNTOLD
     """How it measures."""
     versions: Fact[dict[str, str]] = UNTOLD
     """Of the framework and of libraries, by name."""
@@ -329,6 +366,8 @@ class Facts(Document):
     # What was compiled, and what it does.
     compile_cache: Fact[CompileCache] = UNTOLD
     executable: Fact[ExecutableSize] = UNTOLD
+    compiled: Fact[CompiledFor] = UNTOLD
+    """Of a launch that compiles for a target, and runs nothing."""
     operations: Fact[DeclaredOperations] = UNTOLD
     arithmetic: Fact[Arithmetic] = UNTOLD
     recompilations: Fact[NonNegativeInt] = UNTOLD

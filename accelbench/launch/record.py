@@ -11,8 +11,7 @@ from accelbench.delivery.log import Unfinished
 from accelbench.document import Document
 from accelbench.launch.fact import UNTOLD, Fact, Unreadable
 from accelbench.launch.facts import CompileCache, Facts, Probe
-from accelbench.stats.summary import QUANTITIES, Quantity, seconds_per_unit
-from accelbench.workload import ProtocolName
+from accelbench.stats.summary import QUANTITIES, LaunchProtocol, Quantity, seconds_per_unit
 
 MISMATCH = sys.float_info.max
 """The ratio of an error that no tolerance allows: a wrong name, shape or integer."""
@@ -112,7 +111,7 @@ class LaunchRecord(Document):
     """Of the wall seconds: what those probes took that gave an answer, too."""
 
     @property
-    def protocol(self) -> ProtocolName:
+    def protocol(self) -> LaunchProtocol:
         """How the launch says that it measured: `steady`, as all once did, where it does not say.
 
         `observe`, by which nothing is compared, where what it says is no protocol.

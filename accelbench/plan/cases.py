@@ -20,17 +20,26 @@ class TooManyCasesError(ValueError):
 
 
 def count_cases(run: BenchmarkRun) -> int:
-    """How many cases the sweep multiplies to."""
-    count = 1
+    """How many cases the sweep multiplies to, the targets included."""
+    count = max(1, len(run.spec.accelerator.targets or ()))
     for axis in run.spec.sweep:
         count *= len(axis.values)
     return count
 
 
+def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
+    """The run as it is with its profile's target: its own targets come first."""
+    accelerator = run.spec.accelerator
+    if target is None or accelerator.targets:
+        return run
+    accelerator = accelerator.model_copy(update={"targets": (target,)})
+    return run.model_copy(update={"spec": run.spec.model_copy(update={"accelerator": accelerator})})
+
+
 def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
     """The run's cases, the last axis varying fastest; raises TooManyCasesError above `MAXIMUM_CASES`.
 
-    `platform` and `price_per_hour` are those of its profile.
+    `platform` and `price_per_hour` are those of its profile. A run with targets has each case once for each of them.
     """
     count = count_cases(run)
     if count > MAXIMUM_CASES:
@@ -45,13 +54,18 @@ def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | N
         devices=run.spec.accelerator.devices_per_node,
         price_per_hour=price_per_hour,
     )
-    return tuple(_case(run, dict(zip(names, values, strict=True)), count, accelerator) for values in combinations)
+    swept = [dict(zip(names, values, strict=True)) for values in combinations]
+    if targets := run.spec.accelerator.targets:
+        compiled = [accelerator.model_copy(update={"target": each, "price_per_hour": None}) for each in targets]
+        return tuple(_case(run, each, count, target) for target in compiled for each in swept)
+    return tuple(_case(run, each, count, accelerator) for each in swept)
 
 
 def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, accelerator: CaseAccelerator) -> Case:
     spec = run.spec
     return Case(
-        name=case_name(swept),
+        # Of one series, what is known of several targets stands beside each other.
+        name=case_name(swept | ({"target": accelerator.target} if accelerator.target else {})),
         origin=CaseOrigin(
             run=run.metadata.name, series=run.series, namespace=run.metadata.namespace, uid=run.metadata.uid
         ),

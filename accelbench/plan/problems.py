@@ -7,8 +7,10 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from accelbench import catalogue, frameworks, platforms
+from accelbench import catalogue, frameworks, platforms, targets
 from accelbench.api.case import ParameterValue
+from accelbench.api.numbers import TOLD_BY_COMPILING
+from accelbench.api.profiles import Profile
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks
 from accelbench.plan.cases import count_cases, plan_cases
@@ -21,6 +23,8 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
 
     Of a script that is not at hand nothing is known: its runner will refuse what it cannot run.
     """
+    if unknown_targets := tuple(_unknown_targets(run)):
+        return unknown_targets
     reference = run.spec.workload
     if reference.script and script.path() is None:
         return ()
@@ -41,8 +45,40 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
         )
 
 
+def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
+    for index, name in enumerate(run.spec.accelerator.targets or ()):
+        try:
+            targets.find(name)
+        except targets.UnknownTargetError as error:
+            yield Problem(f"spec.accelerator.targets[{index}]", str(error))
+
+
+def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
+    """What is wrong with what the run is to be compiled for; `run` has its profile's target."""
+    precision, named = run.spec.measurement.precision, run.spec.accelerator.targets or ()
+    lacking = (platforms.find(targets.find(name).platform).lacks.get(precision) for name in named)
+    problems = [
+        Problem("spec.measurement.precision", f"{precision} is {lacks}") for lacks in dict.fromkeys(lacking) if lacks
+    ]
+    if named and (profile.platform != "cpu" or profile.resource or profile.device_class):
+        what = f"what is compiled needs no device: profile {profile.name} has some; take one with platform: cpu"
+        problems.append(Problem("spec.accelerator.profile", what))
+    for index, expectation in enumerate(run.spec.expectations):
+        where = f"spec.expectations[{index}]"
+        if expectation.target is not None and expectation.target not in named:
+            known = f"{unknown('target', expectation.target, named)}" if named else "the run is compiled for no target"
+            problems.append(Problem(f"{where}.target", known))
+        if named and expectation.subject not in TOLD_BY_COMPILING:
+            offered = ", ".join(sorted(TOLD_BY_COMPILING))
+            what = f"{expectation.subject} is not known of what is compiled for a target; expect one of: {offered}"
+            problems.append(Problem(f"{where}.{'metric' if expectation.metric else 'observation'}", what))
+    return tuple(problems)
+
+
 def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
     """What the run asks for that its profile's kind of device does not have."""
+    if run.spec.accelerator.targets:
+        return ()
     precision, problems = run.spec.measurement.precision, []
     if precision in platform.lacks:
         problems.append(Problem("spec.measurement.precision", f"{precision} is {platform.lacks[precision]}"))
@@ -113,6 +149,8 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
             path = "spec.sweep" if case.swept else "spec.workload.parameters"
             where = ", ".join(f"{name} = {value}" for name, value in case.parameters.items())
             yield from (Problem(path, f"{where}: {_reason(detail)}") for detail in error.errors())
+            continue
+        if case.accelerator.target is not None:
             continue
         if problems := tuple(_check_expectations(run, workload, workload.measure(parameters).protocol)):
             yield from problems

@@ -13,7 +13,8 @@ from typing import Any
 import accelbench
 from accelbench import figures
 from accelbench.api.result import Check, CheckOutcome, Result
-from accelbench.report import details, launches, machine, overview, reproduce, view
+from accelbench.document import on_one_line
+from accelbench.report import details, launches, machine, overview, reproduce, targets, view
 from accelbench.report.launches import LaunchSeries
 from accelbench.report.table import Table, TableColumn, filled
 from accelbench.verdict.expectations import ExpectationOutcome
@@ -57,7 +58,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
     processors = reproduce.processors_asked_for(results[0]) if results else None
     sentences = overview.sentences(results)
     page_text: str = template.render(
-        name=name,
+        name=on_one_line(name),
         title=sentences[0] if sentences else "no result",
         version=accelbench.__version__,
         css=(page / "report.css").read_text(encoding="utf-8"),
@@ -80,19 +81,23 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
     margin = f"{100 * float(result.case.measurement.equivalence_margin):.4g} %"
     confidence = figures.percent(float(result.case.measurement.confidence))
     checks = result.certificate.checks
+    compiled = targets.is_compiled(result)
     baseline = result.case.baseline
     return {
         "id": identity,
         "title": view.title(result.case),
-        "when": f"measured {result.started[:16].replace('T', ' ')} UTC",
+        "when": f"{'compiled' if compiled else 'measured'} {result.started[:16].replace('T', ' ')} UTC",
         "unit": result.unit,
         "partial": view.state(result),
-        "sentences": view.sentences(result),
+        "sentences": targets.sentences(result) if compiled else view.sentences(result),
         "trouble": view.trouble(result),
         "quarantined": view.quarantined(result),
-        "finding": "Observations" if result.observations else "Verdict",
-        "verdicts": _observations(result) or _verdicts(result),
-        "basis": [f"{line[:1].upper()}{line[1:]}." for line in (view.basis(result), *view.time_is(result))],
+        "finding": _finding(result),
+        "verdicts": targets.memory([result]) if compiled else _observations(result) or _verdicts(result),
+        "basis": [
+            f"{line[:1].upper()}{line[1:]}."
+            for line in (targets.footnotes([result]) if compiled else (view.basis(result), *view.time_is(result)))
+        ],
         "expectations": case.expectations,
         "forest": forest.plot(result, f"{identity}-forest"),
         "forest_caption": f"Each line is the interval of a speedup over {baseline}, {confidence} sure for all together."
@@ -100,9 +105,9 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "phases": _phases(result),
         "tail": details.tail(result),
         "first_calls": details.first_calls(result),
-        "work": details.work(result),
+        "work": targets.sizes([result]) if compiled else details.work(result),
         "work_about": _work_about(result),
-        "programs": details.programs(result),
+        "programs": targets.programs([result]) if compiled else details.programs(result),
         "spread": details.spread(result),
         "phases_plot": phases.plot(result, f"{identity}-phases") if whole else None,
         "amortisation": amortisation.plot(result, f"{identity}-amortisation") if whole else None,
@@ -122,6 +127,12 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
             "Fingerprint", (TableColumn("what"), TableColumn("value")), tuple(sorted(result.fingerprint.items()))
         ),
     }
+
+
+def _finding(result: Result) -> str:
+    if targets.is_compiled(result):
+        return "Compiled, not run"
+    return "Observations" if result.observations else "Verdict"
 
 
 def _observations(result: Result) -> Table | None:
@@ -197,6 +208,8 @@ def _passed(checks: Sequence[Check]) -> Table:
 
 
 def _overview(results: Sequence[Result]) -> Table | None:
+    if len(results) > 1 and all(map(targets.is_compiled, results)):
+        return targets.memory(results)
     table = overview.table(results)
     if table is None:
         return None

@@ -10,7 +10,8 @@ GIGABYTE = 2**30
 def line(fingerprint: Mapping[str, str]) -> str:
     """Device, processors, memory, kernel and versions, as far as they are known."""
     parts = [_device(fingerprint), _processors(fingerprint)]
-    if memory := fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes"):
+    memory = fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes") or ""
+    if memory.isdecimal():
         parts.append(f"{float(memory) / GIGABYTE:.0f} GiB")
     if kernel := fingerprint.get("kernel"):
         parts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")  # whose build it is stands in the fingerprint

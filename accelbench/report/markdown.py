@@ -1,20 +1,32 @@
 """A run's report in Markdown: the same rows as in the terminal, for a page or a pull request. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from accelbench.api.result import Result
-from accelbench.report import details, machine, view
+from accelbench.document import on_one_line
+from accelbench.report import details, machine, targets, view
+from accelbench.report.table import Table
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.shown import shown
+
+_MARKUP = re.compile(r"[\\`*<>\[\]~]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
+"""An underscore inside a word is one for Markdown too."""
+_BLOCK = re.compile(r"^(\d*)(#|[-+](?=[\s-]|$)|=|(?<=\d)[.)](?=\s|$))")
+"""At the start of a line: a heading, an entry of a list, a line under something."""
 
 
 def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:
     """The whole document; `name` is the run's."""
-    parts = [f"# {name}"]
+    parts = [f"# {escaped(name)}"]
     if not measured:
         parts.append("No case has a result.")
     for result, outcomes in measured:
-        parts += _case(result, outcomes)
+        if not targets.is_compiled(result):
+            parts += _case(result, outcomes)
+    compiled = [(result, outcomes) for result, outcomes in measured if targets.is_compiled(result)]
+    if compiled:
+        parts += _compiled(compiled)
     return "\n\n".join(parts) + "\n"
 
 
@@ -45,6 +57,31 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     return parts
 
 
+def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
+    """Targets by variants."""
+    results = [result for result, _ in given]
+    parts = [f"## {escaped(view.title(results[0].case, of_all=True))}"]
+    parts += [escaped(sentence) for sentence in targets.sentences(*results)]
+    for table in targets.tables(results):
+        parts += _table(table)
+    parts += _lines(targets.footnotes(results))
+    notes = [outcome.sentence for _, outcomes in given for outcome in outcomes]
+    notes += [f"{targets.label(result)}: {note}" for result in results for note in result.notes]
+    if notes:
+        parts.append("\n".join(f"- {escaped(note)}" for note in notes))
+    if line := machine.line(results[0].fingerprint):
+        parts.append(escaped(f"Compiled on {line}"))
+    return parts
+
+
+def _table(table: Table) -> list[str]:
+    right = {number for number, column in enumerate(table.columns) if column.number}
+    return [
+        f"{escaped(table.caption)}:",
+        markdown_table([column.name for column in table.columns], table.rows, right),
+    ]
+
+
 def _verdicts(result: Result) -> list[str]:
     rows = view.variant_rows(result)
     header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict")
@@ -55,11 +92,7 @@ def _verdicts(result: Result) -> list[str]:
         right = set(range(1, len(shown) + 1))
         parts.append(markdown_table(("phases", *shown), [(row.name, *row.seconds) for row in phases], right=right))
     for table in details.tables(result):
-        right = {number for number, column in enumerate(table.columns) if column.number}
-        parts += [
-            f"{escaped(table.caption)}:",
-            markdown_table([column.name for column in table.columns], table.rows, right),
-        ]
+        parts += _table(table)
     return parts
 
 
@@ -68,18 +101,30 @@ def _lines(texts: Iterable[str]) -> list[str]:
     return [" ".join(f"{escaped(text[:1].upper() + text[1:])}." for text in texts)]
 
 
+class Written(str):
+    """Markdown already, where a cell is otherwise plain text."""
+
+    __slots__ = ()
+
+
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
     """Of plain text; the columns whose numbers are in `right` are set flush right."""
-    rule = ["---:" if column in right else "---" for column in range(len(header))]
+    rule = [Written("---:" if column in right else "---") for column in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))
 
 
 def _row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(escaped(cell).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cell if isinstance(cell, Written) else _cell(cell) for cell in cells) + " |"
+
+
+def _cell(text: str) -> str:
+    return _inline(text).replace("|", "\\|")
 
 
 def escaped(text: str) -> str:
     """The text on one line, and with nothing that Markdown or HTML would take for its own."""
-    for character in "\\`*<>":
-        text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
+    return _BLOCK.sub(r"\1\\\2", _inline(text))
+
+
+def _inline(text: str) -> str:
+    return _MARKUP.sub(r"\\\g<0>", on_one_line(" ".join(text.split())))

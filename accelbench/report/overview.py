@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from accelbench import figures
 from accelbench.api.result import Comparison, Result
-from accelbench.report import view
+from accelbench.report import targets, view
 
 
 def sentences(results: Sequence[Result]) -> tuple[str, ...]:
     """One to three sentences over all cases; of a single case, that case's own."""
+    if results and all(map(targets.is_compiled, results)):
+        return tuple(f"{each.headline}." for result in results for each in result.compiled)[: view.SENTENCES]
     if len(results) == 1:
         return view.sentences(results[0])
     pairs = [(result, comparison) for result in results for comparison in result.comparisons]

@@ -27,7 +27,7 @@ def processors_asked_for(result: Result) -> int | None:
     """As many as `--processors` said; None where all were used, or a container's limit decided."""
     found = result.fingerprint
     used, there = found.get("cpusUsed", ""), found.get("cpus", "")
-    return int(used) if used.isdigit() and "cpuLimit" not in found and used != there else None
+    return int(used) if used.isdecimal() and "cpuLimit" not in found and used != there else None
 
 
 def of_run(run: BenchmarkRun) -> dict[str, Any]:
@@ -65,7 +65,9 @@ def of_case(case: Case) -> dict[str, Any]:
             "seed": measurement.seed,
         },
     }
-    if case.accelerator.profile != "cpu":
+    if case.accelerator.target is not None:
+        spec["accelerator"] = {"targets": [case.accelerator.target]}
+    elif case.accelerator.profile != "cpu":
         spec["accelerator"] = {"profile": case.accelerator.profile, "devicesPerNode": case.accelerator.devices}
     return {
         "apiVersion": API_VERSION,

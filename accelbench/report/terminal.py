@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from accelbench.api.result import CheckOutcome, Result
-from accelbench.report import details, interval_plot, machine, view
+from accelbench.report import details, interval_plot, machine, targets, view
 from accelbench.report.table import Table as TextTable
 from accelbench.report.table import TableColumn
 from accelbench.verdict.expectations import ExpectationOutcome
@@ -26,6 +26,8 @@ VERDICT_STYLES = {
     "inconclusive": "yellow",
     "noisy": "yellow",
     "baseline": "dim",
+    "fits": "bold green",
+    "≈fits": "bold green",
 }
 BAD = "bold red"
 MARKS: dict[CheckOutcome, tuple[str, str]] = {
@@ -74,6 +76,8 @@ class TerminalReport:
 
 def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> RenderableType:
     """Everything that a person wants to see of one case."""
+    if targets.is_compiled(result):
+        return Group(*_compiled([(result, expectations)]))
     return TerminalReport(result, expectations)
 
 
@@ -211,10 +215,33 @@ def _table(gap: int = 2) -> RichTable:
 
 
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:
-    """Several cases, one after the other."""
+    """Several cases, one after the other; those that were compiled for targets, together."""
     parts: list[RenderableType] = []
-    for result, outcomes in results:
+    given = list(results)
+    for result, outcomes in given:
+        if targets.is_compiled(result):
+            continue
         if parts:
             parts.append(Text())
         parts.append(report(result, outcomes))
-    return Group(*parts)
+    compiled = [(result, outcomes) for result, outcomes in given if targets.is_compiled(result)]
+    return Group(*parts, *(_compiled(compiled) if compiled else ()))
+
+
+def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
+    """Targets by variants."""
+    results = [result for result, _ in given]
+    yield Text(view.title(results[0].case, of_all=True), style="bold")
+    yield Text()
+    yield from (Text(sentence) for sentence in targets.sentences(*results))
+    for table in targets.tables(results):
+        yield Padding(Fitted(table), (1, 0, 0, 0))
+    yield Text()
+    yield from (Text(line, style="dim") for line in targets.footnotes(results))
+    for result, outcomes in given:
+        if partial := view.state(result):
+            yield Text(f"{targets.label(result)}: {partial}", style="bold yellow")
+        yield from _expectations(outcomes)
+        yield from (Text(f"note: {targets.label(result)}: {note}", style="dim") for note in result.notes)
+    if line := machine.line(results[0].fingerprint):
+        yield Text(f"compiled on {line}", style="dim")

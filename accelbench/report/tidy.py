@@ -8,7 +8,7 @@ from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Result
 from accelbench.verdict.shown import shown
 
-ASKED = ("case", "workload", "precision", "profile", "currency", "variant", "use", "baseline")
+ASKED = ("case", "workload", "precision", "profile", "target", "currency", "variant", "use", "baseline")
 FOUND = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower", "speedupUpper", "rounds", "failure")
 
 
@@ -34,6 +34,7 @@ def _rows(result: Result) -> Iterator[dict[str, object]]:
             "workload": case.workload,
             "precision": case.measurement.precision,
             "profile": case.accelerator.profile,
+            "target": case.accelerator.target or "",
             "currency": case.accelerator.currency,
             "variant": variant.name,
             "use": variant.use,

@@ -65,11 +65,14 @@ class ObservationRow:
     differs: bool
 
 
-def title(case: Case) -> str:
-    """The case in one line: workload, parameters, precision, profile."""
-    parameters = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
+def title(case: Case, *, of_all: bool = False) -> str:
+    """The case in one line: workload, parameters, precision, profile or target; `of_all` cases, what they share."""
+    shared = {name: value for name, value in case.parameters.items() if not (of_all and name in case.swept)}
+    parameters = ", ".join(f"{name} {value}" for name, value in shared.items())
     what = f"{case.workload} ({parameters})" if parameters else case.workload
-    return f"{what}, {case.measurement.precision}, {case.accelerator.profile}"
+    if of_all:
+        return f"{what}, {case.measurement.precision}, compiled and not run"
+    return f"{what}, {case.measurement.precision}, {case.accelerator.label}"
 
 
 def state(result: Result) -> str:

@@ -10,15 +10,18 @@ from accelbench.workload import ProtocolName
 
 Quantity = Literal["median", "p50", "p99", "mean"]
 """What of a launch's blocks is compared."""
-QUANTITIES: Mapping[ProtocolName, tuple[Quantity, ...]] = {
+LaunchProtocol = ProtocolName | Literal["compile"]
+"""How a launch measures: as its workload says, or not at all, where it compiles for a target."""
+QUANTITIES: Mapping[LaunchProtocol, tuple[Quantity, ...]] = {
     "steady": ("median",),
     "latency": ("p50", "p99"),
     "episode": ("mean",),
     "observe": (),
+    "compile": (),
 }
 """By protocol: the first decides, the others are compared beside it and share its alpha. An episode's calls differ by
 design, so all of them count alike; the median of a steady launch's blocks leaves what happened to a few of them out."""
-TIME: Mapping[ProtocolName, str] = {
+TIME: Mapping[LaunchProtocol, str] = {
     "steady": "geometric mean over launches of each launch's median block",
     "latency": "geometric mean over launches of each launch's median call",
     "episode": "geometric mean over launches of each launch's mean",

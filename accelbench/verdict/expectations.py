@@ -36,7 +36,9 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
     An observation has to be what is expected in every launch; in some of them only, it leaves the expectation
     undecided. A variant that failed, or whose comparison is invalid, meets nothing.
     """
-    return tuple(_evaluate(expectation, result) for expectation in expectations)
+    target = result.case.accelerator.target
+    asked = (each for each in expectations if each.target in {None, target})
+    return tuple(_evaluate(expectation, result) for expectation in asked)
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
@@ -192,7 +194,8 @@ def _subject(expectation: Expectation) -> str:
     number = NUMBERS[expectation.metric] if expectation.metric else None
     as_reading = _seconds if number and number.unit == "s" else None
     bounds = within(expectation.at_least, expectation.at_most, expectation.equals, as_reading)
-    return f"{expectation.subject} of {expectation.variant} {bounds}".rstrip()
+    where = f" on {expectation.target}" if expectation.target else ""
+    return f"{expectation.subject} of {expectation.variant}{where} {bounds}".rstrip()
 
 
 def _seconds(bound: str) -> str:

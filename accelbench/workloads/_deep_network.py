@@ -157,14 +157,21 @@ def torch_named(network: Any) -> dict[str, Any]:
 
 
 def torch_training(
-    model: Any, trained: Any, loss_of: training.Loss, learning_rate: float, arrays: Arrays, tools: Tools
+    model: Any,
+    trained: Any,
+    loss_of: training.Loss,
+    learning_rate: float,
+    arrays: Arrays,
+    tools: Tools,
+    *,
+    clear_all: bool = False,
 ) -> Program:
     """A step of torch.optim.SGD on the parameters `trained` of `model`; `loss_of` takes the model and a batch."""
     import torch
 
     return Program(
         state=(model, torch.optim.SGD(trained, lr=learning_rate)),
-        step=training.torch_step(loss_of, clear_all=True),
+        step=training.torch_step(loss_of, clear_all=clear_all),
         batches=tools.put(arrays.batches),
         placed=True,
         export=lambda state, loss: {**torch_named(state[0]), "loss": loss},

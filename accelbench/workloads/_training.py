@@ -1,16 +1,21 @@
 """A step of training, as it is written everywhere: with optax, and with torch.optim."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
-from accelbench.workload import Array
+from accelbench.workload import Array, Program
 
 Loss = Callable[[Any, Any], Any]
 """(weights or model, batch) -> the loss, a scalar."""
 
 
-def optax_step(loss_of: Loss, optimizer: Any) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """A step whose state is (weights, the optimiser's state)."""
+Step = Callable[[Any, Any], tuple[Any, Any]]
+"""As `Program.step`."""
+
+
+def optax_step(loss_of: Loss, optimizer: Any) -> Step:
+    """A step whose state is (weights, the optimiser's state); programs give it away, as flax's nnx.jit advises."""
     import jax
     import optax
 
@@ -23,7 +28,14 @@ def optax_step(loss_of: Loss, optimizer: Any) -> Callable[[Any, Any], tuple[Any,
     return step
 
 
-def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Callable[[Any, Any], tuple[Any, Any]]:
+def jit_donating(program: Program) -> Program:
+    """The program under jax.jit, which is given the state's memory; for variants that place jit by themselves."""
+    import jax
+
+    return replace(program, step=jax.jit(program.step, donate_argnums=0), placed=True, donate=True)
+
+
+def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
     """A step whose state is (model, optimiser); both change in place.
 
     `clear_all`: gradients of the whole model are cleared, and not only of what the optimiser trains.
@@ -38,6 +50,72 @@ def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Callable[[Any, Any]
         return state, loss.detach()
 
     return step
+
+
+Tensors = Mapping[str, Any]
+"""PyTorch's, by name."""
+Compiled = Literal["nothing", "loss", "step"]
+"""What is under torch.compile: the loss and so its backward pass, or the optimiser's step as well."""
+
+
+def torch_program(
+    model: Any,
+    loss_of: Loss,
+    learning_rate: float,
+    batches: Sequence[Any],
+    exported: Callable[[Tensors], Mapping[str, Any]],
+    compiled: Compiled = "nothing",
+) -> Program:
+    """Training by torch.optim.SGD; `exported` names the trained numbers as the reference does."""
+    import torch
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    if compiled == "step":
+        return Program(
+            state=_tensors(model),
+            step=torch_compiled_step(torch.compile(loss_of), model, optimizer),
+            batches=batches,
+            placed=True,
+            export=lambda numbers, loss: {**exported(numbers), "loss": loss},
+        )
+    return Program(
+        state=(model, optimizer),
+        step=torch_step(torch.compile(loss_of) if compiled == "loss" else loss_of),
+        batches=batches,
+        placed=compiled == "loss",
+        export=lambda state, loss: {**exported(_tensors(state[0])), "loss": loss},
+    )
+
+
+def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
+    """A step whose state is the model's parameters by name, with the optimiser's step under torch.compile.
+
+    What is compiled for an optimiser belongs to that object: for a copy it would be compiled again. So there are one
+    model and one optimiser without a state of its own, and they work in the memory of the state that they are given.
+    """
+    import torch
+
+    update = torch.compile(optimizer.step)
+    parameters = dict(model.named_parameters())
+    given: Tensors = {}
+
+    def step(numbers: Any, batch: Any) -> tuple[Any, Any]:
+        nonlocal given
+        if numbers is not given:
+            for name, parameter in parameters.items():
+                parameter.data = numbers[name]
+            given = numbers
+        optimizer.zero_grad()
+        loss = loss_of(model, batch)
+        loss.backward()
+        update()
+        return numbers, loss.detach()
+
+    return step
+
+
+def _tensors(model: Any) -> dict[str, Any]:
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def cross_entropy_and_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:

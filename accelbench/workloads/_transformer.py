@@ -5,6 +5,7 @@ Vaswani and others (2017); Dosovitskiy and others (2021), equations 2 and 3. x i
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from accelbench.workload import Array, NamedArrays
@@ -61,8 +62,11 @@ def block(x: Array, w: NamedArrays, heads: int) -> Array:
     return block_vjp(x, w, heads)[0]
 
 
-def block_vjp(x: Array, w: NamedArrays, heads: int) -> tuple[Array, Vjp]:
-    """The same, and its chain rule: what the loss's gradient by the block's output makes by x, and by each weight."""
+def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> tuple[Array, Vjp]:
+    """The same, and its chain rule: what the loss's gradient by the block's output makes by x, and by each weight.
+
+    `causal`: each of x attends to itself and to what comes before it.
+    """
     import numpy as np
     from scipy.special import erf
 
@@ -78,6 +82,8 @@ def block_vjp(x: Array, w: NamedArrays, heads: int) -> tuple[Array, Vjp]:
     first, back_to_x = normalised_vjp(x, w["gain1"], w["gain1_bias"])
     q, k, v = map(by_head, np.split(first @ w["attend"] + w["attend_bias"], 3, -1))
     scores = q @ k.swapaxes(2, 3) / root
+    if causal:
+        scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     shares /= shares.sum(-1, keepdims=True)
     attended = all_heads(shares @ v)
@@ -144,14 +150,25 @@ def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> An
     batch, length, _ = x.shape
     mixed = jax_normalised(x, w["gain1"], w["gain1_bias"]) @ w["attend"] + w["attend_bias"]
     q, k, v = (part.reshape(batch, length, heads, -1) for part in jnp.split(mixed, 3, -1))
-    # Written out: jax.nn.dot_product_attention takes its softmax in float32 whatever the policy, and has no float16 on
-    # a CPU.
-    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(x.shape[-1] // heads)
-    shares = jax.nn.softmax(scores if valid is None else jnp.where(valid, scores, -jnp.inf), -1)
-    attended = jnp.einsum("bhqk,bkhd->bqhd", shares, v).reshape(x.shape)
+    attended = jax_attention(q, k, v, valid).reshape(x.shape)
     x = x + attended @ w["project"] + w["project_bias"]
     hidden = jax_normalised(x, w["gain2"], w["gain2_bias"]) @ w["expand"] + w["expand_bias"]
     return x + jax.nn.gelu(hidden, approximate=False) @ w["contract"] + w["contract_bias"]
+
+
+def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
+    """jax.nn.dot_product_attention of (batch, length, heads, features), where it has the policy's precision.
+
+    It takes its softmax in float32 whatever it is given, and has no float16 on a CPU: there attention is written out.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    if q.dtype in (jnp.float32, jnp.bfloat16):
+        return jax.nn.dot_product_attention(q, k, v, mask=None if valid is None else valid[None, None, None, :])
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
+    shares = jax.nn.softmax(scores if valid is None else jnp.where(valid, scores, -jnp.inf), -1)
+    return jnp.einsum("bhqk,bkhd->bqhd", shares, v)
 
 
 def jax_normalised(x: Any, gain: Any, bias: Any) -> Any:
@@ -162,21 +179,66 @@ def jax_normalised(x: Any, gain: Any, bias: Any) -> Any:
     return deviation * jax.lax.rsqrt((deviation**2).mean(-1, keepdims=True) + EPSILON) * gain + bias
 
 
-def torch_block(x: Any, w: Mapping[str, Any], heads: int) -> Any:
-    """In PyTorch, with its kernels for attention and layer normalisation."""
+def torch_block(weights: Mapping[str, Any], heads: int) -> Any:
+    """In PyTorch: a torch.nn.Module that takes x, of its layers, and with its kernel for attention."""
+    return _torch_block()(weights, heads)
+
+
+@cache
+def _torch_block() -> Any:
+    """Its class, made once: what is compiled for one class is compiled again for another."""
+    import torch
     from torch.nn import functional
 
-    batch, length, width = x.shape
-    mixed = torch_normalised(x, w["gain1"], w["gain1_bias"]) @ w["attend"] + w["attend_bias"]
-    q, k, v = (part.view(batch, length, heads, -1).transpose(1, 2) for part in mixed.split(width, -1))
-    attended = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
-    x = x + attended @ w["project"] + w["project_bias"]
-    hidden = torch_normalised(x, w["gain2"], w["gain2_bias"]) @ w["expand"] + w["expand_bias"]
-    return x + functional.gelu(hidden) @ w["contract"] + w["contract_bias"]
+    class Block(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self, w: Mapping[str, Any], heads: int) -> None:
+            super().__init__()
+            self.heads = heads
+            self.first = torch_normalisation(w["gain1"], w["gain1_bias"])
+            self.attend = torch_linear(w["attend"], w["attend_bias"])
+            self.project = torch_linear(w["project"], w["project_bias"])
+            self.second = torch_normalisation(w["gain2"], w["gain2_bias"])
+            self.expand = torch_linear(w["expand"], w["expand_bias"])
+            self.contract = torch_linear(w["contract"], w["contract_bias"])
+
+        def forward(self, x: Any) -> Any:
+            batch, length, _ = x.shape
+            mixed = self.attend(self.first(x)).chunk(3, -1)
+            q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in mixed)
+            attended = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
+            x = x + self.project(attended)
+            return x + self.contract(functional.gelu(self.expand(self.second(x))))
+
+    return Block
 
 
-def torch_normalised(x: Any, gain: Any, bias: Any) -> Any:
-    """torch.nn.functional.layer_norm."""
-    from torch.nn import functional
+def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, Any]:
+    """One block's weights by their names, from a model's parameters; `block` is the module's name."""
+    layers = {"gain1": "first", "gain2": "second"} | {
+        name: name for name in ("attend", "project", "expand", "contract")
+    }
+    found: dict[str, Any] = {}
+    for name, layer in layers.items():
+        weights, bias = (parameters[f"{block}.{layer}.{part}"] for part in ("weight", "bias"))
+        found |= {name: weights.T if weights.ndim > 1 else weights, f"{name}_bias": bias}
+    return found
 
-    return functional.layer_norm(x, x.shape[-1:], gain, bias, EPSILON)
+
+def torch_linear(weights: Any, bias: Any = None) -> Any:
+    """torch.nn.Linear of weights (in, out) and a bias (out,)."""
+    import torch
+
+    linear = torch.nn.Linear(*weights.shape, bias=bias is not None, device="meta")  # what it would draw is overwritten
+    linear.weight = torch.nn.Parameter(weights.T.contiguous())
+    if bias is not None:
+        linear.bias = torch.nn.Parameter(bias)
+    return linear
+
+
+def torch_normalisation(gain: Any, bias: Any) -> Any:
+    """torch.nn.LayerNorm over the last axis."""
+    import torch
+
+    layer = torch.nn.LayerNorm(len(gain), EPSILON, device="meta")
+    layer.weight, layer.bias = torch.nn.Parameter(gain), torch.nn.Parameter(bias)
+    return layer

@@ -1,13 +1,13 @@
 """Activation checkpointing: what is computed again need not be kept."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
 
 from accelbench.workload import Arrays, Program, Tools, variant
 from accelbench.workloads import _deep_network as network
+from accelbench.workloads import _training as training
 
 
 class ActivationCheckpointing(network.DeepNetwork):
@@ -15,7 +15,9 @@ class ActivationCheckpointing(network.DeepNetwork):
 
     Row 58 of the claims: gradient checkpointing is there "out of the box" in torch.utils.checkpoint; jax.checkpoint is
     its counterpart. Both divide the layers into segments, keep what goes into each, and compute the rest once more on
-    the way back: time for memory (Chen and others 2016). All variants compute the same numbers.
+    the way back: time for memory (Chen and others 2016). All variants compute the same numbers. In a loop that is
+    unrolled, jax.checkpoint marks what is not to be merged with the first time; XLA for CPUs drops the mark and merges
+    both, whatever the policy. In the body of a scan they are two loops, which stay two.
     """
 
     name = "activation-checkpointing"
@@ -32,11 +34,15 @@ class ActivationCheckpointing(network.DeepNetwork):
 
     @variant("jax/jit-checkpoint")
     def jit_checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """jax.checkpoint around each segment."""
+        """jax.checkpoint around each segment; XLA for CPUs finds the same work twice, and does it once."""
         import jax
 
-        program = _jax_program(parameters, arrays, tools, jax.checkpoint)
-        return replace(program, step=jax.jit(program.step), placed=True)
+        return training.jit_donating(_jax_program(parameters, arrays, tools, jax.checkpoint))
+
+    @variant("jax/jit-checkpoint-scanned")
+    def jit_checkpoint_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """jax.checkpoint around the body of a scan over the segments, which no compiler undoes."""
+        return training.jit_donating(_jax_scanned_program(parameters, arrays, tools))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Everything is kept."""
@@ -58,8 +64,6 @@ class ActivationCheckpointing(network.DeepNetwork):
 def _jax_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, place: Callable[[Any], Any]
 ) -> Program:
-    import jax
-
     def through(x: Any, layers: Any) -> Any:
         for layer in layers:
             x = network.jax_layer(x, layer)
@@ -67,17 +71,67 @@ def _jax_program(
 
     loss_of = network.jax_loss(place(through))
 
+    return Program(
+        state=tools.put(network.as_layers(arrays.state)),
+        step=_jax_step(parameters, lambda layers, batch: loss_of(_segments(layers, parameters), batch)),
+        batches=tools.put(arrays.batches),
+        donate=True,
+        export=lambda layers, loss: {**network.named(layers), "loss": loss},
+    )
+
+
+def _jax_scanned_program(parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools) -> Program:
+    """Layers of whole segments are stacked, (segments, layers, ...); those that are left over are one segment more."""
+    import jax
+    import numpy as np
+
+    layers, segment = network.as_layers(arrays.state), parameters.segment
+    segments = len(layers) // segment
+    stacked = {
+        name: np.stack([layer[name] for layer in layers])[: segments * segment].reshape(segments, segment, *array.shape)
+        for name, array in layers[0].items()
+    }
+
+    def through(x: Any, layers: Any) -> tuple[Any, None]:
+        for layer in layers:
+            x = network.jax_layer(x, layer)
+        return x, None
+
+    def through_stacked(x: Any, stacked: Any) -> tuple[Any, None]:
+        return through(x, [{name: array[number] for name, array in stacked.items()} for number in range(segment)])
+
+    def loss_of(layers: Any, batch: Any) -> Any:
+        stacked, rest = layers
+        # Inside a scan there is nothing to keep compilers from, as JAX's documentation says.
+        x, _ = jax.lax.scan(jax.checkpoint(through_stacked, prevent_cse=False), batch["inputs"], stacked)
+        x, _ = jax.checkpoint(through)(x, rest)
+        return ((x - batch["targets"]) ** 2).mean()
+
+    def export(layers: Any, loss: Any) -> dict[str, Any]:
+        stacked, rest = layers
+        flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in stacked.items()}
+        found = [{name: array[number] for name, array in flat.items()} for number in range(segments * segment)]
+        return {**network.named(found + rest), "loss": loss}
+
+    return Program(
+        state=tools.put((stacked, layers[segments * segment :])),
+        step=_jax_step(parameters, loss_of),
+        batches=tools.put(arrays.batches),
+        donate=True,
+        export=export,
+    )
+
+
+def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[[Any, Any], Any]) -> training.Step:
+    """Plain gradient descent."""
+    import jax
+
     def step(layers: Any, batch: Any) -> tuple[Any, Any]:
-        loss, gradients = jax.value_and_grad(lambda layers: loss_of(_segments(layers, parameters), batch))(layers)
+        loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
         new = jax.tree.map(lambda number, gradient: number - parameters.learning_rate * gradient, layers, gradients)
         return new, loss
 
-    return Program(
-        state=tools.put(network.as_layers(arrays.state)),
-        step=step,
-        batches=tools.put(arrays.batches),
-        export=lambda layers, loss: {**network.named(layers), "loss": loss},
-    )
+    return step
 
 
 def _segments(layers: Any, parameters: ActivationCheckpointing.Parameters) -> list[Any]:
@@ -101,7 +155,7 @@ def _torch_program(
         x = batch["inputs"]
         for first in range(0, len(model), each):
             x = through(model[first : first + each], x)
-        return ((x - batch["targets"]) ** 2).mean()
+        return torch.nn.functional.mse_loss(x, batch["targets"])
 
     loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
     return network.torch_training(model, model.parameters(), loss_of, parameters.learning_rate, arrays, tools)

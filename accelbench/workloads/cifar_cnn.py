@@ -23,8 +23,6 @@ from accelbench.workload import (
 from accelbench.workloads import _training as training
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.random import Generator
 
 COLOURS, CLASSES, TAPS = 3, 10, 3
@@ -163,7 +161,7 @@ class CifarCnn(Workload):
 
         state = (numbers, optimizer.init(numbers))
         step = training.optax_step(cross_entropy, optimizer)
-        return Program(state=state, step=step, batches=tools.put(arrays.batches), export=export)
+        return Program(state=state, step=step, batches=tools.put(arrays.batches), donate=True, export=export)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """With torch.nn and torch.optim."""
@@ -172,7 +170,12 @@ class CifarCnn(Workload):
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Forward pass and loss, and so their backward pass, under torch.compile; the optimiser as it is."""
-        return _torch_program(parameters, arrays, tools, compiled=True)
+        return _torch_program(parameters, arrays, tools, "loss")
+
+    @variant("pytorch/compile-step")
+    def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The optimiser's step under torch.compile too."""
+        return _torch_program(parameters, arrays, tools, "step")
 
 
 def _features(parameters: CifarCnn.Parameters) -> int:
@@ -216,10 +219,11 @@ def _unpooled(at_pooled: Array, pooled: Array, before: Array) -> Array:
     return np.asarray(at * ((before == greatest) & (before > 0)))
 
 
-def _torch_program(parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
+def _torch_program(
+    parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
+) -> Program:
     import torch
 
-    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
     p = parameters
     side = p.size // 4
     model = torch.nn.Sequential(
@@ -240,18 +244,16 @@ def _torch_program(parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools
     by_channel = w3.view(side, side, 2 * p.channels, CLASSES).permute(3, 2, 0, 1)
     model[7].weight, model[7].bias = torch.nn.Parameter(by_channel.reshape(CLASSES, -1)), torch.nn.Parameter(b3)
 
-    @place
-    def cross_entropy(model: Any, images: Any, labels: Any) -> Any:
-        return torch.nn.functional.cross_entropy(model(images), labels)
+    def cross_entropy(model: Any, batch: Any) -> Any:
+        return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
 
-    def export(state: Any, loss: Any) -> dict[str, Any]:
-        k1, b1, k2, b2, w3, b3 = (parameter.detach() for parameter in state[0].parameters())
+    def exported(trained: training.Tensors) -> dict[str, Any]:
+        k1, k2, w3 = (trained[f"{number}.weight"] for number in (0, 3, 7))
+        b1, b2, b3 = (trained[f"{number}.bias"] for number in (0, 3, 7))
         w3 = w3.view(CLASSES, 2 * p.channels, side, side).permute(2, 3, 1, 0).reshape(-1, CLASSES)
         found = (k1.permute(2, 3, 1, 0), b1, k2.permute(2, 3, 1, 0), b2, w3, b3)
-        return {**dict(zip(NAMES, found, strict=True)), "loss": loss}
+        return dict(zip(NAMES, found, strict=True))
 
     batch = arrays.batches[0]
     batches = tools.put(({**batch, "images": batch["images"].transpose(0, 3, 1, 2).copy()},))
-    optimizer = torch.optim.SGD(model.parameters(), lr=p.learning_rate)
-    step = training.torch_step(lambda model, batch: cross_entropy(model, batch["images"], batch["labels"]))
-    return Program(state=(model, optimizer), step=step, batches=batches, placed=compiled, export=export)
+    return training.torch_program(model, cross_entropy, p.learning_rate, batches, exported, compiled)

@@ -77,6 +77,30 @@ class DataDependentBranch(Workload):
 
         return _program(jax.jit(step), arrays, tools, placed=True)
 
+    @variant("pytorch/compile-cond")
+    def compile_cond(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """`torch.cond`: one graph holds both branches and runs one."""
+        del parameters
+        import torch
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            x = batch["x"]
+            return state, torch.cond(x.sum() > 0, lambda x: 2 * x, lambda x: -x, (x,))
+
+        return _program(torch.compile(step), arrays, tools, placed=True)
+
+    @variant("pytorch/compile-where")
+    def compile_where(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """`torch.where`: one graph computes both branches and chooses."""
+        del parameters
+        import torch
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            x = batch["x"]
+            return state, torch.where(x.sum() > 0, 2 * x, -x)
+
+        return _program(torch.compile(step), arrays, tools, placed=True)
+
 
 def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
     x = batch["x"]

@@ -15,8 +15,8 @@ class FreezeLayers(network.DeepNetwork):
     Row 57 of the claims: freezing is `requires_grad = False` in PyTorch, while in JAX "you'd filter the pytree
     manually". Frozen layers need no gradient, and nothing before the first that is trained needs a way back. In
     JAX that is done by optax's masking (gradients of everything are written down, and a compiler may drop them), or by
-    differentiating by the trained layers alone; in PyTorch by `requires_grad`, or by an optimiser that is not given
-    the frozen layers.
+    differentiating by the trained layers alone; in PyTorch by `requires_grad_(False)`, and beside it stands what a step
+    takes where that is forgotten.
     """
 
     name = "freeze-layers"
@@ -50,12 +50,13 @@ class FreezeLayers(network.DeepNetwork):
             state=(layers, optimizer.init(layers)),
             step=training.optax_step(network.jax_loss(network.jax_layer), optimizer),
             batches=tools.put(arrays.batches),
+            donate=True,
             export=lambda state, loss: {**network.named(state[0]), "loss": loss},
         )
 
     @variant("jax/jit-trained-only")
     def jit_trained_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Differentiated by the trained layers alone."""
+        """Differentiated by the trained layers alone; all of the state is given away."""
         import jax
         import optax
 
@@ -71,26 +72,29 @@ class FreezeLayers(network.DeepNetwork):
 
         layers = tools.put(network.as_layers(arrays.state))
         frozen, trained = layers[: p.frozen], layers[p.frozen :]
-        return Program(
+        program = Program(
             state=(frozen, trained, optimizer.init(trained)),
-            step=jax.jit(step),
+            step=step,
             batches=tools.put(arrays.batches),
-            placed=True,
             export=lambda state, loss: {**network.named(state[0] + state[1]), "loss": loss},
         )
+        return training.jit_donating(program)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """requires_grad = False."""
+        """requires_grad_(False), and the optimiser is given what is left: as PyTorch's tutorial on transfer has it."""
         return _torch_program(parameters, arrays, tools, requires_grad=False)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """requires_grad = False; forward pass and loss under torch.compile."""
+        """requires_grad_(False); forward pass and loss under torch.compile."""
         return _torch_program(parameters, arrays, tools, requires_grad=False, compiled=True)
 
     @variant("pytorch/left-out")
     def left_out(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The optimiser is not given the frozen layers, whose gradients are computed all the same."""
+        """requires_grad_ is forgotten: the optimiser is not given the frozen layers, but their gradients are computed.
+
+        No baseline: it shows what requires_grad_(False) saves.
+        """
         return _torch_program(parameters, arrays, tools, requires_grad=True)
 
 
@@ -103,8 +107,10 @@ def _torch_program(
     model[: 2 * parameters.frozen].requires_grad_(requires_grad)
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
-        return ((model(batch["inputs"]) - batch["targets"]) ** 2).mean()
+        return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
     loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
     trained = model[2 * parameters.frozen :].parameters()
-    return network.torch_training(model, trained, loss_of, parameters.learning_rate, arrays, tools)
+    # An optimiser does not clear the gradients of what it is not given.
+    clear_all = requires_grad
+    return network.torch_training(model, trained, loss_of, parameters.learning_rate, arrays, tools, clear_all=clear_all)

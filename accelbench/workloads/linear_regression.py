@@ -93,17 +93,15 @@ class LinearRegression(Workload):
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Tensors and autograd."""
-        return _torch_program(parameters, arrays, tools, _loss)
+        return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """The loss under torch.compile, which compiles its gradient too."""
-        import torch
-
-        return _torch_program(parameters, arrays, tools, torch.compile(_loss))
+        return _torch_program(parameters, arrays, tools, compiled=True)
 
 
-def _loss(w: Any, batch: Any) -> Any:
+def _jax_loss(w: Any, batch: Any) -> Any:
     return ((batch["x"] @ w - batch["y"]) ** 2).mean()
 
 
@@ -115,14 +113,21 @@ def _jax_step(parameters: LinearRegression.Parameters) -> Any:
     import jax
 
     def step(w: Any, batch: Any) -> tuple[Any, Any]:
-        loss, gradient = jax.value_and_grad(_loss)(w, batch)
+        loss, gradient = jax.value_and_grad(_jax_loss)(w, batch)
         return w - parameters.rate * gradient, loss
 
     return step
 
 
-def _torch_program(parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools, loss_of: Any) -> Program:
+def _torch_program(
+    parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
+) -> Program:
     import torch
+
+    def mean_squared_error(w: Any, batch: Any) -> Any:
+        return torch.nn.functional.mse_loss(batch["x"] @ w, batch["y"])
+
+    loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
 
     def step(w: Any, batch: Any) -> tuple[Any, Any]:
         loss = loss_of(w, batch)

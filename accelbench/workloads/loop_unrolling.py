@@ -1,6 +1,7 @@
 """A long loop: unrolled, as one loop of the compiled program, or as the one operation that it is."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -11,11 +12,14 @@ if TYPE_CHECKING:
 
 
 class LoopUnrolling(Workload):
-    """sums[i] = carry + x[0] + ... + x[i] for x = 0, 1/n, 2/n, ...; the next carry is the last sum over n.
+    """carry <- carry + x[i] for x = 0, 1/n, 2/n, ...; or carry <- sin(carry + x[i]).
 
     Rows 14 and 15 of the claims: under jit a Python loop is unrolled, so that "the compiler sees 1000 copies of the
     loop body", and scan is "much faster than unrolling"; the article's example is the running sum of arange(1000).
-    Every sum is kept, so that no compiler can fold the loop into one addition. One step is one loop.
+    There every sum is kept (`body: sum`), so that no compiler can fold the loop into one addition; but unrolled, XLA
+    for CPUs computes each sum anew from the first number on, and takes a time to compile that grows as n squared. Of
+    the sines (`body: sine`) only the last is kept: nothing is folded, and nothing computed twice. One step is one loop,
+    and the next begins with the last sum over n, or with the last sine.
     """
 
     name = "loop-unrolling"
@@ -26,6 +30,10 @@ class LoopUnrolling(Workload):
         """How long the loop is."""
 
         length: int = Field(default=1000, ge=1, le=100_000, description="n, the numbers that are added up.")
+        body: Literal["sum", "sine"] = Field(
+            default="sum",
+            description="sum: a running sum, each kept; sine: a sine around every addition, the last of them kept.",
+        )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Carry () and x (n,); nothing is random."""
@@ -40,6 +48,11 @@ class LoopUnrolling(Workload):
         import numpy as np
 
         carry, x = arrays.state["carry"], arrays.batches[0]["x"]
+        if parameters.body == "sine":
+            for _ in range(units):
+                for number in x:
+                    carry = np.sin(carry + number)
+            return {"carry": np.asarray(carry)}
         sums = x
         for _ in range(units):
             sums = carry + np.cumsum(x)
@@ -47,24 +60,41 @@ class LoopUnrolling(Workload):
         return {"carry": np.asarray(carry), "sums": sums}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """An addition for each number; x is read, the sums are written."""
-        return Cost(flops=float(parameters.length + 1), bytes=2.0 * parameters.length * float_bytes)
+        """An addition for each number, and a sine; x is read, sums that are kept are written."""
+        n = parameters.length
+        if parameters.body == "sine":
+            return Cost(flops=2.0 * n, bytes=float(n) * float_bytes)
+        return Cost(flops=float(n + 1), bytes=2.0 * n * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """A Python loop, which jit unrolls."""
         import jax.numpy as jnp
 
-        return _program(parameters, arrays, tools, lambda carry, x: jnp.stack(_loop(carry, x)))
+        def last(carry: Any, x: Any) -> Any:
+            return _last_sine(carry, x, jnp.sin)
+
+        return _program(parameters, arrays, tools, lambda carry, x: jnp.stack(_sums(carry, x)), last)
 
     @variant("jax/jit-scan")
     def jit_scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """lax.scan: the loop is the program's own, its body compiled once."""
         import jax
+        import jax.numpy as jnp
 
         def add(total: Any, number: Any) -> tuple[Any, Any]:
             return total + number, total + number
 
-        return _program(parameters, arrays, tools, lambda carry, x: jax.lax.scan(add, carry, x)[1], place=jax.jit)
+        def sine(carry: Any, number: Any) -> tuple[Any, None]:
+            return jnp.sin(carry + number), None
+
+        return _program(
+            parameters,
+            arrays,
+            tools,
+            lambda carry, x: jax.lax.scan(add, carry, x)[1],
+            lambda carry, x: jax.lax.scan(sine, carry, x)[0],
+            place=jax.jit,
+        )
 
     @variant("jax/jit-fori")
     def jit_fori(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -79,11 +109,14 @@ class LoopUnrolling(Workload):
 
             return jax.lax.fori_loop(0, parameters.length, add, (carry, jnp.zeros_like(x)))[1]
 
-        return _program(parameters, arrays, tools, sums, place=jax.jit)
+        def last(carry: Any, x: Any) -> Any:
+            return jax.lax.fori_loop(0, parameters.length, lambda i, carry: jnp.sin(carry + x[i]), carry)
+
+        return _program(parameters, arrays, tools, sums, last, place=jax.jit)
 
     @variant("jax/jit-cumsum")
     def jit_cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """jnp.cumsum: no loop at all."""
+        """jnp.cumsum: no loop at all; sums only."""
         import jax
         import jax.numpy as jnp
 
@@ -93,24 +126,27 @@ class LoopUnrolling(Workload):
         """A Python loop, which torch.compile unrolls."""
         import torch
 
-        return _program(parameters, arrays, tools, lambda carry, x: torch.stack(_loop(carry, x)))
+        def last(carry: Any, x: Any) -> Any:
+            return _last_sine(carry, x, torch.sin)
+
+        return _program(parameters, arrays, tools, lambda carry, x: torch.stack(_sums(carry, x)), last)
 
     @variant("pytorch/cumsum")
     def cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.cumsum, eager."""
+        """torch.cumsum, eager; sums only."""
         import torch
 
         return _program(parameters, arrays, tools, lambda carry, x: carry + torch.cumsum(x, 0), place=lambda step: step)
 
     @variant("pytorch/compile-cumsum")
     def compile_cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.cumsum under torch.compile."""
+        """torch.cumsum under torch.compile; sums only."""
         import torch
 
         return _program(parameters, arrays, tools, lambda carry, x: carry + torch.cumsum(x, 0), place=torch.compile)
 
 
-def _loop(carry: Any, x: Any) -> list[Any]:
+def _sums(carry: Any, x: Any) -> list[Any]:
     sums = []
     for number in x:
         carry = carry + number
@@ -118,19 +154,39 @@ def _loop(carry: Any, x: Any) -> list[Any]:
     return sums
 
 
-def _program(
-    parameters: LoopUnrolling.Parameters, arrays: Arrays, tools: Tools, sums_of: Any, place: Any = None
-) -> Program:
-    """`sums_of` is given carry and x; `place` is what compiles the step, None where the adapter does by its mode."""
+def _last_sine(carry: Any, x: Any, sine: Callable[[Any], Any]) -> Any:
+    for number in x:
+        carry = sine(carry + number)
+    return carry
 
-    def step(carry: Any, batch: Any) -> tuple[Any, Any]:
-        sums = sums_of(carry, batch["x"])
-        return sums[-1] / parameters.length, sums
+
+def _program(
+    parameters: LoopUnrolling.Parameters,
+    arrays: Arrays,
+    tools: Tools,
+    sums_of: Callable[[Any, Any], Any],
+    last_sine_of: Callable[[Any, Any], Any] | None = None,
+    place: Callable[[Any], Any] | None = None,
+) -> Program:
+    """Both are given carry and x; `place` is what compiles the step, None where the adapter does by its mode."""
+    if parameters.body == "sum":
+
+        def step(carry: Any, batch: Any) -> tuple[Any, Any]:
+            sums = sums_of(carry, batch["x"])
+            return sums[-1] / parameters.length, sums
+
+    elif last_sine_of:
+
+        def step(carry: Any, batch: Any) -> tuple[Any, Any]:
+            return last_sine_of(carry, batch["x"]), None
+
+    else:
+        raise ValueError("there is no cumsum of sines: leave this variant out, or ask for body: sum")
 
     return Program(
         state=tools.put(arrays.state["carry"]),
         batches=tools.put(arrays.batches),
         step=place(step) if place else step,
         placed=place is not None,
-        export=lambda carry, sums: {"carry": carry, "sums": sums},
+        export=lambda carry, sums: {"carry": carry} if sums is None else {"carry": carry, "sums": sums},
     )

@@ -1,10 +1,10 @@
 """Training with float32 weights and products in a narrow type."""
 
-from dataclasses import replace
 from typing import Any
 
 from accelbench.workload import Arrays, Program, Tools, variant
 from accelbench.workloads import _deep_network as network
+from accelbench.workloads import _training as training
 
 SCALE = 2.0**10
 """Of the loss, to begin with, in float16: what is too small for it would vanish from the gradients."""
@@ -31,10 +31,7 @@ class MixedPrecision(network.DeepNetwork):
     @variant("jax/jit-full")
     def jit_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Everything in float32."""
-        import jax
-
-        program = _jax_program(parameters, arrays, tools, narrow=False)
-        return replace(program, step=jax.jit(program.step), placed=True)
+        return training.jit_donating(_jax_program(parameters, arrays, tools, narrow=False))
 
     def pytorch(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """torch.autocast, and torch.amp.GradScaler in float16."""
@@ -85,6 +82,7 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
         state=(layers, DynamicScale(scale=jnp.float32(SCALE)) if scaled else ()),
         step=step,
         batches=(examples,),
+        donate=True,
         export=lambda state, loss: {**network.named(state[0]), "loss": loss},
     )
 

@@ -11,6 +11,7 @@ from accelbench.workload import (
     Array,
     Arrays,
     Cost,
+    Divided,
     Measure,
     NamedArrays,
     Operations,
@@ -23,8 +24,6 @@ from accelbench.workload import (
 from accelbench.workloads import _training as training
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.random import Generator
 
 NAMES = ("weights1", "biases1", "weights2", "biases2")
@@ -170,6 +169,8 @@ class Mlp(Workload):
             state=(numbers, optimizer.init(numbers)),
             step=training.optax_step(mean_squared_error, optimizer),
             batches=tools.put(arrays.batches),
+            donate=True,
+            divided=Divided(batches=("data",)),
             export=export,
         )
 
@@ -180,7 +181,12 @@ class Mlp(Workload):
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Forward pass and loss, and so their backward pass, under torch.compile; the optimiser as it is."""
-        return _torch_program(parameters, arrays, tools, compiled=True)
+        return _torch_program(parameters, arrays, tools, "loss")
+
+    @variant("pytorch/compile-step")
+    def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The optimiser's step under torch.compile too; to predict, the same as pytorch/compile."""
+        return _torch_program(parameters, arrays, tools, "step")
 
 
 def _numbers(network: NamedArrays) -> list[Array]:
@@ -204,14 +210,16 @@ def _predicting(inputs: Any, predict: Any, network: Any, *, placed: bool = False
         step=predict,
         batches=(network,),
         placed=placed,
+        divided=Divided(state=("data",)),
         export=lambda inputs, _: {"inputs": inputs},
     )
 
 
-def _torch_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
+def _torch_program(
+    parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
+) -> Program:
     import torch
 
-    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
     train = parameters.work == "train"
     model = torch.nn.Sequential(
         torch.nn.Linear(parameters.inputs, parameters.hidden),
@@ -222,26 +230,21 @@ def _torch_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, *, 
     for layer, weights, biases in ((model[0], w1, b1), (model[2], w2, b2)):
         layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
 
-    @place
     def predict(inputs: Any, model: Any) -> tuple[Any, None]:
         return _moved_on(torch.cat, inputs, model(inputs)), None
 
     if not train:
-        return _predicting(tools.put(arrays.state["inputs"]), predict, model, placed=compiled)
+        inputs = tools.put(arrays.state["inputs"])
+        if compiled == "nothing":
+            return _predicting(inputs, predict, model)
+        return _predicting(inputs, torch.compile(predict), model, placed=True)
 
-    @place
-    def mean_squared_error(model: Any, inputs: Any, targets: Any) -> Any:
-        return ((model(inputs) - targets) ** 2).mean()
+    def mean_squared_error(model: Any, batch: Any) -> Any:
+        return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
-    def export(state: Any, loss: Any) -> dict[str, Any]:
-        w1, b1, w2, b2 = state[0].parameters()
-        return {**dict(zip(NAMES, (w1.T, b1, w2.T, b2), strict=True)), "loss": loss}
+    def exported(p: training.Tensors) -> dict[str, Any]:
+        found = (p["0.weight"].T, p["0.bias"], p["2.weight"].T, p["2.bias"])
+        return dict(zip(NAMES, found, strict=True))
 
-    optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
-    return Program(
-        state=(model, optimizer),
-        step=training.torch_step(lambda model, batch: mean_squared_error(model, batch["inputs"], batch["targets"])),
-        batches=tools.put(arrays.batches),
-        placed=compiled,
-        export=export,
-    )
+    batches = tools.put(arrays.batches)
+    return training.torch_program(model, mean_squared_error, parameters.learning_rate, batches, exported, compiled)

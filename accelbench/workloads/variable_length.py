@@ -106,7 +106,7 @@ class VariableLength(Workload):
             return mean, mean
 
         del parameters
-        return _exact(arrays, tools, step)
+        return _exact(arrays, tools, step, lambda block: block)
 
     @variant("jax/jit-padded")
     def jit_padded(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -127,12 +127,12 @@ class VariableLength(Workload):
         def step(mean: Any, batch: Any) -> tuple[Any, Any]:
             text, blocks = batch
             x = text + mean[:, None]
-            for weights in blocks:
-                x = transformer.torch_block(x, weights, HEADS)
+            for block in blocks:
+                x = block(x)
             mean = x.mean(1)
             return mean, mean
 
-        return _exact(arrays, tools, step)
+        return _exact(arrays, tools, step, lambda weights: transformer.torch_block(weights, HEADS))
 
 
 def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
@@ -141,9 +141,10 @@ def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array
     return [batch["text"] for batch in arrays.batches], [transformer.one(weights, layer) for layer in range(LAYERS)]
 
 
-def _exact(arrays: Arrays, tools: Tools, step: Any) -> Program:
+def _exact(arrays: Arrays, tools: Tools, step: Any, block: Callable[[Any], Any]) -> Program:
+    """`block` makes of a block's weights, on the device, what the step takes for a block."""
     texts, blocks = _texts_and_blocks(arrays)
-    placed = tools.put(blocks)
+    placed = [block(weights) for weights in tools.put(blocks)]
     batches = [(tools.put(text), placed) for text in texts]
     return _program(arrays, tools, step, batches, [text.shape[1] for text in texts])
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -166,6 +167,8 @@ class Vit(Workload):
             return jax.lax.scan(layer, x, blocks)[0]
 
         program = _jax_program(parameters, arrays, tools, through, stacked=True)
+        if parameters.work == "train":
+            return training.jit_donating(program)
         return replace(program, step=jax.jit(program.step), placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -175,12 +178,17 @@ class Vit(Workload):
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """The step under torch.compile; to train, forward pass and loss, and the optimiser as it is."""
-        return _torch_program(parameters, arrays, tools, compiled=True)
+        return _torch_program(parameters, arrays, tools, "loss")
+
+    @variant("pytorch/compile-step")
+    def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The optimiser's step under torch.compile too; to predict, the same as pytorch/compile."""
+        return _torch_program(parameters, arrays, tools, "step")
 
 
-def _patches(images: Any, parameters: Vit.Parameters) -> Any:
+def _patches(images: Any, patch: int) -> Any:
     """Each patch as one row: (batch, patches, patch * patch * 3); of arrays of any framework."""
-    batch, side, patch = len(images), parameters.image // parameters.patch, parameters.patch
+    batch, side = len(images), images.shape[1] // patch
     cut = images.reshape(batch, side, patch, side, patch, COLOURS).swapaxes(2, 3)
     return cut.reshape(batch, side * side, patch * patch * COLOURS)
 
@@ -194,7 +202,7 @@ def _logits_vjp(
     """
     import numpy as np
 
-    patches = _patches(images, parameters)
+    patches = _patches(images, parameters.patch)
     outside, *blocks = _apart(w, parameters.layers)
     x = np.concatenate([np.repeat(w["token"], len(images), 0), patches @ w["embed"]], 1) + w["positions"]
     given = []
@@ -245,7 +253,7 @@ def _jax_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, throu
 
     def logits_of(w: Any, images: Any) -> Any:
         outside, *blocks = w
-        x = _patches(images, parameters) @ outside["embed"]
+        x = _patches(images, parameters.patch) @ outside["embed"]
         x = jnp.concatenate([jnp.repeat(outside["token"], len(x), 0), x], 1) + outside["positions"]
         x = through(x, blocks[0] if stacked else blocks)
         return transformer.jax_normalised(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
@@ -270,46 +278,62 @@ def _jax_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, throu
         state=(weights, optimizer.init(weights)),
         step=training.optax_step(cross_entropy, optimizer),
         batches=tools.put(arrays.batches),
+        donate=True,
         export=export,
     )
 
 
-def _torch_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
+def _torch_program(
+    parameters: Vit.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
+) -> Program:
     import torch
 
-    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
+    predict = parameters.work == "predict"
+    weights = tools.put(_apart(arrays.batches[0] if predict else arrays.state, parameters.layers))
+    model = _torch_model()(weights, parameters)
+    if predict:
+        program = _predicting(arrays, tools, lambda model, images: model(images), model)
+        return program if compiled == "nothing" else replace(program, step=torch.compile(program.step), placed=True)
 
-    def logits_of(w: Any, images: Any) -> Any:
-        outside, *blocks = w
-        x = _patches(images, parameters) @ outside["embed"]
-        x = torch.cat([outside["token"].expand(len(x), -1, -1), x], 1) + outside["positions"]
-        for weights in blocks:
-            x = transformer.torch_block(x, weights, parameters.heads)
-        return transformer.torch_normalised(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
+    def cross_entropy(model: Any, batch: Any) -> Any:
+        return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
 
-    if parameters.work == "predict":
-        weights = tools.put(_apart(arrays.batches[0], parameters.layers))
-        program = _predicting(arrays, tools, logits_of, weights)
-        return replace(program, step=place(program.step), placed=compiled)
+    def exported(trained: training.Tensors) -> dict[str, Any]:
+        names = ("embed.weight", "token", "positions", "last.weight", "last.bias", "head.weight")
+        outside = dict(zip(OUTSIDE, (trained[name] for name in names), strict=True))
+        outside |= {name: outside[name].T for name in ("embed", "head")}
+        blocks = (transformer.torch_block_weights(trained, f"blocks.{layer}") for layer in range(parameters.layers))
+        return _together([outside, *blocks], torch.stack)
 
-    @place
-    def cross_entropy(w: Any, batch: Any) -> Any:
-        return torch.nn.functional.cross_entropy(logits_of(w, batch["images"]), batch["labels"])
+    batches = tools.put(arrays.batches)
+    return training.torch_program(model, cross_entropy, parameters.learning_rate, batches, exported, compiled)
 
-    weights = tools.put(_apart(arrays.state, parameters.layers))
-    model = torch.nn.ModuleList(map(torch.nn.ParameterDict, weights))
 
-    def export(state: Any, loss: Any) -> dict[str, Any]:
-        trained = _together(state[0], torch.stack)
-        return {**{name: tensor.detach() for name, tensor in trained.items()}, "loss": loss}
+@cache
+def _torch_model() -> Any:
+    """The class of the model, made once: what is compiled for one class is compiled again for another."""
+    import torch
 
-    return Program(
-        state=(model, torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)),
-        step=training.torch_step(cross_entropy),
-        batches=tools.put(arrays.batches),
-        placed=compiled,
-        export=export,
-    )
+    class Model(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self, weights: Any, parameters: Vit.Parameters) -> None:
+            super().__init__()
+            outside, *blocks = weights
+            self.patch = parameters.patch
+            self.embed = transformer.torch_linear(outside["embed"])
+            self.token = torch.nn.Parameter(outside["token"])
+            self.positions = torch.nn.Parameter(outside["positions"])
+            self.blocks = torch.nn.ModuleList(transformer.torch_block(each, parameters.heads) for each in blocks)
+            self.last = transformer.torch_normalisation(outside["gain"], outside["gain_bias"])
+            self.head = transformer.torch_linear(outside["head"])
+
+        def forward(self, images: Any) -> Any:
+            x = self.embed(_patches(images, self.patch))
+            x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
+            for block in self.blocks:
+                x = block(x)
+            return self.head(self.last(x[:, 0]))
+
+    return Model
 
 
 def _predicting(arrays: Arrays, tools: Tools, logits_of: Callable[[Any, Any], Any], weights: Any) -> Program:

@@ -35,8 +35,9 @@ class Xor(Workload):
     Rows 28 to 37 of the claims: the same training written in eight ways, which take from 0.08 to 126 s for 10,000
     epochs. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). The article makes an array of every sample
     when its turn comes, and reads every loss after its sample, which has the program wait for it: `samples: converted`
-    and `losses: read`. Here samples are on the device beforehand and losses stay there unless that is asked for. What
-    is one program from end to end, jax/scan-epochs, takes all samples at once and reads its losses at the end.
+    and `losses: read`. Here samples are on the device beforehand and losses stay there unless that is asked for. The
+    learning rate is a number of Python's that every call is given, as the article has it, but for torch.optim. What is
+    one program from end to end, jax/scan-epochs, takes all samples at once and reads its losses at the end.
     """
 
     name = "xor"
@@ -161,32 +162,32 @@ class Xor(Workload):
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Nothing compiled as a whole."""
-        return _jax_program(parameters, arrays, tools, _train_sample(parameters))
+        return _jax_program(parameters, arrays, tools, _train_sample())
 
     @variant("jax/jit-pieces")
     def jit_pieces(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Forward pass, loss and update under jit, each by itself; differentiated from outside."""
         import jax
 
-        return _jax_program(parameters, arrays, tools, _train_sample(parameters, jax.jit))
+        return _jax_program(parameters, arrays, tools, _train_sample(jax.jit))
 
     @variant("jax/jit-step")
     def jit_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """A sample's whole step under jit."""
         import jax
 
-        return _jax_program(parameters, arrays, tools, jax.jit(_train_sample(parameters)))
+        return _jax_program(parameters, arrays, tools, jax.jit(_train_sample()))
 
     @variant("jax/scan-epochs")
     def scan_epochs(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """The whole training as one compiled program: samples scanned inside scanned epochs."""
         import jax
 
-        train, read = _train_sample(parameters), _reading(parameters)
+        train, read, rate = _train_sample(), _reading(parameters), parameters.learning_rate
 
         def training(layers: Any, samples: Any) -> Any:
             def epoch(layers: Any, _: None) -> Any:
-                return jax.lax.scan(lambda layers, sample: train(layers, *sample), layers, samples)
+                return jax.lax.scan(lambda layers, sample: train(layers, *sample, rate), layers, samples)
 
             return jax.lax.scan(epoch, layers, length=parameters.epochs)
 
@@ -255,7 +256,7 @@ def _torch_plain(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, place
     import torch
 
     @place
-    def train(layers: Any, x: Any, y: Any) -> Any:
+    def train(layers: Any, x: Any, y: Any, learning_rate: float) -> Any:
         for layer in layers:
             for parameter in layer:
                 parameter.grad = None
@@ -267,7 +268,7 @@ def _torch_plain(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, place
         with torch.no_grad():
             for layer in layers:
                 for parameter in layer:
-                    parameter -= parameters.learning_rate * parameter.grad  # noqa: PLW2901 - in place
+                    parameter -= learning_rate * parameter.grad  # noqa: PLW2901 - in place
         return loss.detach()
 
     layers = [(weights.requires_grad_(), biases.requires_grad_()) for weights, biases in tools.put(_layers(arrays))]
@@ -276,7 +277,7 @@ def _torch_plain(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, place
         arrays,
         tools,
         layers,
-        lambda layers, x, y: (layers, train(layers, x, y)),
+        lambda layers, x, y: (layers, train(layers, x, y, parameters.learning_rate)),
         itertools.chain.from_iterable,
     )
 
@@ -300,8 +301,8 @@ def _torch_program(
     )
 
 
-def _train_sample(parameters: Xor.Parameters, place: "Callable[[Any], Any]" = lambda function: function) -> Any:
-    """(layers, x, y) -> (layers, loss); `place` is applied to each of its pieces."""
+def _train_sample(place: "Callable[[Any], Any]" = lambda function: function) -> Any:
+    """(layers, x, y, learning rate) -> (layers, loss); `place` is applied to each of its pieces."""
     import jax
 
     @place
@@ -315,12 +316,12 @@ def _train_sample(parameters: Xor.Parameters, place: "Callable[[Any], Any]" = la
         return ((forward(layers, x) - y) ** 2).mean()
 
     @place
-    def update(layers: Any, gradients: Any) -> Any:
-        return jax.tree.map(lambda number, gradient: number - parameters.learning_rate * gradient, layers, gradients)
+    def update(layers: Any, gradients: Any, learning_rate: Any) -> Any:
+        return jax.tree.map(lambda number, gradient: number - learning_rate * gradient, layers, gradients)
 
-    def train(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    def train(layers: Any, x: Any, y: Any, learning_rate: Any) -> tuple[Any, Any]:
         loss, gradients = jax.value_and_grad(mean_squared_error)(layers, x, y)
-        return update(layers, gradients), loss
+        return update(layers, gradients, learning_rate), loss
 
     return train
 
@@ -328,11 +329,15 @@ def _train_sample(parameters: Xor.Parameters, place: "Callable[[Any], Any]" = la
 def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
     import jax
 
-    layers = tools.put(_layers(arrays))
+    layers, rate = tools.put(_layers(arrays)), parameters.learning_rate
     dtype = layers[0][0].dtype
+
+    def with_rate(layers: Any, x: Any, y: Any) -> Any:
+        return train(layers, x, y, rate)
+
     return Program(
         state=layers,
-        step=_over_samples(parameters, train, lambda numbers: jax.numpy.array(numbers, dtype)),
+        step=_over_samples(parameters, with_rate, lambda numbers: jax.numpy.array(numbers, dtype)),
         batches=(_samples(parameters, arrays, tools),),
         placed=True,
         export=lambda layers, losses: {**_named(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)},

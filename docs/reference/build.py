@@ -8,24 +8,48 @@ import argparse
 import inspect
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import timedelta
 from pathlib import Path
+from typing import Any, get_origin, get_type_hints
 
+import typer
 import yaml
+from prometheus_client.metrics import MetricWrapperBase
+from typer.testing import CliRunner
 
 from accelbench import catalogue
-from accelbench.api.crd import Schema, schema_of, structural
+from accelbench.api.crd import KINDS, Schema, schema_of, structural
 from accelbench.api.manifest import RUN
 from accelbench.api.numbers import MEASURED
 from accelbench.api.numbers import NUMBERS as REGISTERED
 from accelbench.api.profiles import ALWAYS, Profile, ready
 from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason, StopReason
 from accelbench.claims import ledger
+from accelbench.cli.exits import Exit
+from accelbench.cli.main import app
 from accelbench.cli.workloads import allowed, describe
+from accelbench.kubectl import words
+from accelbench.kubectl.main import app as plugin
 from accelbench.report.markdown import markdown_table
+from accelbench.validity.certificate import validity_checks
 from accelbench.workload import Workload
+from accelbench_operator.metrics import (
+    LIVE_LABELS,
+    LIVE_VARIANT_LABELS,
+    RESULT_LABELS,
+    VARIANT_LABELS,
+    of_results,
+    of_the_operator,
+)
+from accelbench_operator.pending import Advice, Cause
+from accelbench_operator.snapshot import Snapshot
+from accelbench_operator.telemetry import Telemetry
+from accelbench_operator.waits import Limit, Wait
 
 HERE = Path(__file__).resolve().parent
+SEEN = HERE.parent / "operations" / "seen.yaml"
 CLAIMS = HERE.parents[1] / "examples" / "claims"
 WORKLOADS = """# Workloads
 
@@ -45,6 +69,19 @@ Generated from `accelbench/api/presets.yaml` and the code by `python docs/refere
 [Pools](../operations/pools.md) says how to use them.
 """
 
+KUBECTL = """# kubectl accelbench
+
+Every command, generated from the code by `python docs/reference/build.py`; the same in a terminal:
+`kubectl accelbench COMMAND --help`. [The guide](../kubectl.md) says what they are for.
+"""
+
+UNITS = {
+    timedelta(minutes=2): "2 minutes",
+    timedelta(minutes=5): "5 minutes",
+    timedelta(minutes=10): "10 minutes",
+    timedelta(minutes=30): "30 minutes",
+    timedelta(days=1): "24 hours",
+}
 REFUSED = "Not for a run to set."
 MANIFEST = """# The manifest
 
@@ -53,18 +90,79 @@ terminal: `kubectl explain bmr.spec --recursive`. `accelbench validate` and the 
 same words.
 """
 
+OBJECTS = """# Status and result
+
+What the cluster tells of a run, generated from the schemas by `python docs/reference/build.py`. The same in a terminal:
+`kubectl explain bmr.status --recursive`, `kubectl explain bmres --recursive`. A laptop's `CASE.result.json` is the
+`result` of a BenchmarkResult. The operator alone writes them.
+"""
+
 REASONS = """# Reasons
 
 The words that `kubectl` and results give for what happened, generated from the code by
 `python docs/reference/build.py`.
 """
 
+CHECKS = """# Checks
+
+Every validity check, generated from the code by `python docs/reference/build.py`. [Validity](../concepts/validity.md)
+says what follows from one that fails.
+"""
+
+CLI = """# The command line
+
+What each command says of itself, generated from the code by `python docs/reference/build.py`.
+"""
+
+METRICS = """# Metrics
+
+What the operator's `/metrics` has, generated from the code by `python docs/reference/build.py`. Those of results show
+the latest result of each series and case. Only the leader exports them. Scrape with `honor_labels: true`: a result's
+`namespace` is that of its run. A histogram has `_bucket`, `_sum` and `_count`.
+[Numbers](numbers.md) says what is measured.
+"""
+DESCRIBED = {
+    "Of a variant": VARIANT_LABELS,
+    "Of a result": RESULT_LABELS,
+    "Of a variant while it is measured": LIVE_VARIANT_LABELS,
+    "Of a case while it is measured": LIVE_LABELS,
+    "Of the operator": (),
+}
+"""Whose metrics there are, by the labels that all of them begin with; the longest come first."""
+
+TROUBLESHOOTING = """# Troubleshooting
+
+Why a run does not start, does not end, or ends without a result; what to do; and how long anything may take.
+Generated from the code by `python docs/reference/build.py`.
+
+```console
+$ kubectl get bmr                  # where each run stands, in one word
+$ kubectl describe bmr my-run      # Finished says what it waits for, Succeeded why it failed, Events since when
+$ accelbench profiles              # which nodes fit which profile, and why not
+```
+
+A run without any status has no operator: none is installed, it serves other namespaces, or another `spec.className`.
+`kubectl wait --for=condition=Finished` returns for every run that its user has not suspended and that no queue holds
+without a `startDeadlineSeconds`. [Reasons](../reference/reasons.md) has every word that a status can say.
+"""
+STARTING = """While a case waits, the message of `Finished` says for what. `{words}` are the cluster's own: the
+scheduler's, the kubelet's, the API server's, or those of the events about its Job or pod."""
+ADVICE = """Where the cluster's words are among these, the message says this in place of what the table above has."""
+FAILED = """The reason of an attempt stands in `status.attempts[]`, and in the message of `Succeeded` once none follows.
+What is tried again is so as often as `runPolicy.infrastructureRetries` says. In a sweep, the other cases go on."""
+WAITS = """Every wait ends by itself, but for two that a user decides on: a run that is suspended, and a queue without
+a deadline."""
+SEEN_TEXT = """## As it was read
+
+Each of these is provoked by a test: on a real node, or on a real control plane behind a node that is
+played. This is what the run said, word for word; names end in random letters."""
+
 
 def claims() -> dict[str, list[str]]:
     """The rows that ask each workload, as links to their manifests."""
     found = defaultdict(list)
     for claim in ledger.load(CLAIMS):
-        for manifest in claim.manifests:
+        for manifest in (*claim.manifests, *claim.beside):
             asked = yaml.safe_load((CLAIMS / manifest).read_text())["spec"]["workload"]["name"]
             found[asked].append(f"[{claim.row}](../../examples/claims/{manifest})")
     return found
@@ -183,6 +281,19 @@ def _allowed(field: Schema) -> str:
     return {"boolean": "true, false", "integer": "a whole number", "string": "a text"}.get(field.get("type", ""), "")
 
 
+def objects() -> str:
+    """A table for the status, and one for each part of a result."""
+    run, result = (schema_of(kind)["properties"] for kind in KINDS)
+    parts = [("A run's `status`", run["status"])]
+    parts += [(f"A result's `{name}`", result[name]) for name in ("summary", "expectations", "result")]
+    columns = ("field", "allowed", "what it is")
+    written = []
+    for heading, part in parts:
+        rows = [(name, values, what) for name, _, values, what in _nested(part.get("items", part), "")]
+        written.append(f"## {heading}\n\n{markdown_table(columns, rows, right=set())}")
+    return "\n\n".join([OBJECTS.rstrip(), *written]) + "\n"
+
+
 def profiles() -> str:
     """The ready ones, and the fields of one."""
     written = Profile.model_json_schema(by_alias=True)
@@ -229,12 +340,135 @@ def reasons() -> str:
     return "\n\n".join([REASONS.rstrip(), *tables]) + "\n"
 
 
+def troubleshooting() -> str:
+    """What a message says while a case waits, what ends an attempt, how long anything may take, and what tests read."""
+    causes = [(each.sentence, _sentence(each.remedy), each.wait.what) for each in Cause]
+    advice = [(each.words, _sentence(each.remedy)) for each in Advice]
+    waits = [(each.what, _limit(each.limit), each.ends_with or "it goes on") for each in Wait]
+    failures = [
+        (each.value, each.meaning, _sentence(each.remedy), "yes" if each.retried else "") for each in AttemptReason
+    ]
+    parts = [
+        ("It does not start", STARTING, ("the message says", "what to do", "it waits for"), causes),
+        ("What the cluster says", ADVICE, ("words", "what to do"), advice),
+        ("An attempt failed", FAILED, ("reason", "what it means", "what to do", "tried again"), failures),
+        ("How long anything may take", WAITS, ("what is waited for", "for how long", "then"), waits),
+    ]
+    sections = [
+        f"## {heading}\n\n{text}\n\n{markdown_table(columns, rows, right=set())}"
+        for heading, text, columns, rows in parts
+    ]
+    return "\n\n".join([TROUBLESHOOTING.rstrip(), *sections, SEEN_TEXT, *_seen()]) + "\n"
+
+
+def kubectl() -> str:
+    """A section each, and what the exit codes mean."""
+    sections = [f"## {each.name}\n\n{_command(each)}" for each in words.commands(plugin).values()]
+    codes = [(str(code.value), code.meaning) for code in sorted(Exit)]
+    table = markdown_table(("code", "what it means"), codes, right=set())
+    return "\n\n".join([KUBECTL.rstrip(), *sections, f"## Exit codes\n\n{table}"]) + "\n"
+
+
+def _command(command: words.Command) -> str:
+    usage = " ".join(["kubectl accelbench", command.name, *(each.metavar for each in command.arguments), "[OPTIONS]"])
+    rows = [
+        (", ".join(each.options) or each.metavar, _values(each), each.help)
+        for each in (*command.arguments, *command.options)
+    ]
+    told = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
+    return f"```text\n{usage}\n```\n\n{told}\n\n{markdown_table(('', 'allowed', 'what it is'), rows, right=set())}"
+
+
+def _values(parameter: words.Parameter) -> str:
+    allowed = (f"{each} (default)" if each == parameter.default else each for each in parameter.choices)
+    return ", ".join(allowed) or (parameter.metavar if parameter.options else "")
+
+
+def _sentence(text: str) -> str:
+    return f"{text}." if text else ""
+
+
+def _limit(limit: Limit) -> str:
+    duration = UNITS[limit.duration] if limit.duration else ""
+    if limit.policy:
+        first, *rest = limit.policy.split("_")
+        field = f"{first}{''.join(part.capitalize() for part in rest)}"
+        return f"{field}, {f'{duration} by default' if duration else limit.otherwise}"
+    tries = f"{limit.tries} tries at least" if limit.tries else ""
+    return ", ".join(part for part in (f"{duration} {limit.counted}".strip(), tries) if part) or limit.otherwise
+
+
+def _seen() -> Iterator[str]:
+    """What each trouble's test has read last."""
+    for row, seen in yaml.safe_load(SEEN.read_text()).items():
+        file, _, test = seen["test"].partition("::")
+        yield f"### {row[0].upper()}{row[1:]}"
+        for each in seen["conditions"]:
+            yield f"```text\n{each['type']}={each['status']} {each['reason']}\n{each['message']}\n```"
+        nothing = "" if seen["conditions"] else "Nothing is left that could say anything. "
+        yield f"{nothing}`{test}`, [{file.rpartition('/')[2]}](../../{file}), accelbench {seen['version']}"
+
+
+def checks() -> str:
+    """One table; a disturbance is no variant's doing."""
+    rows = [
+        (check.name, check.threshold, check.reason, "yes" if getattr(check, "disturbance", False) else "")
+        for check in validity_checks()
+    ]
+    columns = ("check", "threshold", "why", "a round that fails it is measured again")
+    return f"{CHECKS}\n{markdown_table(columns, rows, right=set())}\n"
+
+
+def cli() -> str:
+    """A section for each command, in the words of its `--help`."""
+    root = typer.main.get_command(app)
+    return "\n\n".join([CLI.rstrip(), *_commands(root, ())]) + "\n"
+
+
+def _commands(command: object, path: tuple[str, ...]) -> Iterator[str]:
+    said = CliRunner().invoke(app, [*path, "--help"], prog_name="accelbench", env={"COLUMNS": "100"}).stdout
+    yield f"## {' '.join(('accelbench', *path))}\n\n```text\n{said.strip()}\n```"
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _commands(inner, (*path, name))
+
+
+def metrics() -> str:
+    """A table for each thing that is described, of whatever an operator at rest has, in the code's order."""
+    tables: dict[str, list[tuple[str, ...]]] = {of: [] for of in DESCRIBED}
+    for family in (*of_results(()), *of_the_operator(_nothing(Snapshot)), *Telemetry().instruments):
+        [told] = family.describe() if isinstance(family, MetricWrapperBase) else [family]
+        labels = tuple(family._labelnames)  # noqa: SLF001 - without samples nothing else tells them
+        of, common = next((of, common) for of, common in DESCRIBED.items() if labels[: len(common)] == common)
+        name = f"{told.name}_total" if told.type == "counter" else told.name
+        tables[of].append((name, told.type, ", ".join(labels[len(common) :]), told.documentation))
+    columns = ("metric", "type", "labels of its own", "what it is")
+    written = []
+    for of, rows in tables.items():
+        has = f"Labels of all of them: `{'`, `'.join(DESCRIBED[of])}`.\n\n" if DESCRIBED[of] else ""
+        written.append(f"## {of}\n\n{has}{markdown_table(columns, rows, right=set())}")
+    return "\n\n".join([METRICS.rstrip(), *written]) + "\n"
+
+
+def _nothing(of: Any) -> Any:
+    """What a type has of nothing: no results, no runs, zeros."""
+    if is_dataclass(of):
+        hints = get_type_hints(of)
+        return of(**{field.name: _nothing(hints[field.name]) for field in fields(of) if field.default is MISSING})
+    return {Mapping: dict}.get(get_origin(of) or of, get_origin(of) or of)()
+
+
 PAGES = {
+    "checks.md": checks,
+    "cli.md": cli,
+    "metrics.md": metrics,
     "manifest.md": manifest,
+    "objects.md": objects,
     "workloads.md": workloads,
     "numbers.md": numbers,
     "profiles.md": profiles,
     "reasons.md": reasons,
+    "kubectl.md": kubectl,
+    "../operations/troubleshooting.md": troubleshooting,
 }
 
 
@@ -249,7 +483,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not check:
             page.write_text(text)
         elif not page.exists() or page.read_text() != text:
-            stale.append(f"docs/reference/{name}")
+            stale.append(str(page.resolve().relative_to(HERE.parents[1])))
     if stale:
         sys.stderr.write(f"out of date: {', '.join(stale)}: python docs/reference/build.py\n")
     return 1 if stale else 0

@@ -33,6 +33,7 @@ from accelbench_runner.supervisor import affinity, surroundings
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, end_with
+from accelbench_runner.supervisor.compiled import NothingToJudge, memory_limit
 from accelbench_runner.supervisor.experiment import ProbeError, Supervisor
 from accelbench_runner.supervisor.judge_process import Judge, JudgeError
 from accelbench_runner.supervisor.launcher import Launcher
@@ -79,7 +80,9 @@ def main(
             launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
             threads = len(affinity.settle(given.processors))
             supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, threads)
-            if given.check:
+            if case.accelerator.target is not None:
+                supervisor = _compiling(supervisor)
+            elif given.check:
                 supervisor = _checking(supervisor)
             elif supervisor.compares:
                 _warn(supervisor, take_survey)
@@ -145,10 +148,21 @@ def _supervisor(
 
 def _checking(supervisor: Supervisor) -> Supervisor:
     """The same case with nothing timed: then no variant's failure makes another's result worthless."""
+    judge = supervisor.judge
     return replace(
         supervisor,
         launcher=replace(supervisor.launcher, purpose="check"),
-        judge=replace(supervisor.judge, timed=False),
+        judge=replace(judge, timed=False) if isinstance(judge, Judge) else judge,
+        compares=False,
+    )
+
+
+def _compiling(supervisor: Supervisor) -> Supervisor:
+    """The same case compiled for its target: one launch of each variant, each within its own limit of memory."""
+    return replace(
+        supervisor,
+        launcher=replace(supervisor.launcher, purpose="compile", memory_bytes=memory_limit()),
+        judge=NothingToJudge(),
         compares=False,
     )
 

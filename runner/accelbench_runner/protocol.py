@@ -17,9 +17,10 @@ from accelbench.document import Document
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import Aside, Block
 
-Purpose = Literal["measure", "probe", "check"]
+Purpose = Literal["measure", "probe", "check", "compile"]
 """What a launch is for. A `probe` ends after the first step: a warm start, on the compile caches that a launch has
-left. A `check` does all that a measurement does, but time blocks."""
+left. A `check` does all that a measurement does, but time blocks. A `compile` compiles for the case's target, and runs
+nothing of what came of it."""
 
 MAXIMUM_MESSAGE_BYTES = 1024 * 1024
 UNDER_WAY = "under-way"
@@ -43,6 +44,8 @@ class LaunchRequest(Document):
     purpose: Purpose = "measure"
     skip: tuple[Probe, ...] = ()
     """Probes of accelbench's own that are left out: they hung or crashed in an earlier launch of the case."""
+    memory_bytes: int | None = None
+    """What the process may hold of data; more than that is refused to it by the kernel."""
     unseen_seed: int = 0
     """Of inputs that the program is given once it has been timed; nobody tells it before."""
 

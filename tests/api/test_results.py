@@ -82,6 +82,7 @@ def result(*comparisons: Comparison, failure: Failure | None = None, complete: b
             variants=(
                 CaseVariant(name="pytorch/eager", use="pytorch/eager"),
                 CaseVariant(name="jax/jit", use="jax/jit"),
+                CaseVariant(name="jax/scan", use="jax/scan"),
             ),
             baseline="pytorch/eager",
         ),
@@ -128,6 +129,24 @@ def test_a_result_of_one_variant_has_nothing_to_compare() -> None:
 )
 def test_the_summary_says_whether_the_result_stands(found: Result, valid: bool) -> None:
     assert stored(found)["summary"]["valid"] is valid
+
+
+@pytest.mark.parametrize("field", ["variants", "comparisons"])
+def test_a_result_says_nothing_twice_and_nothing_of_variants_that_the_case_has_not(field: str) -> None:
+    document = json.loads(result(FASTER).to_json())
+    twice = document | {field: [*document[field], document[field][0]]}
+    name = "name" if field == "variants" else "variant"
+    foreign = document | {field: [*document[field][:-1], document[field][-1] | {name: "another"}]}
+    for bad in (twice, foreign):
+        with pytest.raises(ValidationError, match="is there twice, or is no variant of the case"):
+            Result.model_validate_json(json.dumps(bad))
+
+
+@pytest.mark.parametrize("time", ["", "yesterday", "2026-02-30T00:00:00Z"])
+def test_a_result_ended_at_a_time_that_there_was(time: str) -> None:
+    document = json.loads(result(FASTER).to_json()) | {"finished": time}
+    with pytest.raises(ValidationError, match="finished"):
+        Result.model_validate_json(json.dumps(document))
 
 
 def test_a_verdict_needs_an_interval() -> None:

@@ -20,3 +20,31 @@ def test_every_link_of_the_page_leads_somewhere() -> None:
     links = [part.partition(")")[0] for part in page.read_text(encoding="utf-8").split("](")[1:]]
     assert links
     assert [link for link in links if not link.startswith("#") and not Path(page.parent, link).exists()] == []
+
+
+def test_warnings_of_reports_reach_the_page() -> None:
+    """Intervals that may be too narrow, of the rows that rest on them."""
+    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    sections = dict(section.split("\n", 1) for section in text.split("\n## Row ")[1:])
+    reports = {
+        row: [line for line in section.split("\n") if "report.md" in line and line.startswith("Results with")]
+        for row, section in sections.items()
+    }
+    for row, lines in reports.items():
+        for link in [part.partition(")")[0] for line in lines for part in line.split("](")[1:]]:
+            if link.endswith("report.md") and "too narrow" in (ROOT / "docs" / link).read_text(encoding="utf-8"):
+                assert "too narrow" in sections[row], (row, link)
+
+
+def test_the_page_says_no_long_ratio_and_no_percent_of_time() -> None:
+    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    assert "% more time" not in text
+    assert "% less time" not in text.replace("31 % less time", "")
+
+
+def test_the_page_explains_what_it_names() -> None:
+    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    words = text[text.index("## Words") : text.index("## All of them")]
+    for name in ("A0", "A3", "eager", "op-by-op", "jit", "firstCallRatio", "compileRatio", "programSize", "kernels"):
+        assert f"**{name}**" in words, name
+    assert "processors used" not in text[text.index("## Row 1") :]

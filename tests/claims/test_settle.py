@@ -4,18 +4,21 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.case import CaseAccelerator
+from accelbench.api.compiled import Compiled
 from accelbench.api.numbers import Numbers
-from accelbench.api.result import Certificate, Check, Comparison, Result
+from accelbench.api.result import Certificate, Check, Comparison, Result, VariantResult
 from accelbench.api.run import Expectation
-from accelbench.claims.ledger import Claim
-from accelbench.claims.settle import MeasuredRun, Settled, settle
+from accelbench.claims.ledger import Claim, Hardware
+from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
 from accelbench.verdict.expectations import evaluate
 from report import sample
 
 CLAIM = Claim(
     row=2,
     article="A0",
-    words="three times as fast",
+    quote="three times as fast",
+    asks="is it?",
     hardware=("cpu", "gpu"),
     manifests=("02-jit.yaml",),
     confirms="where it is",
@@ -45,8 +48,17 @@ def invalid() -> Result:
 
 
 def settled(*results: Result, expectations: tuple[Expectation, ...] = (TWICE,), cases: int | None = None) -> Settled:
+    return settle(CLAIM, [asked(*results, expectations=expectations, cases=cases)], here="cpu")
+
+
+def asked(
+    *results: Result,
+    expectations: tuple[Expectation, ...] = (TWICE,),
+    cases: int | None = None,
+    targets: tuple[str, ...] = (),
+) -> Asked:
     measured = tuple((result, evaluate(expectations, result)) for result in results)
-    return settle(CLAIM, [MeasuredRun(measured, len(results) if cases is None else cases)], here="cpu")
+    return Asked("02-jit", MeasuredRun(measured, len(results) if cases is None else cases, "02-jit"), targets)
 
 
 @pytest.mark.parametrize(
@@ -97,23 +109,92 @@ def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
     assert settled(result, expectations=(same,)).verdict == "refuted"
 
 
-def test_other_hardware_settles_nothing_whatever_was_measured() -> None:
-    found = settle(CLAIM, [None], here="tpu")
+def test_other_hardware_settles_nothing_and_what_it_found_stands_beside() -> None:
+    fast = a_result("2.1", "2.3")
+    found = settle(CLAIM, [asked(fast)], here="tpu")
     assert (found.verdict, found.found) == ("untestable-here", ())
-    assert settle(CLAIM, [None], here="gpu").verdict == "not-run"
+    assert [run.results for run in found.beside] == [(fast,)]
+    assert settle(CLAIM, [Asked("02-jit", None)], here="tpu").verdict == "untestable-here"
+    waiting = settle(CLAIM, [Asked("02-jit", None)], here="gpu")
+    assert (waiting.verdict, waiting.waiting) == ("not-measured-yet", ("02-jit",))
 
 
-def test_what_was_found_is_said_with_its_numbers_and_its_machine() -> None:
-    found = settled(a_result("2.1", "2.3"))
-    [sentence] = found.found
-    assert "2.10 to 2.30" in sentence
-    assert "speedup of jax/jit at least 2" in sentence
-    assert found.hardware
-    assert "checks passed" in found.certificate
+def test_a_time_of_one_machine_is_settled_on_that_machine_alone() -> None:
+    claim = CLAIM.model_copy(update={"machine": "RTX 3090"})
+    other = a_result("2.1", "2.3")
+    same = other.model_copy(update={"fingerprint": {**other.fingerprint, "device.name": "NVIDIA GeForce RTX 3090"}})
+    assert settle(claim, [asked(other)], here="gpu").verdict == "untestable-here"
+    assert settle(claim, [asked(same)], here="gpu").verdict == "confirmed"
+
+
+def compiled(target: str, kernels: int) -> Result:
+    """A program that was compiled for `target`."""
+    numbers = Numbers(kernels=kernels)
+    case = sample.case(("jax/jit",)).model_copy(
+        update={"accelerator": CaseAccelerator(profile="cpu", platform="cpu", devices=1, target=target)}
+    )
+    return sample.result(
+        case=case,
+        variants=(VariantResult(name="jax/jit", use="jax/jit", numbers=numbers),),
+        comparisons=(),
+        protocol="compile",
+        compiled=(Compiled(variant="jax/jit", target=target, devices=1, fits=True),),
+    )
+
+
+ONE = Expectation(metric="kernels", variant="jax/jit", at_most="1")
+TARGETS = ("h100", "v5e-16")
+
+
+@pytest.mark.parametrize(
+    ("hardware", "kernels", "verdict"),
+    [
+        (("gpu",), (1, 8), "confirmed"),
+        (("gpu",), (8, 1), "refuted"),
+        (("gpu", "tpu"), (1, 8), "refuted"),
+        (("gpu", "tpu"), (1, 1), "confirmed"),
+        (("cpu",), (1, 1), "untestable-here"),
+    ],
+)
+def test_a_compiled_program_settles_a_claim_about_the_hardware_that_it_was_compiled_for(
+    hardware: tuple[Hardware, ...], kernels: tuple[int, int], verdict: str
+) -> None:
+    """Wherever it was compiled: nothing ran there."""
+    results = [compiled(target, count) for target, count in zip(TARGETS, kernels, strict=True)]
+    claim = CLAIM.model_copy(update={"hardware": hardware})
+    assert settle(claim, [asked(*results, expectations=(ONE,), targets=TARGETS)], here="cpu").verdict == verdict
+
+
+def test_a_compiled_program_alone_does_not_confirm_what_has_to_be_measured_as_well() -> None:
+    """It can refute it."""
+    claim = CLAIM.model_copy(update={"hardware": ("gpu",)})
+    measured = asked(a_result("2.1", "2.3"))
+    for kernels, verdict in ((1, "untestable-here"), (2, "refuted")):
+        program = asked(compiled("h100", kernels), expectations=(ONE,), targets=("h100",))
+        assert settle(claim, [program, measured], here="cpu").verdict == verdict
+
+
+@pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4"), ("1.9", "2.1")])
+def test_a_question_of_the_ledgers_own_is_neither_confirmed_nor_refuted(interval: tuple[str, str]) -> None:
+    own = CLAIM.model_copy(update={"own": True, "confirms": "", "refutes": ""})
+    assert settle(own, [asked(a_result(*interval))], here="cpu").verdict == "measured"
+    assert settle(own, [asked(a_result(*interval))], here="tpu").verdict == "untestable-here"
+    assert settle(own, [Asked("02-jit", None)], here="cpu").verdict == "not-measured-yet"
+
+
+def test_bounds_of_the_ledgers_own_stand_in_place_of_the_manifests() -> None:
+    slow = CLAIM.model_copy(update={"expectations": (TWICE,)})
+    result = a_result("1.2", "1.4")
+    assert settle(slow, [asked(result, expectations=())], here="cpu").verdict == "refuted"
+
+
+def test_what_was_found_is_said_with_its_numbers() -> None:
+    [sentence] = settled(a_result("2.1", "2.3")).found
+    assert sentence == "jax/jit at least 2 times as fast as pytorch/eager: met, 2.0 times as fast (2.1 to 2.3)."
 
 
 def test_what_several_workloads_found_is_said_of_each() -> None:
     one = a_result("2.1", "2.3")
     other = one.model_copy(update={"case": one.case.model_copy(update={"workload": "maxsim"})})
     assert [sentence.partition(": ")[0] for sentence in settled(one, other).found] == [one.case.workload, "maxsim"]
-    assert settled(one, one).found[0].startswith("speedup of")
+    assert settled(one, one).found[0].startswith("jax/jit at least 2 times as fast")

@@ -8,7 +8,7 @@ import pytest
 
 from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, Result
 from accelbench.claims.ledger import Claim, GeometricMean
-from accelbench.claims.settle import MeasuredRun, Settled, settle
+from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
 from report import sample
 
 EAGER, COMPILE, JIT = "pytorch/eager", "pytorch/compile", "jax/jit"
@@ -40,7 +40,8 @@ def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> Settled:
     claim = Claim(
         row=5,
         article="A0",
-        words="two to three times as fast",
+        quote="two to three times as fast",
+        asks="is it?",
         hardware=("cpu",),
         manifests=tuple(f"{number}.yaml" for number in range(len(runs))),
         geometric_means=(GeometricMean(variant=JIT, over=EAGER, **bounds),),
@@ -48,7 +49,7 @@ def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> Settled:
         refutes="where it is not",
     )
     measured = [None if run is None else MeasuredRun([(result, ()) for result in run], len(run)) for run in runs]
-    return settle(claim, measured, here="cpu")
+    return settle(claim, [Asked(str(number), run) for number, run in enumerate(measured)], here="cpu")
 
 
 def test_the_mean_is_that_of_speedups_and_neither_of_them_alone() -> None:
@@ -106,4 +107,4 @@ def test_one_case_that_does_not_count_leaves_all_undecided(changes: dict[str, An
 
 
 def test_a_suite_of_which_a_part_was_not_run_has_not_been_run() -> None:
-    assert settled((a_result(jit=4.0),), None, at_least="2").verdict == "not-run"
+    assert settled((a_result(jit=4.0),), None, at_least="2").verdict == "not-measured-yet"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.api.result import Result
+from accelbench.claims.ledger import load
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "claims" / "cpu"
 EPOCHS = 10_000
@@ -34,6 +35,14 @@ def training(result: Result, variant: str) -> float:
     assert found.seconds
     first = sum(float(each.median_seconds) for each in found.phases if each.phase in {"compile", "first-step"})
     return first + EPOCHS * float(found.seconds.median_seconds)
+
+
+def test_the_ledger_holds_them_to_the_articles_own_ratios() -> None:
+    asked = [training for claim in load(RESULTS.parents[3] / "examples" / "claims") for training in claim.trainings]
+    assert {each.variant for each in asked} == ARTICLE.keys() - {"pytorch/nn"}
+    for each in asked:
+        assert float(each.article) == pytest.approx(ARTICLE[each.over] / ARTICLE[each.variant], rel=1e-3)
+        assert each.units == EPOCHS
 
 
 @pytest.mark.parametrize("row", [29, 30, 31, 32, 33, 34, 35])

@@ -17,8 +17,9 @@ def test_the_list_has_every_claim_and_what_became_of_it(tmp_path: Path) -> None:
     done = accelbench("claims", "list", "--output", "json", cwd=tmp_path)
     assert done.returncode == Exit.SUCCESS, done.stderr
     listed = {each["row"]: each for each in json.loads(done.stdout)}
-    assert listed[33]["verdict"] == "not-run"
-    assert "45%" in listed[33]["claim"]
+    assert listed[33]["verdict"] == "not-measured-yet"
+    assert "45%" in listed[33]["quote"]
+    assert listed[33]["asks"].endswith("?")
     assert listed[33]["hardware"] == ["cpu"]
 
 
@@ -26,7 +27,7 @@ def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
     first = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     assert first.returncode == Exit.SUCCESS, first.stderr
     assert "row 33: confirmed" in first.stdout
-    assert "met, 2.04" in first.stdout
+    assert "as pytorch/no-nn: met, 2.0 times as fast" in first.stdout
     assert (tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json").exists()
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
     assert again.returncode == Exit.SUCCESS, again.stderr
@@ -41,17 +42,18 @@ def test_a_run_that_gave_no_result_is_run_again(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on_with_the_cases_that_it_had_not_reached(tmp_path: Path) -> None:
     directory = tmp_path / "results/claims/cpu/02-jit-against-eager"
-    accelbench("claims", "run", "--rows", "2", cwd=tmp_path, play="good")
+    asked = ("--rows", "2", "--beside")
+    accelbench("claims", "run", *asked, cwd=tmp_path, play="good")
     first, second = sorted(directory.glob("*.result.json"))
     before = first.read_bytes()
     second.unlink()
-    done = accelbench("claims", "run", "--rows", "2", cwd=tmp_path, play="good")
+    done = accelbench("claims", "run", *asked, cwd=tmp_path, play="good")
     assert "case 2 of 2" in done.stderr
     assert "case 1 of 2" not in done.stderr
     assert first.read_bytes() == before
     assert first.with_name(first.name.replace(".result.json", ".log")).exists()
     assert second.exists()
-    assert "case 1 of 2" in accelbench("claims", "run", "--rows", "2", "--again", cwd=tmp_path, play="good").stderr
+    assert "case 1 of 2" in accelbench("claims", "run", *asked, "--again", cwd=tmp_path, play="good").stderr
 
 
 def test_what_other_hardware_can_settle_alone_is_said_and_left(tmp_path: Path) -> None:
@@ -64,8 +66,10 @@ def test_the_report_is_a_page_with_the_verdict_and_its_numbers(tmp_path: Path) -
     accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     done = accelbench("claims", "report", "--rows", "2,33", cwd=tmp_path)
     assert done.returncode == Exit.SUCCESS, done.stderr
-    assert "1 confirmed, 1 not-run" in done.stdout
-    assert "**confirmed**. 1.44 times as fast, which is 30.6 % less time." in done.stdout
+    assert "| 1 | confirmed | " in done.stdout
+    assert "| 1 | untestable here | " in done.stdout
+    assert "**confirmed.** Yes, and a little more." in done.stdout
+    assert "per product | 2.0 times as fast" in done.stdout
     assert "results/claims/cpu/33-xor-with-jit-around-the-step/report.md" in done.stdout
 
 
@@ -76,12 +80,43 @@ def test_bad_input_is_refused_with_what_there_is(tmp_path: Path) -> None:
     assert (hardware.returncode, "there are cpu, gpu, gpus, tpu" in hardware.stderr) == (Exit.USAGE, True)
 
 
-def test_a_result_of_another_manifest_than_todays_is_no_verdict(tmp_path: Path) -> None:
+def test_a_result_that_was_asked_other_bounds_is_no_verdict(tmp_path: Path) -> None:
+    """No history of row 35 says why they changed."""
+    accelbench("claims", "run", "--rows", "35", cwd=tmp_path, play="good")
+    record = tmp_path / "results/claims/cpu/35-jit-as-high-as-you-can/run.json"
+    record.write_text(record.read_text().replace('"atMost": "1"', '"atMost": "0.9"'))
+    done = accelbench("claims", "list", "--rows", "35", "--output", "json", cwd=tmp_path)
+    assert [each["verdict"] for each in json.loads(done.stdout)] == ["not-measured-yet"]
+    assert "row 35: the bounds of 35-jit-as-high-as-you-can changed after its result" in done.stderr
+
+
+def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_beside(tmp_path: Path) -> None:
+    alone = accelbench("claims", "run", "--rows", "3", cwd=tmp_path, play="crash")
+    assert "row 3: untestable here, it needs gpu" in alone.stderr
+    done = accelbench("claims", "run", "--rows", "3", "--beside", cwd=tmp_path, play="good")
+    assert done.stdout == "row 3: untestable-here\n"
+    page = accelbench("claims", "report", "--rows", "3", cwd=tmp_path).stdout
+    assert "Beside it, deciding nothing:" in page
+    assert "| scaling none | jax/op-by-op |" in page
+
+
+def test_what_needs_a_compiler_that_is_not_there_is_left_and_names_it(tmp_path: Path) -> None:
+    done = accelbench("claims", "run", "--rows", "4,33", cwd=tmp_path, play="good")
+    assert done.returncode == Exit.SUCCESS, done.stderr
+    left = "row 4: 04-one-fused-kernel-on-targets is left: compiling for h100 needs"
+    assert left in done.stderr
+    assert "row 4: not-measured-yet" in done.stdout
+    assert "row 33: confirmed" in done.stdout
+
+
+def test_a_result_of_an_older_source_is_measured_again(tmp_path: Path) -> None:
     accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
-    record = tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/run.json"
-    record.write_text(record.read_text().replace('"1.22"', '"1.1"'))
-    listed = json.loads(accelbench("claims", "list", "--rows", "33", "--output", "json", cwd=tmp_path).stdout)
-    assert [each["verdict"] for each in listed] == ["not-run"]
+    file = tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json"
+    result = json.loads(file.read_text())
+    result["fingerprint"]["workloadSource"] = "0123456789abcdef"
+    file.write_text(json.dumps(result))
+    again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
+    assert "case 1 of 1" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -94,7 +129,7 @@ def test_a_damaged_result_is_said_before_it_is_replaced(tmp_path: Path, file: st
     reported = accelbench("claims", "report", "--rows", "33", cwd=tmp_path)
     assert f"{damaged}: not a result of accelbench" in reported.stderr
     assert reported.stderr.strip().endswith("; it counts as not run")
-    assert "1 not-run" in reported.stdout
+    assert "| 1 | not measured yet | " in reported.stdout
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     assert f"{damaged}: not a result of accelbench" in again.stderr
     assert "; it is run again" in again.stderr
@@ -117,13 +152,13 @@ def test_rows_about_a_suite_share_their_runs(tmp_path: Path) -> None:
     assert "geometric mean of pytorch/compile over pytorch/eager at least 1.3 and at most 2" in done.stdout
     assert "row 27: refuted\n  geometric mean of jax/jit over pytorch/compile" in done.stdout
     page = accelbench("claims", "report", *asked, cwd=tmp_path, **more).stdout
-    assert "[manifest 2](../examples/claims/26-vit-training-step.yaml)" in page
-    assert "[Results and certificate 1](results/claims/gpu/25-cifar-cnn-training-step/report.md)" in page
+    assert "[26-vit-training-step](../examples/claims/26-vit-training-step.yaml)" in page
+    assert "[25-cifar-cnn-training-step](results/claims/gpu/25-cifar-cnn-training-step/report.md)" in page
 
 
 def test_a_suite_of_which_a_part_was_not_run_is_not_run(tmp_path: Path) -> None:
     listed = json.loads(accelbench("claims", "list", "--output", "json", "--hardware", "gpu", cwd=tmp_path).stdout)
-    assert {each["row"]: each["verdict"] for each in listed}[5] == "not-run"
+    assert {each["row"]: each["verdict"] for each in listed}[5] == "not-measured-yet"
     listed = json.loads(accelbench("claims", "list", "--rows", "5", "--output", "json", cwd=tmp_path).stdout)
     assert [each["verdict"] for each in listed] == ["untestable-here"]
 

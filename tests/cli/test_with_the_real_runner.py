@@ -35,7 +35,9 @@ def test_two_frameworks_are_measured_compared_and_judged(
     # Where others begin and end work meanwhile, blocks may drift. No other check may fail for that.
     assert comparison.invalid in {(), ("unsteady",)}, done.stdout
     assert (comparison.speedup is None) == bool(comparison.invalid)
-    assert comparison.invalid or (result.rounds, result.stopped, result.quarantined) == (3, "MaximumRoundsReached", ())
+    # Three rounds are all that it may take, and may happen to agree as well as was asked for.
+    assert comparison.invalid or (result.rounds, result.quarantined) == (3, ())
+    assert comparison.invalid or result.stopped in {"MaximumRoundsReached", "TargetMet"}
     # Where launches differ too much, three are too few even for an interval, and that is worse than noise.
     untold = Exit.SUCCESS if comparison.verdict else Exit.INVALID_MEASUREMENT
     assert done.returncode == (Exit.NOISY if comparison.noisy else untold)

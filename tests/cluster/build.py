@@ -23,7 +23,7 @@ from cluster.errors import BuildError, ToolMissingError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["PREPARE", "Binaries", "binaries", "build", "cache", "locked"]
+__all__ = ["PREPARE", "Binaries", "binaries", "build", "cache", "digest_of", "go", "locked"]
 
 SOURCES = Path(__file__).parent / "go"
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
@@ -141,18 +141,24 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+def digest_of(sources: Path, packages: tuple[str, ...]) -> str:
+    """Return a name for what is built of these packages: another one as soon as any source is another."""
+    digest = hashlib.sha256(" ".join(packages).encode())
+    for path in sorted(path for path in sources.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(sources).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
 def _directory() -> Path:
-    digest = hashlib.sha256(" ".join(PACKAGES).encode())
-    for path in sorted(path for path in SOURCES.rglob("*") if path.is_file()):
-        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return cache() / digest.hexdigest()[:16]
+    return cache() / digest_of(SOURCES, PACKAGES)
 
 
 def _build(directory: Path, packages: tuple[str, ...], say: Callable[[str], None]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     # -v names each package as it is compiled.
     options = ["-v", "-buildvcs=false", "-trimpath", f"-tags={TAGS}", *COMPILER]
-    _go(["build", *options, f"-ldflags=-s -w {_version_flags()}", "-o", f"{directory}{os.sep}", *packages], say)
+    flags = f"-ldflags=-s -w {_version_flags()}"
+    go(["build", *options, flags, "-o", f"{directory}{os.sep}", *packages], SOURCES, say)
 
 
 def _version_flags() -> str:
@@ -163,7 +169,11 @@ def _version_flags() -> str:
     return " ".join(f"-X k8s.io/component-base/version.git{name}={value}" for name, value in stamp.items())
 
 
-def _go(arguments: list[str], say: Callable[[str], None]) -> None:
+def go(arguments: list[str], sources: Path, say: Callable[[str], None]) -> list[str]:
+    """Run Go on the module in that directory, and say how far it is; return the lines that it printed.
+
+    Raises `ToolMissingError` without Go, `BuildError` when it fails.
+    """
     # The environment's own Go, from constraints.txt, comes first.
     program = shutil.which("go", path=os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")]))
     if program is None:
@@ -173,7 +183,7 @@ def _go(arguments: list[str], say: Callable[[str], None]) -> None:
     lines: list[str] = []
     with subprocess.Popen(
         [program, *arguments],
-        cwd=SOURCES,
+        cwd=sources,
         env={**os.environ, **ENVIRONMENT},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -191,4 +201,5 @@ def _go(arguments: list[str], say: Callable[[str], None]) -> None:
                 say(f"{downloaded} modules fetched, {compiled} packages compiled, {said - start:.0f} s")
     if running.returncode:
         raise BuildError(f"go {' '.join(arguments)} failed:\n{''.join(lines)[-4000:]}")
-    say(f"built in {time.monotonic() - start:.0f} s")
+    say(f"done in {time.monotonic() - start:.0f} s")
+    return lines

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Authority", "KeyPair", "write_key"]
 
 LIFETIME = dt.timedelta(days=7)
-CLOCK_SKEW = dt.timedelta(minutes=5)
+CLOCK_SKEW = dt.timedelta(hours=1)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Processes:
         self._logs = directory / "logs"
         self._die_with_parent = die_with_parent
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._commands: dict[str, tuple[Sequence[str | Path], Mapping[str, str] | None]] = {}
         self._records.mkdir(parents=True, exist_ok=True)
         self._logs.mkdir(exist_ok=True)
 
@@ -44,7 +45,7 @@ class Processes:
         """Start a process whose output goes to its own log; return its id."""
         # The kernel ends it when the test process dies, however that dies; nothing in Python would run then.
         guard = ("setpriv", "--pdeathsig", "KILL") if self._die_with_parent and shutil.which("setpriv") else ()
-        with (self._logs / f"{name}.log").open("wb") as log:
+        with (self._logs / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 [*guard, *command],
                 stdin=subprocess.DEVNULL,
@@ -56,7 +57,20 @@ class Processes:
         record = {"id": process.pid, "started": start_time(process.pid)}
         (self._records / f"{name}.json").write_text(json.dumps(record))
         self._running[name] = process
+        self._commands[name] = (command, environment)
         return process.pid
+
+    def restart(self, name: str) -> None:
+        """Kill a process, and start another as it was."""
+        process = self._running.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=30)
+        self.start(name, *self._commands[name])
+
+    def option(self, name: str, option: str) -> str:
+        """What a process was given as `--option=`."""
+        command, _ = self._commands[name]
+        return next(str(each).partition("=")[2] for each in command if str(each).startswith(f"--{option}="))
 
     def wait_for(self, name: str, ready: Callable[[], object], *, what: str, seconds: float = 60) -> None:
         """Return once what the process was started for is there.

@@ -164,9 +164,9 @@ def test_a_child_that_is_killed_for_memory_marks_a_container_even_where_it_survi
 
 @pytest.mark.node
 def test_accelerators_that_are_not_there_are_scheduled_by_their_count(cluster: Cluster, image: str) -> None:
-    cluster.offer({"nvidia.com/gpu": 4})
+    cluster.offer({"example.com/gpu": 4})
 
-    fits, too_many = {"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": "5"}
+    fits, too_many = {"example.com/gpu": "4"}, {"example.com/gpu": "5"}
     cluster.apply(job("fits", image, "report", **fits), job("too-many", image, "report", **too_many))
 
     assert ended_pod(cluster, "fits")["status"]["phase"] == "Succeeded"
@@ -175,7 +175,7 @@ def test_accelerators_that_are_not_there_are_scheduled_by_their_count(cluster: C
         (pod,) = cluster.get("pods", "--selector=app=too-many")["items"]
         return "".join(each.get("message", "") for each in pod["status"].get("conditions", ()))
 
-    wait_until(lambda: "Insufficient nvidia.com/gpu" in refusal(), what="the scheduler's refusal")
+    wait_until(lambda: "Insufficient example.com/gpu" in refusal(), what="the scheduler's refusal")
 
 
 @pytest.mark.node

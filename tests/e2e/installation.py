@@ -15,12 +15,12 @@ from cluster.ports import free_port
 from cluster.wait import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cluster.cluster import Cluster
     from metrics.prometheus import Prometheus
 
-__all__ = ["Installed", "install"]
+__all__ = ["Installed", "conditions", "install", "process_of"]
 
 RELEASE = "accelbench"
 
@@ -30,6 +30,9 @@ class Installed:
     """A cluster that runs the operator, and the Prometheus that scrapes it."""
 
     cluster: Cluster
+    """In the namespace of the runs."""
+    system: Cluster
+    """In that of the operator."""
     prometheus: Prometheus
 
     def apply(self, manifest: str) -> None:
@@ -57,18 +60,18 @@ class Installed:
     def kill_operator(self) -> None:
         """SIGKILL the operator's process, as the kernel would; the kubelet starts its container again."""
         before = self._container()
-        process = _process_of(before)
+        process = process_of(before)
         os.kill(process, signal.SIGKILL)
         wait_until(lambda: self._container() not in {"", before}, what="the operator to be started again", seconds=120)
 
     def _container(self) -> str:
-        (pod,) = self.cluster.get("pods", f"--selector=app.kubernetes.io/instance={RELEASE}")["items"]
+        (pod,) = self.system.get("pods", f"--selector=app.kubernetes.io/instance={RELEASE}")["items"]
         (status,) = pod["status"].get("containerStatuses") or [{}]
         return str(status.get("containerID", "")) if status.get("state", {}).get("running") else ""
 
 
 @contextlib.contextmanager
-def install(cluster: Cluster) -> Iterator[str]:
+def install(cluster: Cluster, profiles: Mapping[str, Any]) -> Iterator[str]:
     """The chart in the cluster's namespace for as long as the context lasts; gives the metrics' address."""
     port, health = free_port(), free_port()
     server = cluster.server
@@ -80,11 +83,12 @@ def install(cluster: Cluster) -> Iterator[str]:
             {"name": "KUBERNETES_SERVICE_HOST", "value": server.hostname},
             {"name": "KUBERNETES_SERVICE_PORT", "value": str(server.port)},
         ],
+        "profiles": dict(profiles),
         "metrics": {"port": port},
         "health": {"port": health},
     }
     place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}")
-    done = helm("install", RELEASE, CHART, *place, "--wait", "--timeout=600s", values=values)
+    done = helm("install", "--take-ownership", RELEASE, CHART, *place, "--wait", "--timeout=600s", values=values)
     assert done.returncode == 0, done.stderr + _why(cluster)
     try:
         yield f"127.0.0.1:{port}"
@@ -97,10 +101,10 @@ def conditions(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {condition["type"]: condition for condition in run.get("status", {}).get("conditions", [])}
 
 
-def _process_of(container: str) -> int:
+def process_of(container: str) -> int:
     """The container's first process on this machine: the one whose parent is not in the container."""
     identifier = container.rpartition("/")[2]
-    assert identifier, "the operator has no running container"
+    assert identifier, "there is no running container"
     inside = [
         int(entry.name)
         for entry in Path("/proc").iterdir()

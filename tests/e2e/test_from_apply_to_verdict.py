@@ -11,7 +11,7 @@ import pytest
 
 from cluster.wait import wait_until
 from e2e.installation import conditions
-from grafana.overview import filled_in, queries
+from grafana.dashboards import ALL
 
 if TYPE_CHECKING:
     from e2e.installation import Installed
@@ -25,8 +25,12 @@ VERDICTS = {"faster", "slower", "equivalent", "inconclusive"}
 
 @pytest.fixture(scope="session")
 def example(installed: Installed) -> dict[str, Any]:
-    """The first example, applied and finished."""
+    """The first example, applied, seen under way, and finished."""
     installed.apply(EXAMPLE)
+    under_way = 'accelbench_live_rounds{run="matmul-chain"} >= 1'
+    wait_until(
+        lambda: installed.prometheus.query(under_way), what="the first round to be told while it runs", seconds=600
+    )
     return installed.finished("matmul-chain", seconds=900)
 
 
@@ -44,8 +48,9 @@ def test_one_result_is_stored_and_names_the_run_and_its_image(installed: Install
     (stored,) = installed.owned("benchmarkresults", "matmul-chain")
     assert stored["metadata"]["labels"]["accelbench.dev/run-uid"] == example["metadata"]["uid"]
     result = stored["result"]
-    (attempt,) = example["status"]["attempts"]
-    assert "@sha256:" in attempt["image"] or attempt["image"].startswith("sha256:")
+    assert stored["summary"]["pod"].startswith("matmul-chain-")
+    image = stored["summary"]["image"]
+    assert "@sha256:" in image or image.startswith("sha256:")
     assert result["fingerprint"]["image"] == example["status"]["runner"]["image"]
     assert example["status"]["workloadSource"] == result["fingerprint"]["workloadSource"]
     assert result["complete"] is True
@@ -101,11 +106,18 @@ def test_the_job_is_gone_once_its_result_is_stored(installed: Installed, example
     assert installed.owned("jobs", name) == []
 
 
-def test_every_query_of_the_dashboard_returns_data(installed: Installed, example: dict[str, Any]) -> None:
+def test_every_query_of_the_overview_and_of_the_operators_dashboard_returns_data(
+    installed: Installed, example: dict[str, Any]
+) -> None:
     assert example["status"]["phase"] == "Succeeded"
     wait_until(
         lambda: installed.prometheus.query('accelbench_speedup_ratio{series="matmul-chain"}'),
         what="the verdict's series",
     )
-    silent = [title for title, query in queries() if not installed.prometheus.query(filled_in(query))]
+    silent = [
+        title
+        for dashboard in (ALL["overview"], ALL["operator"])
+        for title, query in dashboard.queries()
+        if not installed.prometheus.query(dashboard.filled_in(query))
+    ]
     assert silent == []

@@ -10,6 +10,8 @@ import yaml
 from e2e.installation import conditions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from e2e.installation import Installed
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(1200)]
@@ -23,24 +25,31 @@ MANIFEST = yaml.safe_dump(
         "spec": {
             "workload": {"name": "matmul-chain", "parameters": {"size": 64, "length": 4}},
             "variants": [{"use": "jax/jit"}, {"use": "jax/op-by-op"}, {"use": "pytorch/compile"}],
-            "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": 300},
+            # Whatever else is at work here: what becomes of the others' rounds is what is asked.
+            "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": 300, "acceptNoise": True},
             "podTemplate": {"spec": {"containers": [{"name": "runner", "resources": {"limits": {"memory": "400Mi"}}}]}},
         },
     }
 )
 
 
-def test_the_run_names_the_variant_and_keeps_the_complete_rounds_of_the_others(installed: Installed) -> None:
+def test_the_run_names_the_variant_and_keeps_the_complete_rounds_of_the_others(
+    installed: Installed, record: Callable[..., None]
+) -> None:
     installed.apply(MANIFEST)
     run = installed.finished("hungry", seconds=600)
     succeeded = conditions(run)["Succeeded"]
     assert succeeded["status"] == "False"
-    assert "pytorch/compile" in succeeded["message"]
+    assert "pytorch/compile OutOfMemory" in succeeded["message"]
+    assert "Raise the limit" in succeeded["message"]
+    record("out of memory", succeeded)
     (stored,) = installed.owned("benchmarkresults", "hungry")
     variants = {variant["name"]: variant for variant in stored["result"]["variants"]}
     assert variants["pytorch/compile"]["failure"]["reason"] == "OutOfMemory"
-    for kept in ("jax/jit", "jax/op-by-op"):
-        assert len(variants[kept]["launches"]) == stored["result"]["rounds"]
-    assert stored["result"]["rounds"] == 3 or stored["result"]["quarantined"]
+    assert stored["result"]["rounds"] == 3
     (comparison,) = [each for each in stored["result"]["comparisons"] if each["variant"] == "jax/op-by-op"]
-    assert comparison["verdict"] is not None
+    assert comparison["rounds"] == 3
+    # Beside other load there is an interval and no verdict; where blocks drift with it, not even a time.
+    assert comparison.get("verdict") or comparison.get("noisy") or comparison["invalid"]
+    if not comparison.get("invalid"):
+        assert [len(variants[kept]["launches"]) for kept in ("jax/jit", "jax/op-by-op")] == [3, 3]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -25,7 +26,17 @@ from cluster.errors import BuildError, ClusterError, ToolMissingError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BASE", "Target", "base_layers", "build_image", "image_name"]
+__all__ = [
+    "BASE",
+    "MACHINES",
+    "NATIVE",
+    "Target",
+    "base_layers",
+    "build_image",
+    "export_image",
+    "image_name",
+    "push_images",
+]
 
 Target = Literal["operator", "runner"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +48,10 @@ CONTENT = ("Dockerfile", "accelbench", "operator", "runner", "pyproject.toml", "
 PULL_SECONDS = 120
 # A machine behind a proxy or with an index of its own says so in these; the images are built as it would install.
 MACHINE_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+"""An image's architecture, and what Linux calls it."""
+NATIVE = next((name for name, machine in MACHINES.items() if machine == platform.machine()), platform.machine())
+EMULATORS = Path("/proc/sys/fs/binfmt_misc")
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -52,29 +67,82 @@ def build_image(target: Target) -> Path:
     """
     directory = _directory()
     with locked(directory / "build.lock"):
-        _ensure_base(directory)
-        identity = directory / f"{target}.id"
-        arguments = (
-            "build",
-            "--layers",
-            "--pull-never",
-            "--network=host",
-            f"--target={target}",
-            f"--tag={image_name(target)}",
-            f"--iidfile={identity}",
-            *(f"--build-arg={name}={value}" for name, value in _labels().items()),
-            ROOT,
-        )
-        _follow(_buildah_command(directory, arguments))
-        image = identity.read_text().removeprefix("sha256:")[:16]
+        image = _build(directory, target, image_name(target), NATIVE)
         archive = directory / f"{target}-{image}.tar"
         if not archive.exists():
             for older in directory.glob(f"{target}-*.tar*"):
                 older.unlink()
-            unfinished = archive.with_suffix(".tar.part")
-            _buildah(directory, "push", "--quiet", image_name(target), f"oci-archive:{unfinished}:{image_name(target)}")
-            unfinished.rename(archive)
+            _export(directory, image_name(target), archive)
         return archive
+
+
+def export_image(target: Target, name: str, architecture: str, archive: Path) -> None:
+    """Build a final target for an architecture, and write it as an OCI archive that calls it by that name.
+
+    Raises `ToolMissingError` also where this machine cannot run that architecture's programs, or has no base for it.
+    """
+    directory = _directory()
+    if architecture != NATIVE and not Path(EMULATORS, f"qemu-{MACHINES[architecture]}").exists():
+        raise ToolMissingError(f"nothing here runs programs of {architecture} (Debian: qemu-user-static)")
+    with locked(directory / "build.lock"):
+        _build(directory, target, name, architecture)
+        archive.unlink(missing_ok=True)
+        _export(directory, name, archive)
+
+
+def _build(directory: Path, target: Target, name: str, architecture: str) -> str:
+    """Build it under that name; the beginning of the image's digest."""
+    if architecture == NATIVE:
+        _ensure_base(directory)
+        base = ["--pull-never"]
+    else:
+        _pull_base(directory, architecture)
+        base = [f"--platform=linux/{architecture}"]
+    identity = directory / f"{target}-{architecture}.id"
+    arguments = (
+        "build",
+        "--layers",
+        *base,
+        "--network=host",
+        f"--target={target}",
+        f"--tag={name}",
+        f"--iidfile={identity}",
+        *(f"--build-arg={key}={value}" for key, value in _labels().items()),
+        ROOT,
+    )
+    _follow(_buildah_command(directory, arguments))
+    return identity.read_text().removeprefix("sha256:")[:16]
+
+
+def _export(directory: Path, name: str, archive: Path) -> None:
+    unfinished = archive.with_suffix(".tar.part")
+    _buildah(directory, "push", "--quiet", name, f"oci-archive:{unfinished}:{name}")
+    unfinished.rename(archive)
+
+
+def push_images(archives: Sequence[Path], name: str, *, plain: bool) -> None:
+    """Push one image of several architectures to a registry, by name; `plain` is without TLS.
+
+    Raises `ToolMissingError` without buildah, `BuildError` with what the registry said.
+    """
+    directory = _directory()
+    with locked(directory / "build.lock"):
+        _buildah(directory, "manifest", "rm", name, check=False)
+        _buildah(directory, "manifest", "create", name)
+        for archive in archives:
+            _buildah(directory, "manifest", "add", name, f"oci-archive:{archive}")
+        trust = [f"--tls-verify={str(not plain).lower()}"]
+        _buildah(directory, "manifest", "push", "--all", *trust, name, f"docker://{name}")
+        _buildah(directory, "manifest", "rm", name)
+
+
+def _pull_base(directory: Path, architecture: str) -> None:
+    """That of a foreign architecture has no stand-in."""
+    arguments = ("pull", "--quiet", f"--platform=linux/{architecture}", BASE)
+    try:
+        _buildah(directory, *arguments, seconds=PULL_SECONDS)
+    except (BuildError, subprocess.TimeoutExpired) as error:
+        raise ToolMissingError(f"{BASE} cannot be pulled for {architecture}") from error
 
 
 def _directory() -> Path:

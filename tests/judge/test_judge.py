@@ -6,7 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.stats
 
 from accelbench.api.case import Case
 from accelbench.api.result import Comparison
@@ -261,3 +263,6 @@ def test_outliers_are_counted_and_kept() -> None:
     assert (spread.block_outliers.of, spread.block_outliers.high_severe) == (60, 1)
     assert spread.launch_outliers.of == 6
     assert 0 <= float(spread.between_launches) <= 1
+    times = [launch.seconds() for launch in launches if launch.variant == launches[0].variant]
+    known = scipy.stats.t.interval(0.95, len(times) - 1, np.mean(np.log(times)), scipy.stats.sem(np.log(times)))
+    assert [float(spread.lower_seconds), float(spread.upper_seconds)] == pytest.approx(np.exp(known), rel=1e-5)

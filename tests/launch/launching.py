@@ -89,7 +89,9 @@ def case(workload: str, use: str, parameters: dict[str, Any] | None = None, **ch
     )
 
 
-def requested(directory: Path, asked: Case, threads: int, *, number: int = LATER, probe: bool = False) -> LaunchRequest:
+def requested(
+    directory: Path, asked: Case, threads: int, *, number: int = LATER, probe: bool = False, **more: Any
+) -> LaunchRequest:
     """What the supervisor asks of a launch; whoever starts it says where to write."""
     return LaunchRequest(
         case=asked,
@@ -98,18 +100,18 @@ def requested(directory: Path, asked: Case, threads: int, *, number: int = LATER
         directory=str(directory),
         descriptor=0,
         threads=threads,
-        purpose="probe" if probe else "measure",
+        **{"purpose": "probe" if probe else "measure", **more},
     )
 
 
 @contextmanager
 def started(
-    directory: Path, asked: Case, threads: int = 1, *, number: int = LATER
+    directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, **more: Any
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[Message]]]:
     """A launch under way, and its messages as they come; `odd_workloads` can be found by their names."""
     environment = install_odd_workloads(directory)
     reading, writing = os.pipe()
-    request = requested(directory, asked, threads, number=number).model_copy(update={"descriptor": writing})
+    request = requested(directory, asked, threads, number=number, **more).model_copy(update={"descriptor": writing})
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
@@ -127,19 +129,21 @@ def started(
         yield process, (parse_message(line) for line in pipe)
 
 
-def launch_anew(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER) -> Told:
-    """Runs a launch to its end, in a process that begins with nothing."""
-    with started(directory, asked, threads, number=number) as (process, messages):
+def launch_anew(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, **more: Any) -> Told:
+    """Runs a launch to its end, in a process that begins with nothing; `more` is what it is asked beside."""
+    with started(directory, asked, threads, number=number, **more) as (process, messages):
         told = tuple(messages)
         assert process.stdout is not None
         output = process.stdout.read()
         return Told(messages=told, output=output, status=process.wait())
 
 
-def launch(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, probe: bool = False) -> Told:
+def launch(
+    directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, probe: bool = False, **more: Any
+) -> Told:
     """Runs a launch, or a warm probe, to its end, in a process that has imported the frameworks."""
     environment = install_odd_workloads(directory)
-    request = requested(directory, asked, threads, number=number, probe=probe)
+    request = requested(directory, asked, threads, number=number, probe=probe, **more)
     process, receiving = forks.start(_carry_out, (request, environment))
     with os.fdopen(os.dup(receiving.fileno()), "rb") as pipe:
         told = tuple(parse_message(line) for line in pipe)

@@ -233,6 +233,6 @@ def test_a_framework_is_imported_by_its_adapter_alone() -> None:
         for file in package.rglob("*.py")
         if re.search(r"^ *(import|from) (jax|torch)\b", file.read_text(), re.MULTILINE)
     }
-    torch = ("arithmetic", "backends", "graphs")
-    beside = {f"frameworks/torch_{part}.py" for part in torch}  # imported by the latter
+    torch = ("arithmetic", "backends", "graphs", "targets")
+    beside = {f"frameworks/torch_{part}.py" for part in torch} | {"frameworks/jax_targets.py"}  # imported by them
     assert importing == {"frameworks/jax.py", "frameworks/pytorch.py"} | beside

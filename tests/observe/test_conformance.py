@@ -44,6 +44,8 @@ EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
     (Asked("data-dependent-branch", "jax/op-by-op"), {"raised": "nothing", "sums": "2, 1, 2, 1"}),
     (Asked("data-dependent-branch", "jax/jit-cond"), ONCE | {"sums": "2, 1, 2, 1"}),
     (Asked("data-dependent-branch", "jax/jit-where"), ONCE | {"sums": "2, 1, 2, 1"}),
+    (Asked("data-dependent-branch", "pytorch/compile-cond"), ONCE | {"sums": "2, 1, 2, 1"}),
+    (Asked("data-dependent-branch", "pytorch/compile-where"), ONCE | {"sums": "2, 1, 2, 1"}),
     (Asked("data-dependent-branch", "pytorch/eager"), NEVER | {"sums": "2, 1, 2, 1"}),
     (
         Asked("data-dependent-branch", "pytorch/compile"),

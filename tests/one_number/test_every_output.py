@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
@@ -25,13 +24,13 @@ from accelbench.history.sample import Side
 from accelbench.launch.record import LaunchRecord, ParityReading, PhaseRecord
 from accelbench.report import compared, html, markdown, terminal, tidy
 from accelbench.report.plots import amortisation
-from accelbench_operator.metrics import new_registry
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.supervisor.assemble import Course, assemble
 from accelbench_runner.supervisor.experiment import times_now
 from judge.launches import BASELINE, OTHER, VARIANT, a_case, rounds_of
 from metrics.documents import snapshot
+from metrics.serving import text_of
 
 SCALES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 TIME = re.compile(r"^([0-9.,]+) (s|ms|µs|ns)$")
@@ -139,7 +138,7 @@ def _first_rows(rows: Sequence[Sequence[str]]) -> Mapping[str, Shown]:
 
 
 def exported(result: Result, metric: str) -> Mapping[str, float]:
-    exposition = generate_latest(new_registry(lambda: snapshot(("team-a", result)))).decode()
+    exposition = text_of(snapshot(("team-a", result)))
     families = text_string_to_metric_families(exposition)
     return {each.labels["variant"]: each.value for family in families for each in family.samples if each.name == metric}
 

@@ -79,9 +79,13 @@ def test_noisy_cases_and_variants_are_counted_as_noisy() -> None:
     assert several == ("4 comparisons in 2 cases: 4 noisy.",)
     (noisy, _) = sample.noisy().comparisons
     uses = ("pytorch/nn", "a/a", "b/b", "c/c", "d/d")
-    many = sample.noisy(
-        case=sample.case(uses), variants=tuple(sample.variant(use, "0.001") for use in uses)
-    ).model_copy(update={"comparisons": tuple(noisy.model_copy(update={"variant": use}) for use in uses[1:])})
+    many = sample.noisy().model_copy(
+        update={
+            "case": sample.case(uses),
+            "variants": tuple(sample.variant(use, "0.001") for use in uses),
+            "comparisons": tuple(noisy.model_copy(update={"variant": use}) for use in uses[1:]),
+        }
+    )
     assert view.sentences(many)[1] == "Of 4 variants against pytorch/eager: 4 noisy."
 
 

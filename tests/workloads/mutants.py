@@ -19,6 +19,7 @@ from accelbench.workloads.maxsim import Maxsim
 from accelbench.workloads.mixed_precision import MixedPrecision
 from accelbench.workloads.mlp import Mlp
 from accelbench.workloads.optimizer_step import OptimizerStep
+from accelbench.workloads.transformer_lm import TransformerLm
 from accelbench.workloads.variable_length import VariableLength
 from accelbench.workloads.vit import Vit
 from accelbench.workloads.xor import Xor
@@ -185,6 +186,15 @@ class ExclusiveSums(LoopUnrolling):
         return replace(program, step=step)
 
 
+class LostSine(LoopUnrolling):
+    """The last sine is left out."""
+
+    @variant("jax/jit-fori")
+    def jit_fori(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        fewer = parameters.model_copy(update={"length": parameters.length - 1})
+        return super().jit_fori(fewer, arrays, tools)
+
+
 class TheOldArray(InplaceUpdate):
     """Changes a copy, and returns what it was given."""
 
@@ -263,6 +273,23 @@ class LostSegment(ActivationCheckpointing):
         return super().jit_checkpoint(fewer, arrays, tools)
 
 
+class LostRest(ActivationCheckpointing):
+    """What is less than a segment is neither passed through nor trained."""
+
+    @variant("jax/jit-checkpoint-scanned")
+    def jit_checkpoint_scanned(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        import jax
+
+        program = super().jit_checkpoint_scanned(parameters, arrays, tools)
+
+        def step(layers: Any, batch: Any) -> tuple[Any, Any]:
+            stacked, rest = layers
+            (stacked, _), loss = program.step((stacked, []), batch)
+            return (stacked, rest), loss
+
+        return replace(program, step=jax.jit(step), donate=False)
+
+
 class HeadsMixedUp(Vit):
     """Half as many heads, twice as wide: the shapes are the same."""
 
@@ -303,6 +330,40 @@ class FrozenPositions(Vit):
             return ([outside, *weights[1:]], optimizer_state), loss
 
         return replace(program, step=step)
+
+
+class NotCausal(TransformerLm):
+    """Every word knows the next one."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        from unittest.mock import patch
+
+        from torch.nn import functional
+
+        program = super().pytorch(parameters, arrays, tools)
+        attention = functional.scaled_dot_product_attention
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            with patch.object(functional, attention.__name__, lambda q, k, v, **_: attention(q, k, v)):
+                return program.step(state, batch)
+
+        return replace(program, step=step)
+
+
+class FewerHeads(TransformerLm):
+    """Half as many heads, twice as wide: the shapes are the same."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return super().jax(parameters.model_copy(update={"heads": parameters.heads // 2}), arrays, tools)
+
+
+class ItsOwnWord(TransformerLm):
+    """Each word is to be predicted from itself."""
+
+    @variant("jax/jit-scanned")
+    def jit_scanned(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        batch = {**arrays.batches[0], "targets": arrays.batches[0]["tokens"]}
+        return super().jit_scanned(parameters, replace(arrays, batches=(batch,)), tools)
 
 
 class PaddingAttendedTo(VariableLength):

@@ -21,6 +21,7 @@ BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("layer-norm", "jax/jit", {"rows": 8, "features": 64}),
     ("maxsim", "jax/jit", {"documents": 16}),
     ("loop-unrolling", "jax/jit", {"length": 40}),
+    ("loop-unrolling", "jax/jit", {"length": 40, "body": "sine"}),
     ("inplace-update", "jax/jit", {"size": 1000}),
     ("optimizer-step", "jax/jit", {"size": 1000}),
     ("cifar-cnn", "jax/jit", {"batch": 8, "channels": 16, "size": 16}),
@@ -29,6 +30,7 @@ BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("mixed-precision", "jax/jit", {"width": 64, "batch": 64}),
     ("vit", "jax/jit", {"layers": 2, "width": 256, "heads": 4, "image": 64}),
     ("vit", "jax/jit", {"layers": 2, "width": 256, "heads": 4, "image": 64, "work": "train"}),
+    ("transformer-lm", "jax/jit", {"layers": 2, "width": 256}),
 ]
 """Each operation counts as one, a sine or a root too. """
 NOT_BY_XLA = {
@@ -45,6 +47,7 @@ BY_TORCH: list[tuple[str, str, dict[str, Any]]] = [
     ("mixed-precision", "pytorch/eager", {"width": 256, "batch": 256}),
     ("vit", "pytorch/eager", {"layers": 2, "width": 256, "heads": 4, "image": 64}),
     ("vit", "pytorch/eager", {"layers": 2, "width": 512, "heads": 4, "image": 64, "work": "train"}),
+    ("transformer-lm", "pytorch/eager", {"layers": 2, "width": 256}),
 ]
 """FlopCounterMode counts products alone: of workloads, or at sizes, that are little else."""
 NOT_BY_TORCH = NOT_BY_XLA | {

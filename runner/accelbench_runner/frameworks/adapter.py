@@ -11,12 +11,16 @@ from typing import Any, NamedTuple
 
 from accelbench.api.case import Precision as Policy
 from accelbench.frameworks import Options
-from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
+from accelbench.launch.facts import Arithmetic, CompileCache, CompiledFor, Device, ExecutableSize, GradMode, Precision
+from accelbench.targets import Target
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.frameworks.work import Work
 
 NOT_PLACED = "A variant of your own runs as it is written: Program(..., placed=True)"
 """What to do where a variant's mode is none of the framework's."""
+
+
+NO_TARGETS = "this framework compiles for no device but the one that it runs on"
 
 
 class UnsupportedError(Exception):
@@ -179,6 +183,34 @@ class Adapter(ABC):
     def executable_size(self) -> ExecutableSize | None:
         """Of what was compiled ahead; None where the framework tells nothing of it."""
         return None
+
+    def for_target(self, target: Target) -> AbstractContextManager[object]:  # noqa: ARG002 - who has to looks at it
+        """Inside, programs are built and looked at for a target that is not there.
+
+        Raises UnsupportedError where nothing can be said of it, before anything takes its time.
+        """
+        if type(self).compile_for is Adapter.compile_for:
+            raise UnsupportedError(NO_TARGETS)
+        return nullcontext()
+
+    def abstractly(self, set_up: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
+        """What `set_up` makes with `put` and `prepare`, of shapes and types alone: for `compile_for`.
+
+        The default makes it of whole arrays.
+        """
+        return set_up()
+
+    def compile_for(
+        self,
+        program: Program,  # noqa: ARG002 - who can compile looks at it
+        work: Work,  # noqa: ARG002
+        target: Target,  # noqa: ARG002
+    ) -> tuple[CompiledFor, ExecutableSize]:
+        """What comes of compiling a call for a target that is not there; it runs nothing.
+
+        Raises UnsupportedError where it cannot be compiled.
+        """
+        raise UnsupportedError(NO_TARGETS)
 
     @abstractmethod
     def last(self, out: Any) -> Any:

@@ -1,9 +1,11 @@
 """JAX: jit, op-by-op and scan, on CPU, GPU or TPU."""
 
+import math
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,9 +16,11 @@ import jaxlib
 import numpy as np
 
 from accelbench.catalogue.workload_checks import check_step
-from accelbench.launch.facts import Arithmetic, CompileCache, Device, ExecutableSize, GradMode, Precision
-from accelbench.workload import Array, Program
-from accelbench_runner.frameworks import arithmetic
+from accelbench.launch.facts import Arithmetic, CompileCache, CompiledFor, Device, ExecutableSize, GradMode, Precision
+from accelbench.machine import memory
+from accelbench.targets import Target
+from accelbench.workload import Array, Divided, Program
+from accelbench_runner.frameworks import arithmetic, jax_targets, xla_programs
 from accelbench_runner.frameworks.adapter import (
     NOT_PLACED,
     Adapter,
@@ -54,6 +58,8 @@ PARTS = {
 }
 PROGRAM = "PjitFunction("
 """How the events begin by which JAX tells the profiler that it runs a program."""
+REFUSAL_CHARACTERS = 400
+"""Of what a compiler says where it refuses."""
 CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
 
 
@@ -69,7 +75,7 @@ class Jax(Adapter):
         self._heard: list[tuple[Span, str]] = []
         self._cache = {"hits": 0, "misses": 0}
         self._cached = cached_files("JAX_COMPILATION_CACHE_DIR")
-        self._listed = self._scanned = self._placed = False
+        self._listed = self._scanned = self._placed = self._abstract = False
         self._traced: Any = None
         self._lowered: Any = None
         self.executable: Any = None
@@ -107,7 +113,29 @@ class Jax(Adapter):
 
     def put(self, arrays: Any) -> Any:
         """On the default device, which is the first."""
-        return jax.tree.map(self._array, arrays)
+        return jax.tree.map(self._shape if self._abstract else self._array, arrays)
+
+    def abstractly(self, set_up: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
+        """Traced, so that what the author makes of arrays (an optimiser's state) is shapes as well."""
+        made: list[tuple[Program, Work]] = []
+
+        def traced() -> Any:
+            made.append(set_up())
+            ((program, work),) = made
+            return program.state, program.batches, work.batches
+
+        self._abstract = True
+        try:
+            state, batches, given = jax.eval_shape(traced)
+        finally:
+            self._abstract = False
+        ((program, work),) = made
+        return replace(program, state=state, batches=batches), replace(work, fresh=lambda: state, batches=given)
+
+    def _shape(self, array: Array) -> jax.Array:
+        array = parts_in(np.asarray(array), self._settings.precision)
+        floating = np.issubdtype(array.dtype, np.floating)
+        return jnp.zeros(array.shape, self._dtype if floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
     def _array(self, array: Array) -> jax.Array:
         array = parts_in(np.asarray(array), self._settings.precision)
@@ -172,6 +200,46 @@ class Jax(Adapter):
             self._traced = work.call.trace(work.fresh(), work.batches)
             self._lowered = self._traced.lower()
             self.executable = self._lowered.compile()
+
+    def compile_for(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
+        """Shapes and types alone are given to it; what a target's compiler refuses for want of memory is an answer."""
+        if not hasattr(work.call, "trace"):
+            raise UnsupportedError(
+                "nothing is compiled as a whole where operations or parts are dispatched one by one: use jax/jit"
+            )
+        divided = program.divided or Divided()
+        devices = jax_targets.mesh(target, divided.mesh)
+        state, call = work.fresh(), work.call
+        placed = [
+            jax_targets.placements(state, devices, divided.state),
+            jax_targets.placements(work.batches, devices, divided.batches),
+        ]
+        with jax.set_mesh(devices) if target.devices > 1 else nullcontext():
+            if program.divided is not None and target.devices > 1:
+                call = jax_targets.in_place(call, program, placed[0])
+            self._traced = call.trace(*map(jax_targets.abstract, (state, work.batches), placed))
+            self._lowered = self._traced.lower()
+        asked = _answer(lambda: count_stablehlo(self._lowered.compiler_ir().operation))
+        compiled = CompiledFor(
+            fits=1,
+            device_memory_bytes=target.chip.memory_bytes or memory.available(),
+            divided=program.divided is not None and target.devices > 1,
+        )
+        try:
+            self.executable = self._lowered.compile()
+        except jax.errors.JaxRuntimeError as error:
+            if jax_targets.OUT_OF_MEMORY not in str(error):
+                raise
+            refused = " ".join(str(error).split())[:REFUSAL_CHARACTERS]
+            return compiled.model_copy(update={"fits": 0, "refused": refused}), ExecutableSize(program_size=asked)
+        size, made = self.executable_size() or ExecutableSize(), xla_programs.look_at(self.executable.as_text())
+        size = size.model_copy(update=jax_targets.planned(self.executable.memory_analysis()))
+        if made is None:
+            return compiled, size
+        # A TPU's compiler has refused what does not fit; a GPU's leaves that to us.
+        fits = target.platform == "tpu" or (size.peak_bytes or 0) <= (compiled.device_memory_bytes or math.inf)
+        found = {"fits": int(fits), "fused": list(made.fused)}
+        return compiled.model_copy(update=found), size.model_copy(update=made.numbers())
 
     def _listen(self, event: str, began: float, ended: float, **about: Any) -> None:
         if event in PARTS:

@@ -4,7 +4,7 @@ import copy
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -14,9 +14,12 @@ import torch
 from torch import distributed
 from torch.utils import _pytree as pytree
 
+from accelbench import figures
 from accelbench.catalogue.workload_checks import check_step
-from accelbench.frameworks.pytorch import CompileOptions
-from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, Precision
+from accelbench.frameworks.pytorch import FRAMEWORK, CompileOptions
+from accelbench.launch.facts import Arithmetic, CompileCache, CompiledFor, Device, ExecutableSize, GradMode, Precision
+from accelbench.machine import memory
+from accelbench.targets import Target
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.frameworks import torch_backends
 from accelbench_runner.frameworks.adapter import (
@@ -75,6 +78,7 @@ MOVING = {
     *("_local_scalar_dense", "zero_", "zeros", "zeros_like"),
 }
 """ATen's operations that compute nothing."""
+NO_DRIVER = "torch.compile generates its kernels for a device whose driver is there: ask for pytorch/eager"
 NO_RECOMPILE = "Detected recompile"
 """How the exception begins that the stance `fail_on_recompile` makes Dynamo raise."""
 PAST_LIMIT = "Dynamo recompile limit exceeded"
@@ -93,6 +97,7 @@ class PyTorch(Adapter):
         self._cached = cached_files(CACHE)
         self._causes: list[str] = []
         self._graphs: Any = None
+        self._account: Any = None
         self._listed = self._placed = False
         self.float_bytes = self._dtype.itemsize
 
@@ -128,8 +133,12 @@ class PyTorch(Adapter):
         return pytree.tree_map(self._tensor, arrays)
 
     def _tensor(self, array: Array) -> torch.Tensor:
-        array = parts_in(np.asarray(array), self._settings.precision)
+        array = np.asarray(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
+        if self._account is not None:
+            own = torch.from_numpy(parts_in(np.empty(0, array.dtype), self._settings.precision)).dtype
+            return torch.empty(array.shape, dtype=dtype or own, device=self._device)
+        array = parts_in(array, self._settings.precision)
         return torch.tensor(array, dtype=dtype, device=self._device)
 
     def prepare(self, program: Program) -> Work:
@@ -145,7 +154,7 @@ class PyTorch(Adapter):
         else:
             raise UnsupportedError(f"PyTorch has no mode {mode}. {NOT_PLACED}")
         return Work(
-            fresh=lambda: _copied(program.state),
+            fresh=lambda: _copied(program.state) if self._account is None else program.state,
             call=call,
             batches=batches,
             synchronise=lambda _: self._backend.synchronise(),
@@ -153,6 +162,30 @@ class PyTorch(Adapter):
             units=program.inner * program.units,
             check=partial(check_step, program.step),
         )
+
+    def for_target(self, target: Target) -> AbstractContextManager[None]:
+        """On arrays that have no numbers; what torch.compile would generate cannot be known without a driver."""
+        if self._compiles:
+            raise UnsupportedError(NO_DRIVER)
+        if target.platform not in FRAMEWORK.platforms:
+            there = figures.listed(FRAMEWORK.platforms)
+            raise UnsupportedError(f"{FRAMEWORK.title} computes on {there}, and not on {target.platform}")
+        return self._without_numbers(target)
+
+    @contextmanager
+    def _without_numbers(self, target: Target) -> Iterator[None]:
+        torch_targets = import_module("accelbench_runner.frameworks.torch_targets")
+        with torch_targets.absent(target.platform) as self._account:
+            self._device = self._account.device
+            yield
+
+    def compile_for(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
+        """Nothing is compiled: a call's operations are dispatched one by one, as eager PyTorch would."""
+        torch_targets = import_module("accelbench_runner.frameworks.torch_targets")
+        size = torch_targets.called(self._account, program, work.call, work.batches)
+        there = target.chip.memory_bytes or memory.available()
+        fits = there is None or size.peak_bytes <= there
+        return CompiledFor(fits=int(fits), device_memory_bytes=there, dispatched=True), size
 
     def _compiling(self, arguments: Any) -> None:
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
@@ -237,6 +270,8 @@ class PyTorch(Adapter):
     def arithmetic(self, work: Work) -> Arithmetic:
         """As ATen's operations are dispatched, and as Inductor's passes have left them."""
         torch_arithmetic = import_module("accelbench_runner.frameworks.torch_arithmetic")
+        if self._account is not None:
+            return _counted(self._account)
         counted = torch_arithmetic.Dispatched()
         state = work.fresh()
         try:
@@ -246,17 +281,12 @@ class PyTorch(Adapter):
             raise
         except BaseException:  # noqa: BLE001 - torch's CheckpointException is one; no launch fails for what is counted
             return Arithmetic()
-        run, source = counted.operations, "the operations dispatched"
-        if self._compiles:
-            whole = self._graphs is not None and self._graphs.graphs and not self._placed
-            run, source = self._graphs.operations if whole else None, "Inductor's graphs"
-        return Arithmetic(
-            written=counted.operations,
-            run=run,
-            source=source,
-            types=sorted(counted.types),
-            recorded=counted.recorded,
-        )
+        found = _counted(counted)
+        if not self._compiles:
+            return found
+        whole = self._graphs is not None and self._graphs.graphs and not self._placed
+        run = self._graphs.operations if whole else None
+        return found.model_copy(update={"run": run, "source": "Inductor's graphs"})
 
     def last(self, out: Any) -> Any:
         """A loop lists the outs, a single step has one."""
@@ -359,6 +389,17 @@ class PyTorch(Adapter):
     def out_of_memory(self, error: BaseException) -> bool:
         """CUDA's allocator has an exception of its own, the CPU's only a sentence."""
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
+
+
+def _counted(dispatched: Any) -> Arithmetic:
+    """What is dispatched one by one runs as it was written."""
+    return Arithmetic(
+        written=dispatched.operations,
+        run=dispatched.operations,
+        source="the operations dispatched",
+        types=sorted(dispatched.types),
+        recorded=dispatched.recorded,
+    )
 
 
 def _copied(state: Any) -> Any:

@@ -79,7 +79,11 @@ class Dispatched(TorchDispatchMode):  # type: ignore[misc]
             if result is not NotImplemented:
                 return result
         result = operation(*arguments, **keywords)
+        self.note(operation, arguments, keywords, result)
+        return result
+
+    def note(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
+        """Counts an operation that has run."""
         self.types |= _float_types((arguments, result))
         self.recorded |= torch.is_grad_enabled()
         self.operations += count(operation, arguments, keywords, result)
-        return result

@@ -22,8 +22,8 @@ TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 BODY = re.compile(r"body=%?([\w.\-]+)")
 SMALL_CALL = 'xla_cpu_small_call="true"'
 TARGET = re.compile(r'custom_call_target="([^"]+)"')
-FRAME = {"builtin.module", "func.func", "func.call", "func.return", "stablehlo.return"}
-"""What MLIR wraps operations in."""
+FRAME = {"builtin.module", "func.func", "func.call", "func.return", "stablehlo.return", "sdy.mesh"}
+"""What MLIR wraps operations in, and names devices with."""
 NO_KERNELS = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
     *("partition-id", "replica-id", "add-dependency", "domain", "async-update"),

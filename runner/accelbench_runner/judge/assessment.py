@@ -60,7 +60,7 @@ def judge(request: JudgeRequest) -> Assessment:
         noisy=tuple(
             Disturbed(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(sifted.noisy.items())
         ),
-        spread=spreads(sifted.counted),
+        spread=spreads(sifted.counted, 1 - float(request.case.measurement.confidence)),
         stop=measured.stop(),
     )
 

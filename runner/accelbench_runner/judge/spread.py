@@ -1,5 +1,6 @@
 """How each variant's times spread, from its launches: outliers, shares of variance, what its blocks are worth."""
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 
@@ -7,28 +8,35 @@ from accelbench.api.result import OutlierCounts, Spread
 from accelbench.document import decimal_string
 from accelbench.launch.record import LaunchRecord
 from accelbench.stats.independence import effective_size
+from accelbench.stats.interval import student_interval
 from accelbench.stats.outliers import Outliers, find_outliers, together
+from accelbench.stats.summary import TIME_DIGITS
 from accelbench.stats.variance import between_launch_share
 
 
-def spreads(launches: Iterable[LaunchRecord]) -> dict[str, Spread]:
-    """By variant; of those that timed blocks."""
+def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
+    """By variant; of those that timed blocks. Intervals on a variant's own time miss it with probability `alpha`."""
     blocks: dict[str, list[list[float]]] = {}
+    times: dict[str, list[float]] = {}
     for launch in launches:
-        if launch.blocks:
+        if (seconds := launch.seconds()) is not None:
             series = [block.seconds / block.units for block in launch.blocks]
             blocks.setdefault(launch.variant, []).append(series)
-    return {variant: _spread(series) for variant, series in blocks.items()}
+            times.setdefault(launch.variant, []).append(seconds)
+    return {variant: _spread(series, times[variant], alpha) for variant, series in blocks.items()}
 
 
-def _spread(launches: Sequence[Sequence[float]]) -> Spread:
+def _spread(launches: Sequence[Sequence[float]], times: Sequence[float], alpha: float) -> Spread:
     share = between_launch_share(launches)
+    interval = student_interval([math.log(each) for each in times], alpha)
     effective = statistics.median(effective_size(blocks) for blocks in launches)
     return Spread(
         block_outliers=_counts(together(find_outliers(blocks) for blocks in launches)),
         launch_outliers=_counts(find_outliers([statistics.median(blocks) for blocks in launches])),
         between_launches=None if share is None else decimal_string(share, digits=2),
         effective_blocks=decimal_string(effective, digits=3),
+        lower_seconds=decimal_string(interval.lower, TIME_DIGITS) if interval else None,
+        upper_seconds=decimal_string(interval.upper, TIME_DIGITS) if interval else None,
     )
 
 

@@ -8,7 +8,7 @@ from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, workload_checks
 from accelbench.launch.fact import UNTOLD
 from accelbench.launch.facts import Facts, WorkingSet
-from accelbench.workload import Program
+from accelbench.workload import Arrays, Program
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch.task import Task
@@ -62,23 +62,51 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
         if task.measure.cold:
             work = replace(work, evict=task.monitor.evictor(adapter.overwrite))
         work.synchronise((work.fresh(), work.batches))
-    cost = None if observed else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
+    facts = _what_it_is(task, adapter, program, work, arrays)
     task.reporter.facts(
-        Facts(
-            inputs_digest=inputs.digest(arrays),
-            unit=task.measure.unit,
-            units_per_call=work.units,
-            units_per_step=program.units,
-            flops_per_unit=cost.flops if cost else UNTOLD,
-            bytes_per_unit=cost.bytes if cost else UNTOLD,
-            working_set=WorkingSet(
-                bytes=inputs.working_set(arrays, adapter.float_bytes),
-                cache_bytes=adapter.cache_bytes() or task.monitor.cache_bytes(),
-            ),
-            cold=work.evict is not None if task.measure.cold else UNTOLD,
+        facts.model_copy(
+            update={
+                "inputs_digest": inputs.digest(arrays),
+                "cold": work.evict is not None if task.measure.cold else UNTOLD,
+            }
         )
     )
     return program, work
+
+
+def set_up_to_compile(task: Task, adapter: Adapter) -> tuple[Program, Work]:
+    """The same for a target, and nothing runs: where the workload says the shapes of its arrays, none is drawn."""
+    shapes = task.workload.shapes(task.parameters)
+    if shapes is None:
+        return set_up(task, adapter)
+    build = getattr(task.workload, task.kind.method)
+
+    def program_and_work() -> tuple[Program, Work]:
+        program = workload_checks.returned(build, Program, task.parameters, shapes, adapter)
+        return program, adapter.prepare(program)
+
+    with task.reporter.phase("setup"):
+        program, work = adapter.abstractly(program_and_work)
+        workload_checks.check_names(build, program)
+    task.reporter.facts(_what_it_is(task, adapter, program, work, shapes))
+    return program, work
+
+
+def _what_it_is(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> Facts:
+    """What a call of the program has to do; `arrays` are read for their shapes alone."""
+    observed = task.measure.protocol == "observe"
+    cost = None if observed else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
+    return Facts(
+        unit=task.measure.unit,
+        units_per_call=work.units,
+        units_per_step=program.units,
+        flops_per_unit=cost.flops if cost else UNTOLD,
+        bytes_per_unit=cost.bytes if cost else UNTOLD,
+        working_set=WorkingSet(
+            bytes=inputs.working_set(arrays, adapter.float_bytes),
+            cache_bytes=adapter.cache_bytes() or task.monitor.cache_bytes(),
+        ),
+    )
 
 
 def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: float) -> tuple[Any, Any]:

@@ -21,6 +21,7 @@ from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import Adapter
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence, limits, meddling, observe
+from accelbench_runner.launch.compilation import Compilation
 from accelbench_runner.launch.failure import failure
 from accelbench_runner.launch.machine import Machine
 from accelbench_runner.launch.preparation import import_framework, make_first_call, set_up
@@ -40,9 +41,9 @@ def carry_out(request: LaunchRequest, machine: Machine) -> int:
     """One launch on a machine, told over the request's descriptor; returns the exit status."""
     mark = Path(request.directory) / UNDER_WAY
     reporter = Reporter(request.descriptor, machine.clock, mark=mark, skip=request.skip)
-    launch = None
+    launch: Launch | Compilation | None = None
     try:
-        launch = Launch(request, reporter, machine)
+        launch = (Compilation if request.purpose == "compile" else Launch)(request, reporter, machine)
         launch.run()
     except workload_checks.RAISED as error:  # whatever the variant raises is its result
         reporter.say(failure(error, launch.adapter if launch else None))

@@ -27,6 +27,7 @@ from accelbench.machine import fingerprint
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
 from accelbench.verdict.shown import shown
 from accelbench_runner.judge_protocol import Assessment
+from accelbench_runner.supervisor.compiled import compiled
 from accelbench_runner.supervisor.numbers import cost, reported, worst_parity
 from accelbench_runner.supervisor.observed import observed
 from accelbench_runner.supervisor.size_limit import fit
@@ -103,6 +104,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
             tail_comparisons=_comparisons(launches, assessment.tail_comparisons if assessment else ()),
             observations=observed(case, launches),
+            compiled=compiled(case, launches),
             certificate=assessment.certificate if assessment else Certificate(),
             fingerprint={**course.host, **fingerprint.of_launches(launch.facts for launch in launches)},
             overhead=_overhead([*launches, *course.discarded], course),
@@ -181,7 +183,13 @@ def _variant_result(
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
     if not measured:
         sound = [launch for launch in launches if launch.failure is None]
-        return VariantResult(name=variant.name, use=variant.use, failure=failure, numbers=reported(sound))
+        return VariantResult(
+            name=variant.name,
+            use=variant.use,
+            failure=failure,
+            phases=_phases([launch.phases for launch in sound if launch.protocol == "compile"]),
+            numbers=reported(sound),
+        )
     summaries = tuple(map(_launch_summary, measured))
     times = [float(launch.seconds) for launch in summaries]
     seconds = geometric_mean(times)

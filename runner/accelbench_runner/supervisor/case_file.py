@@ -8,12 +8,16 @@ from pydantic import ValidationError
 from accelbench import catalogue
 from accelbench.api.case import Case
 from accelbench.catalogue import script
+from accelbench.document import on_one_line
 from accelbench.machine import memory
 from accelbench.problem import unknown
 
 
 class InvalidCaseError(ValueError):
     """The case document cannot be run; the message says why, whole."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(on_one_line(message))
 
 
 def read_case(path: Path) -> Case:
@@ -46,7 +50,8 @@ def _problems(case: Case) -> Iterator[str]:
         yield f"parameters: {_details(error)}"
     else:
         try:
-            refused = memory.refusal(workload, parameters, memory.available())
+            abstract = case.accelerator.target is not None and workload.has_shapes()
+            refused = memory.refusal(workload, parameters, None if abstract else memory.available())
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
             yield f"what it costs cannot be computed: {script.in_one_line(error)}"
             refused = None

@@ -91,6 +91,10 @@ def _taken_from_processors() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+NO_MEMORY = (b"bad_alloc", b"Cannot allocate memory", b"out of memory", b"pthread_create() failed")
+"""What a compiler says that ends itself where the kernel gives it no more."""
+
+
 @dataclass(frozen=True)
 class End:
     """What a launch's end means; nothing: it measured all that it was asked to."""
@@ -175,12 +179,22 @@ def _failure(  # noqa: PLR0911 - one return a reason
         return failure(FailureReason.INVALID_OUTPUT, "it closed its pipe without an answer and did not end")
     last_words = f": {line}" if (line := _last_line(listener.tail)) else ""
     if ending.status < 0:
-        return failure(
-            FailureReason.KILLED, f"{signal.Signals(-ending.status).name} ended it{where(listener.tail) or last_words}"
-        )
+        return failure(*_crashed(listener, ending, request, last_words))
     how = f" with status {ending.status}" if ending.status else ""
     hint = last_words or "; does it call os._exit()?"
     return failure(FailureReason.INVALID_OUTPUT, f"the process exited{how} before returning a result{hint}")
+
+
+def _crashed(
+    listener: LaunchListener, ending: Ending, request: LaunchRequest, last_words: str
+) -> tuple[FailureReason, str]:
+    """By which signal; a compiler ends itself where the kernel gives it no more memory."""
+    if request.memory_bytes and any(words in listener.tail for words in NO_MEMORY):
+        most = request.memory_bytes / 1024**3
+        needs = f"compiling needs more than the {most:.3g} GiB that a compiler may hold here: {MORE_MEMORY}"
+        return FailureReason.OUT_OF_MEMORY, needs
+    name = signal.Signals(-ending.status).name
+    return FailureReason.KILLED, f"{name} ended it{where(listener.tail) or last_words}"
 
 
 def _late(listener: LaunchListener, memory: MemoryTold, crowded: float) -> tuple[FailureReason, str]:

@@ -36,6 +36,7 @@ from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
 from accelbench_runner.supervisor.assemble import Course, assemble
 from accelbench_runner.supervisor.children import Interruption
+from accelbench_runner.supervisor.compiled import NothingToJudge
 from accelbench_runner.supervisor.judge_process import Judge
 from accelbench_runner.supervisor.launcher import Launcher
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder, TerminationMessage
@@ -57,7 +58,7 @@ class Supervisor:
 
     case: Case
     launcher: Launcher
-    judge: Judge
+    judge: Judge | NothingToJudge
     log: LogWriter
     termination: TerminationMessage
     interruption: Interruption
@@ -279,7 +280,7 @@ class Supervisor:
 
         One that failed is not made again for the same variant.
         """
-        if self.launcher.purpose == "check" or not is_reported(record.facts.compile_cache):
+        if self.launcher.purpose != "measure" or not is_reported(record.facts.compile_cache):
             return False
         if record.failure or record.unfinished:
             return False

@@ -30,6 +30,8 @@ class Launcher:
     """Of the inputs that programs are given once they have been timed."""
     probe_seconds: float = PROBE_SECONDS
     purpose: Purpose = "measure"
+    memory_bytes: int | None = None
+    """What a launch may hold of data; None: as much as it likes."""
 
     def launch(
         self,
@@ -105,6 +107,7 @@ class Launcher:
             descriptor=-1,
             threads=self.threads,
             purpose=self.purpose,
+            memory_bytes=self.memory_bytes,
             skip=skip,
             unseen_seed=self.unseen_seed,
         )

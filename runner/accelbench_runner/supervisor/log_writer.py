@@ -18,8 +18,8 @@ from accelbench.delivery.log import (
     digest_of,
     encode_document,
     encode_event,
-    printable,
 )
+from accelbench.document import printable
 from accelbench_runner.supervisor.children import Channel
 
 KIB = 1024

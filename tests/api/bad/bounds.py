@@ -6,6 +6,9 @@ METRICS = (
     *("speedup", "paysBackSteps", "seconds", "compileSeconds", "warmCompileSeconds", "compileRatio"),
     *("firstCallRatio", "launchSpread", "peakMemoryRatio", "parity"),
     *("kernelsPerCall", "productsPerCall", "programSize", "temporaryBytes", "aliasedBytes", "accessedBytes"),
+    *("argumentBytes", "outputBytes", "peakBytes", "kernels", "fusions", "collectives", "collectiveBytes"),
+    *("allReduces", "allReduceBytes", "allGathers", "allGatherBytes", "reduceScatters", "reduceScatterBytes"),
+    *("allToAlls", "allToAllBytes", "collectivePermutes", "collectivePermuteBytes", "flopsPerCall", "fits"),
 )
 
 

@@ -1,0 +1,186 @@
+"""The numbers of a claim as tables for the page: of times, of what was observed, of what was compiled. Pure.
+
+One table for all results of a kind, so that a sweep's cases and several workloads stand under each other.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from accelbench import figures
+from accelbench.api.numbers import Numbers
+from accelbench.api.observation import NOTHING, Observations
+from accelbench.api.result import Result, VariantResult
+from accelbench.claims.settle import MeasuredRun
+from accelbench.claims.words import times
+from accelbench.report.markdown import escaped, markdown_table
+from accelbench.verdict.shown import shown, step_seconds
+
+Row = tuple[str, ...]
+
+
+def of(runs: Sequence[MeasuredRun], compared: frozenset[str] = frozenset()) -> list[str]:
+    """Each kind that there is; of times only those of the variants `compared` and their baselines, where any are."""
+    results = [shown(result) for run in runs for result in run.results]
+    if compared:
+        results = [_only(result, compared) for result in results]
+    compiled = [result for result in results if result.compiled]
+    observed = [result for result in results if result.observations]
+    timed = [result for result in results if not result.compiled and not result.observations]
+    return [*_sizes(results), *_timed(timed), *_observed(observed), *_compiled(compiled)]
+
+
+def _sizes(results: Sequence[Result]) -> list[str]:
+    """What each workload was given, defaults included; a sweep's values stand in its table."""
+    lines = []
+    for result in results:
+        given = {name: value for key, value in result.fingerprint.items() if (name := _parameter(key))}
+        fixed = ", ".join(f"{name} {value}" for name, value in given.items() if name not in result.case.swept)
+        precision = result.case.measurement.precision
+        lines.append(f"{result.case.workload}: {', '.join(filter(None, [fixed, precision]))}.")
+    return [" ".join(escaped(line) for line in dict.fromkeys(lines))] if lines else []
+
+
+def _parameter(key: str) -> str:
+    kind, _, name = key.partition(".")
+    return name if kind == "parameter" else ""
+
+
+def _only(result: Result, compared: frozenset[str]) -> Result:
+    kept = {*compared, result.case.baseline}
+    return result.model_copy(update={"variants": tuple(each for each in result.variants if each.name in kept)})
+
+
+def _timed(results: Sequence[Result]) -> list[str]:
+    if not results:
+        return []
+    rows = [row for result in results for row in _times(result, _whose(result, results))]
+    heads = ("what", "variant", "time", "beside the baseline", "compiling", "first call, compiling included", "memory")
+    return [_table(heads, rows, right={2, 4, 5, 6})]
+
+
+def _times(result: Result, whose: str) -> Iterable[Row]:
+    for variant in result.variants:
+        time = step_seconds(variant)
+        one = f"{figures.seconds(time, 2)} per {result.unit}" if time else "not measured"
+        costs = _compiling(variant), _first_call(variant), _memory(variant)
+        yield whose, variant.name, one, _beside(result, variant), *costs
+
+
+def _beside(result: Result, variant: VariantResult) -> str:
+    if variant.name == result.case.baseline:
+        return "baseline"
+    found = next((each for each in result.comparisons if each.variant == variant.name), None)
+    if found is None or found.speedup is None or found.lower is None or found.upper is None:
+        return f"invalid: {figures.listed(found.invalid)}" if found and found.invalid else "not compared"
+    return times(float(found.speedup), float(found.lower), float(found.upper))
+
+
+def _compiling(variant: VariantResult) -> str:
+    """Empty for what is not compiled: its phase is there, and has no parts."""
+    found = next((each for each in variant.phases if each.phase == "compile" and each.parts), None)
+    return figures.seconds(float(found.median_seconds), 2) if found else ""
+
+
+def _first_call(variant: VariantResult) -> str:
+    phases = [float(each.median_seconds) for each in variant.phases if each.phase in {"compile", "first-step"}]
+    return figures.seconds(sum(phases), 2) if phases else ""
+
+
+def _memory(variant: VariantResult) -> str:
+    found = variant.numbers.peak_memory_bytes
+    return "" if found is None else figures.quantity(found, "B")
+
+
+def _observed(results: Sequence[Result]) -> list[str]:
+    if not results:
+        return []
+    found = [observed for result in results for observed in result.observations]
+    names = [
+        name
+        for name in dict.fromkeys(each.name for observed in found for each in observed.found)
+        if _tells(name, found)
+    ]
+    rows = [
+        (
+            _whose(result, results),
+            observed.variant,
+            *((one.text if (one := observed.named(name)) else "") for name in names),
+        )
+        for result in results
+        for observed in result.observations
+    ]
+    heads = (OBSERVED.get(name, name) for name in names)
+    return [_table(("what", "variant", *heads), rows, right=set())]
+
+
+def _tells(name: str, found: Sequence[Observations]) -> bool:
+    """Whether it is worth a column: how often was called is seen in the others, and that nothing raised is no news."""
+    texts = {one.text for each in found if (one := each.named(name))}
+    return name != "calls" and not (name in {"raised", "raisedCalls", "message"} and texts <= {NOTHING, "0"})
+
+
+OBSERVED = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
+"""What observations are called on the page, where their names say too little."""
+
+
+KINDS = 3
+"""Of fusions, that are named."""
+COMPILED: Mapping[str, Callable[[Numbers], str]] = {
+    "operations": lambda numbers: _count(numbers.program_size),
+    "kernels": lambda numbers: _count(numbers.kernels),
+    "temporary": lambda numbers: _bytes(numbers.temporary_bytes),
+    "outputs that reuse arguments": lambda numbers: _bytes(numbers.aliased_bytes),
+    "most at once": lambda numbers: _bytes(numbers.peak_bytes),
+}
+
+
+def _compiled(results: Sequence[Result]) -> list[str]:
+    if not results:
+        return []
+    rows = [
+        (
+            _whose(result, results),
+            found.target,
+            found.variant,
+            *(read(variant.numbers) for read in COMPILED.values()),
+            _fused(found.fused),
+        )
+        for result in results
+        for found in result.compiled
+        for variant in result.variants
+        if variant.name == found.variant
+    ]
+    heads = ("what", "compiled for", "variant", *COMPILED, "what was fused")
+    return [_table(heads, rows, right={3, 4, 5, 6, 7})]
+
+
+def _fused(kinds: Sequence[str]) -> str:
+    more = len(kinds) - KINDS
+    return "; ".join([*kinds[:KINDS], *([f"{more} more"] if more > 0 else [])])
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _bytes(value: int | None) -> str:
+    return "" if value is None else figures.quantity(value, "B")
+
+
+def _whose(result: Result, results: Sequence[Result]) -> str:
+    """What tells the result from the others: its workload and, in a sweep, the values."""
+    swept = [f"{name} {value}" for name, value in result.case.swept.items()]
+    several = len({each.case.workload for each in results}) > 1
+    same = [each for each in results if each.case.workload == result.case.workload]
+    told = {name for name in result.case.parameters if len({str(each.case.parameters.get(name)) for each in same}) > 1}
+    others = [f"{name} {result.case.parameters[name]}" for name in sorted(told - set(result.case.swept))]
+    return ", ".join([result.case.workload] * several + swept + others)
+
+
+def _table(heads: Row, rows: Sequence[Row], *, right: set[int]) -> str:
+    """Without the columns in which nothing stands."""
+    kept = [number for number in range(len(heads)) if any(row[number] for row in rows)]
+    return markdown_table(
+        tuple(heads[number] for number in kept),
+        [tuple(row[number] for number in kept) for row in rows],
+        right={place for place, number in enumerate(kept) if number in right},
+    )

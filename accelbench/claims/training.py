@@ -1,0 +1,89 @@
+"""What a whole training takes, compiling included: the total of one variant over that of another. Pure.
+
+A total is the first call and all later ones. The interval takes the first call at its least and its most, and the later
+ones at the ends of the speedup's own interval, so that it is rather too wide than too narrow.
+"""
+
+from dataclasses import dataclass
+
+from accelbench.api.result import Comparison, Result, VariantResult
+from accelbench.claims.finding import ClaimFinding
+from accelbench.claims.ledger import Training
+from accelbench.claims.words import times
+from accelbench.verdict.expectations import held
+
+FACTOR = 2
+"""How far from the article's ratio another machine may be, to either side."""
+
+
+@dataclass(frozen=True)
+class _FirstCall:
+    """Seconds of compiling and of the first call."""
+
+    typical: float
+    least: float
+    most: float
+
+
+def evaluate(training: Training, result: Result) -> ClaimFinding:
+    """The ratio of the totals held against the article's; undecided where the two were not soundly compared."""
+    subject = named(training, result.unit)
+    found = _compared(training, result)
+    if found is None:
+        return ClaimFinding("undecided", f"{subject}: the two were not compared.")
+    if result.rounds < result.case.measurement.rounds_min:
+        return ClaimFinding("undecided", f"{subject}: too few rounds were measured.")
+    lower, ratio, upper = _ratios(training, *found)
+    least, most = bounds(float(training.article))
+    outcome = held(lower, upper, f"{least}", f"{most}")
+    reading = times(ratio, lower, upper)
+    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=result.complete)
+
+
+def _compared(training: Training, result: Result) -> tuple[Comparison, VariantResult, VariantResult] | None:
+    """The comparison of the two, and both, where it has a verdict."""
+    variants = {each.name: each for each in result.variants if each.seconds}
+    over, variant = variants.get(training.over), variants.get(training.variant)
+    for each in result.comparisons:
+        if (each.variant, each.baseline) == (training.variant, training.over) and each.verdict and over and variant:
+            return each, over, variant
+    return None
+
+
+def bounds(article: float) -> tuple[float, float]:
+    """Within a factor of two of the article's ratio, and on its side of 1."""
+    least, most = article / FACTOR, article * FACTOR
+    return (max(1.0, least), most) if article > 1 else (least, min(1.0, most))
+
+
+def named(training: Training, unit: str) -> str:
+    """What is held against the article; `unit` is what the workload calls one of its units of work."""
+    ratio = times(float(training.article))
+    return f"{training.variant} over {training.units:,} {unit}s, compiling included, about {ratio} as {training.over}"
+
+
+def _ratios(
+    training: Training, comparison: Comparison, over: VariantResult, variant: VariantResult
+) -> tuple[float, float, float]:
+    """The total of `over` divided by that of `variant`: at the least, as measured, at the most."""
+    before, after = _first_call(over), _first_call(variant)
+    steady = training.units * _seconds(over)
+    lower, speedup, upper = (float(each or 1) for each in (comparison.lower, comparison.speedup, comparison.upper))
+    return (
+        (before.least + steady) / (after.most + steady / lower),
+        (before.typical + steady) / (after.typical + steady / speedup),
+        (before.most + steady) / (after.least + steady / upper),
+    )
+
+
+def _seconds(variant: VariantResult) -> float:
+    return float(variant.seconds.geometric_mean_seconds) if variant.seconds else 0.0
+
+
+def _first_call(variant: VariantResult) -> _FirstCall:
+    phases = [each for each in variant.phases if each.phase in {"compile", "first-step"}]
+    return _FirstCall(
+        typical=sum(float(each.median_seconds) for each in phases),
+        least=sum(float(each.min_seconds) for each in phases),
+        most=sum(float(each.max_seconds) for each in phases),
+    )

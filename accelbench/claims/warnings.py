@@ -1,0 +1,31 @@
+"""What a report warns of: an interval that may be too narrow, a check that failed, disturbed rounds. Pure."""
+
+from collections.abc import Sequence
+
+from accelbench.api.result import Result
+from accelbench.claims.settle import MeasuredRun
+from accelbench.report import noise, view
+
+DOUBTFUL = "too narrow"
+"""A comparison's own sentence says so of its interval."""
+
+
+def of(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
+    """Each warning once, in the order of the results."""
+    return tuple(dict.fromkeys(warning for run in runs for result in run.results for warning in _of_result(result)))
+
+
+def _of_result(result: Result) -> list[str]:
+    said = [sentence for comparison in result.comparisons for sentence in _sentences(comparison.sentence)]
+    failed = [view.check_line(check) for check in view.failed_checks(result)]
+    return [*(each for each in said if DOUBTFUL in each), *failed, *noise.disturbed(result)[:1], *_notes(result)]
+
+
+def _notes(result: Result) -> list[str]:
+    """Not those that say what `disturbed` has said, nor those of the device that a program was compiled for."""
+    return [note for note in result.notes if not result.compiled and "quarantined" not in note]
+
+
+def _sentences(text: str) -> list[str]:
+    """`. ` ends one; a figure's point is followed by a digit."""
+    return [part if part.endswith(".") else f"{part}." for part in text.split(". ") if part]

@@ -1,0 +1,63 @@
+"""A launch that compiles for a target and runs nothing: facts about the program, and what compiling took.
+
+The process has a limit of memory of its own, that the kernel holds it to: a compiler that wants more fails alone.
+"""
+
+import resource
+
+from accelbench import targets
+from accelbench.launch.facts import Facts
+from accelbench_runner.devices import cpu
+from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.launch.machine import Machine
+from accelbench_runner.launch.preparation import import_framework, set_up_to_compile
+from accelbench_runner.launch.reporter import Reporter
+from accelbench_runner.launch.task import Task
+from accelbench_runner.launch.versions import versions_of
+from accelbench_runner.protocol import LaunchRequest, Measured
+
+
+class Compilation:
+    """One variant of one case, compiled once for the case's target."""
+
+    adapter: Adapter | None = None
+
+    def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
+        if request.memory_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
+        self._task = Task.of(request, reporter, machine)
+        self._reporter = reporter
+        self._target = targets.find(request.case.accelerator.target or "")
+
+    def run(self) -> None:
+        """Import, set up, compile; raises what the variant raises, and UnsupportedError where it cannot be compiled."""
+        task, reporter = self._task, self._reporter
+        adapter, _ = import_framework(task)
+        self.adapter = adapter
+        there = adapter.for_target(self._target)  # refused before anything takes its time
+        with reporter.phase("device-init"):
+            adapter.initialise()
+        reporter.facts(Facts(protocol="compile", versions=versions_of(adapter, task.libraries)))
+        with there:
+            self._compile(adapter)
+        reporter.say(Measured())
+
+    def _compile(self, adapter: Adapter) -> None:
+        task, reporter = self._task, self._reporter
+        held = cpu.held_bytes()
+        program, work = set_up_to_compile(task, adapter)
+        cpu.restart_peak()
+        before = adapter.compilations().seconds
+        with reporter.phase("compile") as parts:
+            compiled, executable = adapter.compile_for(program, work, self._target)
+            spent = {part: seconds - before.get(part, 0.0) for part, seconds in adapter.compilations().seconds.items()}
+            parts |= {part: seconds for part, seconds in spent.items() if seconds > 0}
+        written = adapter.arithmetic(work).written
+        flops = None if written is None else round(written)
+        reporter.facts(
+            Facts(
+                compiled=compiled,
+                executable=executable.model_copy(update={"flops_per_call": flops}),
+                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - held),
+            )
+        )

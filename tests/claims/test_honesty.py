@@ -1,0 +1,95 @@
+"""Bounds and workloads that changed after a result, results of older sources: what the ledger has to say of them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from accelbench.claims.ledger import Claim, load
+from accelbench.cli.claims import _load_run, _older, _Run, _runs
+from cli.command import ROOT, accelbench
+
+RESULTS = ROOT / "docs" / "results" / "claims"
+CLAIMS = {claim.row: claim for claim in load(ROOT / "examples" / "claims")}
+MOVED = {6, 7, 9, 10, 20, 37}
+"""Rows of which a reader of the history can see that bounds changed after a result."""
+
+
+def run_of(claim: Claim, results: Path = RESULTS) -> _Run:
+    return next(iter(_runs(claim, "cpu", results)))
+
+
+def test_bounds_that_changed_after_a_result_are_explained_in_the_ledger() -> None:
+    for claim in CLAIMS.values():
+        for run in _runs(claim, "cpu", RESULTS):
+            if run.directory.begun:
+                assert _load_run(claim, run) is not None, (claim.row, run.name)
+    assert [row for row in MOVED if not CLAIMS[row].history] == []
+
+
+def test_a_result_that_was_asked_other_bounds_settles_nothing_unless_the_history_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Row 24 has a history."""
+    there = tmp_path / "cpu" / "24-retrace-traps"
+    shutil.copytree(RESULTS / "cpu" / "24-retrace-traps", there)
+    record = there / "run.json"
+    record.write_text(record.read_text().replace('"atLeast": "2"', '"atLeast": "3"'))
+    claim = CLAIMS[24]
+    kept = _load_run(claim, run_of(claim, tmp_path))
+    assert kept is not None
+    assert kept.bounds_changed
+    silent = claim.model_copy(update={"history": ()})
+    assert _load_run(silent, run_of(silent, tmp_path)) is None
+    said = "row 24: the bounds of 24-retrace-traps changed after its result, and its history does not say why"
+    assert said in capsys.readouterr().err
+    [last] = claim.history
+    early = claim.model_copy(update={"history": (last.model_copy(update={"changed": last.changed.replace(day=1)}),)})
+    assert _load_run(early, run_of(early, tmp_path)) is None
+
+
+def test_a_result_that_was_asked_the_same_bounds_is_held_to_nothing_else() -> None:
+    claim = CLAIMS[17]
+    found = _load_run(claim, run_of(claim))
+    assert found is not None
+    assert not found.bounds_changed
+
+
+def test_another_workload_is_another_question(tmp_path: Path) -> None:
+    """A result of other parameters is not one of this claim."""
+    claim = CLAIMS[17]
+    there = tmp_path / "cpu" / "17-data-dependent-branch"
+    shutil.copytree(RESULTS / "cpu" / "17-data-dependent-branch", there)
+    assert _load_run(claim, run_of(claim, tmp_path)) is not None
+    record = there / "run.json"
+    record.write_text(record.read_text().replace('"name": "data-dependent-branch"', '"name": "selu"'))
+    assert _load_run(claim, run_of(claim, tmp_path)) is None
+
+
+def test_what_a_history_tells_of_is_kept() -> None:
+    named = [earlier.result for claim in CLAIMS.values() for earlier in claim.history if earlier.result]
+    assert named
+    assert [each for each in named if not (RESULTS / each).is_file()] == []
+    assert {path.name for path in (RESULTS / "earlier").iterdir()} == {Path(each).parent.name for each in named}
+
+
+def test_a_result_of_an_older_source_is_told_from_one_of_todays() -> None:
+    claim = CLAIMS[17]
+    found = _load_run(claim, run_of(claim))
+    assert found is not None
+    [result] = found.results
+    changed = result.model_copy(update={"fingerprint": {**result.fingerprint, "workloadSource": "0123456789abcdef"}})
+    assert _older(changed)
+
+
+def test_an_older_result_is_marked_on_the_page_until_it_is_measured_again(tmp_path: Path) -> None:
+    there = tmp_path / "cpu" / "17-data-dependent-branch"
+    shutil.copytree(RESULTS / "cpu" / "17-data-dependent-branch", there)
+    file = there / "all.result.json"
+    mark = "older source of its workload (17-data-dependent-branch): to be measured again"
+    source = '"workloadSource": "'
+    text = file.read_text()
+    before, _, after = text.partition(source)
+    file.write_text(f"{before}{source}0123456789abcdef{after[after.index(chr(34)) :]}")
+    report = accelbench("claims", "report", "--rows", "17", "--results", str(tmp_path), cwd=ROOT)
+    assert mark in report.stdout

@@ -1,0 +1,55 @@
+"""A whole training beside another, compiling included, held against what an article measured."""
+
+import pytest
+
+from accelbench.api.result import LaunchSummary, PhaseTime, Result
+from accelbench.claims import training
+from accelbench.claims.ledger import Training
+from report import sample
+
+EAGER, COMPILE = "pytorch/eager", "pytorch/compile"
+
+
+def a_result(*, compiling: str, lower: str, upper: str, rounds: int = 8) -> Result:
+    """An epoch takes 2 ms in both; compiling takes so many seconds in one, and nothing in the other."""
+    phase = PhaseTime(phase="compile", median_seconds=compiling, min_seconds=compiling, max_seconds=compiling)
+    launches = tuple(
+        LaunchSummary(round=number, seconds="0.002", blocks=20, units_per_block=1) for number in range(1, rounds + 1)
+    )
+    variants = (
+        sample.variant(EAGER, "0.002").model_copy(update={"phases": (), "launches": launches}),
+        sample.variant(COMPILE, "0.002").model_copy(update={"phases": (phase,), "launches": launches}),
+    )
+    comparison = sample.comparison(COMPILE, "equivalent", "1", lower, upper, EAGER)
+    return sample.result(
+        case=sample.case((EAGER, COMPILE)), variants=variants, comparisons=(comparison,), rounds=rounds
+    )
+
+
+def asked(article: str) -> Training:
+    return Training(variant=COMPILE, over=EAGER, units=10_000, article=article)
+
+
+def test_compiling_counts_as_the_article_has_it() -> None:
+    """20 s of epochs and 20 s of compiling are twice as long."""
+    found = training.evaluate(asked("0.5"), a_result(compiling="20", lower="0.99", upper="1.01"))
+    assert found.outcome == "met"
+    assert "compiling included, about 2.0 times as slow as pytorch/eager: met, 2.0 times as slow" in found.sentence
+    assert training.evaluate(asked("1.2"), a_result(compiling="20", lower="0.99", upper="1.01")).outcome == "not-met"
+
+
+@pytest.mark.parametrize(("article", "bounds"), [(1.5, (1, 3)), (3.0, (1.5, 6)), (0.8, (0.4, 1)), (0.1, (0.05, 0.2))])
+def test_the_rule_is_a_factor_of_two_on_the_articles_side_of_1(article: float, bounds: tuple[float, float]) -> None:
+    assert training.bounds(article) == pytest.approx(bounds)
+
+
+def test_a_ratio_that_may_lie_on_either_side_is_undecided() -> None:
+    assert training.evaluate(asked("1.2"), a_result(compiling="0", lower="0.9", upper="1.1")).outcome == "undecided"
+
+
+def test_what_was_not_compared_or_in_too_few_rounds_is_undecided() -> None:
+    result = a_result(compiling="20", lower="0.99", upper="1.01")
+    alone = training.evaluate(asked("0.5"), result.model_copy(update={"comparisons": ()}))
+    assert (alone.outcome, alone.sound) == ("undecided", False)
+    short = training.evaluate(asked("0.5"), a_result(compiling="20", lower="0.99", upper="1.01", rounds=2))
+    assert (short.outcome, short.sound) == ("undecided", False)

@@ -1,0 +1,35 @@
+"""Ratios as people say them."""
+
+import pytest
+
+from accelbench.claims.words import plainly, times
+
+
+@pytest.mark.parametrize(
+    ("speedup", "said"),
+    [
+        ((1 / 29.117, 1 / 30.1, 1 / 28.0), "29 times as slow (28 to 30)"),
+        ((2.238, 2.124, 2.362), "2.2 times as fast (2.1 to 2.4)"),
+        ((1.15, 1.12, 1.17), "1.15 times as fast (1.12 to 1.17)"),
+        ((1.004, 0.997, 1.011), "as fast (0.997 to 1.01)"),
+        ((2234.0, 2030.0, 2330.0), "2,200 times as fast (2,000 to 2,300)"),
+        ((11.1, 10.96, 11.24), "11 times as fast"),
+    ],
+)
+def test_a_ratio_has_two_digits_and_no_percent(speedup: tuple[float, float, float], said: str) -> None:
+    assert times(*speedup) == said
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("kernels of a at least 1 and at most 1: met, 1.", "kernels of a exactly 1: yes, 1."),
+        ("kernels of a at least 1 and at most 10: not-met, 11.", "kernels of a at least 1 and at most 10: no, 11."),
+        (
+            "accessedBytes of a at most 135559905: met, 134,217,728 B.",
+            "accessedBytes of a at most 136 MB: yes, 134 MB.",
+        ),
+    ],
+)
+def test_what_became_of_an_expectation_is_an_answer(sentence: str, said: str) -> None:
+    assert plainly(sentence) == said

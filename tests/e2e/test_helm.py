@@ -1,0 +1,23 @@
+"""What a user asks helm once the chart is in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chart.helm import helm
+from e2e.installation import RELEASE
+
+if TYPE_CHECKING:
+    from e2e.installation import Installed
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(1800)]
+
+
+def test_helm_test_says_that_the_operator_is_at_work(installed: Installed) -> None:
+    place = (f"--kubeconfig={installed.system.kubeconfig}", f"--namespace={installed.system.namespace}")
+    done = helm("test", RELEASE, *place, "--logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Phase:          Succeeded" in done.stdout
+    assert "leads, and renews the Lease" in done.stdout

@@ -1,0 +1,61 @@
+"""What a compiler's end means that the kernel gave no more memory."""
+
+from pathlib import Path
+
+import pytest
+
+from accelbench.api.result import Failure
+from accelbench_runner.protocol import LaunchRequest
+from accelbench_runner.supervisor import compiled
+from accelbench_runner.supervisor.allowance import Allowance, Limit
+from accelbench_runner.supervisor.children import Ending
+from accelbench_runner.supervisor.endings import MemoryTold, explain
+from accelbench_runner.supervisor.listening import LaunchListener
+from judge.launches import a_case
+
+NOTHING_TOLD = MemoryTold(None, 0, 0)
+
+
+def ended(directory: Path, words: bytes, memory_bytes: int | None) -> Failure:
+    listener = LaunchListener(
+        forward=lambda _channel, _data: None,
+        phase_reached=lambda _phase: None,
+        allowance=Allowance(own=Limit(60, "its limit"), case_seconds=60),
+    )
+    listener.tail = words
+    request = LaunchRequest(
+        case=a_case(),
+        variant="jax/jit",
+        round=1,
+        directory=str(directory),
+        descriptor=3,
+        threads=1,
+        purpose="compile",
+        memory_bytes=memory_bytes,
+    )
+    failure = explain(listener, Ending(status=-6, by_us=None, wall_seconds=1), request, NOTHING_TOLD).failure
+    assert failure is not None
+    return failure
+
+
+@pytest.mark.parametrize("words", [b"terminate called: std::bad_alloc", b"Check failed: pthread_create() failed."])
+def test_a_compiler_that_ends_itself_for_want_of_memory_has_run_out_of_it(tmp_path: Path, words: bytes) -> None:
+    failure = ended(tmp_path, words, 2 * 1024**3)
+    assert failure.reason == "OutOfMemory"
+    assert failure.message.startswith("compiling needs more than the 2 GiB that a compiler may hold here")
+
+
+def test_one_that_crashed_for_another_reason_was_killed(tmp_path: Path) -> None:
+    assert ended(tmp_path, b"Segmentation fault", 2 * 1024**3).reason == "Killed"
+    assert ended(tmp_path, b"std::bad_alloc", None).reason == "Killed", "it had no limit of its own"
+
+
+@pytest.mark.parametrize(
+    ("there", "limit"),
+    [(None, 8), (64, 8), (5, 4), (1, 1)],
+)
+def test_the_limit_leaves_room_for_who_has_to_tell(
+    monkeypatch: pytest.MonkeyPatch, there: int | None, limit: int
+) -> None:
+    monkeypatch.setattr(compiled.memory, "available", lambda: there and there * 1024**3)
+    assert compiled.memory_limit() == limit * 1024**3

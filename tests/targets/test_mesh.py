@@ -1,0 +1,37 @@
+"""How a target's devices are divided into axes, and what is said where they cannot be."""
+
+import pytest
+
+from accelbench.targets.mesh import UnevenMeshError, divide
+
+
+@pytest.mark.parametrize(
+    ("axes", "devices", "found"),
+    [
+        ({"data": 0}, 16, {"data": 16}),
+        ({"data": 1, "fsdp": 0, "tensor": 4}, 256, {"data": 1, "fsdp": 64, "tensor": 4}),
+        ({"data": 2, "fsdp": 2, "tensor": 2}, 8, {"data": 2, "fsdp": 2, "tensor": 2}),
+        ({"data": 0, "fsdp": 1, "tensor": 8}, 8, {"data": 1, "fsdp": 1, "tensor": 8}),
+    ],
+)
+def test_an_axis_that_is_0_has_what_the_others_leave(axes: dict[str, int], devices: int, found: dict[str, int]) -> None:
+    assert divide(axes, devices) == found
+    assert list(divide(axes, devices)) == list(axes), "the last axis is of neighbours"
+
+
+def test_one_device_divides_nothing_so_that_one_file_is_for_one_and_for_many() -> None:
+    assert divide({"data": 2, "fsdp": 0, "tensor": 4}, 1) == {"data": 1, "fsdp": 1, "tensor": 1}
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ({"data": 1, "fsdp": 0, "tensor": 3}, "data 1 x tensor 3 do not divide 16 devices, so fsdp cannot be 0"),
+        ({"data": 2, "fsdp": 2, "tensor": 2}, "data 2 x fsdp 2 x tensor 2 are 8 devices, not 16: set one of them to 0"),
+        ({"data": 0, "fsdp": 0}, "data and fsdp cannot both be 0, what is left of 16 devices: set one of them"),
+    ],
+)
+def test_what_does_not_come_to_the_targets_devices_is_said_with_what_to_change(axes: dict[str, int], said: str) -> None:
+    with pytest.raises(UnevenMeshError) as raised:
+        divide(axes, 16)
+    assert said in str(raised.value)

@@ -1,0 +1,83 @@
+"""Each side as its community writes it: what can be counted of that."""
+
+from typing import Any
+
+import pytest
+
+from accelbench import catalogue
+from launch.inside import inside
+
+pytestmark = pytest.mark.slow
+
+TRAIN = {"work": "train", "layers": 2, "width": 16, "heads": 2, "image": 8, "patch": 4, "classes": 10}
+DEEP = {"layers": 5, "width": 16, "batch": 8}
+TRAINING: list[tuple[str, str, dict[str, Any]]] = [
+    ("mlp", "jax/jit", {}),
+    ("cifar-cnn", "jax/jit", {"batch": 8, "channels": 4, "size": 8}),
+    ("vit", "jax/jit", TRAIN),
+    ("vit", "jax/jit-scanned", TRAIN),
+    ("freeze-layers", "jax/jit", {**DEEP, "frozen": 2}),
+    ("freeze-layers", "jax/jit-trained-only", {**DEEP, "frozen": 2}),
+    ("activation-checkpointing", "jax/jit", DEEP),
+    ("activation-checkpointing", "jax/jit-checkpoint", DEEP),
+    ("activation-checkpointing", "jax/jit-checkpoint-scanned", DEEP),
+    ("mixed-precision", "jax/jit", DEEP),
+    ("mixed-precision", "jax/jit-full", DEEP),
+]
+GIVEN_AWAY = """
+import jax
+found = []
+for workload, use, parameters in ASKED:
+    adapter, program, work = prepare(workload, use, parameters)
+    adapter.compile_ahead(work)
+    state = sum(leaf.nbytes for leaf in jax.tree.leaves(work.fresh()))
+    found.append([state, adapter.executable_size().aliased_bytes])
+print(json.dumps(found))
+"""
+PRODUCTS = """
+found = {}
+for use in ("jax/jit", "jax/jit-checkpoint-scanned"):
+    adapter, program, work = prepare("activation-checkpointing", use, {"layers": 8, "width": 16, "batch": 512})
+    adapter.compile_ahead(work)
+    size = adapter.executable_size()
+    found[use] = [adapter.operations(work).operations.products, size.temporary_bytes]
+print(json.dumps(found))
+"""
+BLOCKS = """
+from torch._dynamo.utils import counters
+adapter, program, work = prepare("mlp", "pytorch/compile-step", {})
+work.call(work.fresh(), work.batches)
+first, in_place = counters["stats"]["unique_graphs"], []
+for _ in range(3):
+    given = state = work.fresh()
+    for _ in range(2):
+        state, out = work.call(state, work.batches)
+    in_place.append(all(state[name].data_ptr() == given[name].data_ptr() for name in given))
+print(json.dumps([counters["stats"]["unique_graphs"] - first, in_place]))
+"""
+
+
+def test_a_training_step_in_jax_works_in_the_memory_of_the_state_that_it_is_given() -> None:
+    for (state, aliased), asked in zip(
+        inside("jax", GIVEN_AWAY.replace("ASKED", repr(TRAINING))), TRAINING, strict=True
+    ):
+        assert aliased == state, asked
+
+
+def test_a_checkpoint_in_a_scan_computes_again_and_takes_less_memory() -> None:
+    found = inside("jax", PRODUCTS)
+    (kept, kept_bytes), (again, again_bytes) = found["jax/jit"], found["jax/jit-checkpoint-scanned"]
+    assert kept == 8 + 8 + 7
+    assert again >= kept + 8
+    assert again_bytes < kept_bytes
+
+
+def test_a_compiled_optimiser_is_compiled_once_for_all_blocks() -> None:
+    compiled, in_place = inside("pytorch", BLOCKS)
+    assert compiled == 0
+    assert in_place == [True] * 3
+
+
+def test_a_row_of_the_ledger_on_an_optimiser_takes_more_memory_than_caches_hold() -> None:
+    workload = catalogue.find("optimizer-step")
+    assert workload.cost(workload.Parameters(), 4).bytes > 4 * 2**26

@@ -1,0 +1,14 @@
+"""What a loop of sines has no variant for, without any framework."""
+
+from typing import Any
+
+import pytest
+
+from accelbench.workload import Arrays
+from accelbench.workloads.loop_unrolling import LoopUnrolling, _program
+
+
+def test_a_cumsum_of_sines_is_refused() -> None:
+    unused: Any = None
+    with pytest.raises(ValueError, match="there is no cumsum of sines: leave this variant out, or ask for body: sum"):
+        _program(LoopUnrolling.Parameters(body="sine"), Arrays(state={}), unused, sums_of=unused)

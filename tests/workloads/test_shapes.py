@@ -1,0 +1,39 @@
+"""Shapes of inputs that are said without drawing them are those of what is drawn."""
+
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from accelbench import catalogue
+from accelbench.catalogue import inputs
+from accelbench.workload import Arrays
+
+SAYS = [name for name in catalogue.names() if catalogue.find(name).has_shapes()]
+MORE: dict[str, dict[str, Any]] = {"transformer-lm": {"embedding": "tied"}}
+
+
+def said(name: str, parameters: dict[str, Any]) -> Arrays:
+    workload = catalogue.find(name)
+    shapes = workload.shapes(catalogue.parse_parameters(workload, parameters))
+    assert shapes is not None
+    return shapes
+
+
+@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize("which", ["defaults", "more"])
+def test_names_shapes_and_types_are_those_of_what_is_drawn(name: str, which: str) -> None:
+    workload, parameters = catalogue.find(name), MORE.get(name, {}) if which == "more" else {}
+    drawn = inputs.generate(workload, catalogue.parse_parameters(workload, parameters), seed=0)
+    assert inputs.layout(said(name, parameters)) == inputs.layout(drawn)
+
+
+def test_seven_billion_weights_take_no_memory() -> None:
+    tracemalloc.start()
+    try:
+        shapes = said("transformer-lm", {"layers": 32, "width": 4096, "heads": 32, "vocabulary": 32_000})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert inputs.working_set(shapes, 4) > 2**34
+    assert peak < 2**20

@@ -1,0 +1,143 @@
+"""The language model: counted by hand, and the same numbers on one device as on eight."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from accelbench import catalogue, targets
+from accelbench.api.result import Result
+from accelbench.workloads import _decoder as decoder
+from accelbench.workloads.transformer_lm import TransformerLm
+from launch.inside import inside
+from workloads.by_hand import held, held_on
+
+RESULTS = sorted((Path(__file__).parents[2] / "docs" / "results" / "transformer-lm").glob("*.result.json"))
+SIZES: dict[str, dict[str, Any]] = {
+    "1 M": {"batch": 64},
+    "134 M": {"layers": 12, "width": 768, "heads": 12, "vocabulary": 31_488, "sequence": 1024, "batch": 64},
+    "7 B": {"layers": 32, "width": 4096, "heads": 32, "vocabulary": 32_000, "sequence": 2048, "batch": 64},
+}
+SMALL = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 64, "sequence": 16, "batch": 8, "learning_rate": 0.01}
+OTHER = {**SMALL, "embedding": "tied", "activations": "recomputed"}
+SHAPES_ALONE = """
+from accelbench_runner.frameworks import arithmetic, jax_targets
+
+def abstract(use, parameters):
+    workload = catalogue.find("transformer-lm")
+    kind = workload.variants()[use]
+    adapter = Adapter(AdapterSettings(kind.mode, catalogue.parse_options(kind, {}), "cpu", "float32", 1))
+    adapter.initialise()
+    parsed = catalogue.parse_parameters(workload, parameters)
+
+    def set_up():
+        program = getattr(workload, kind.method)(parsed, workload.shapes(parsed), adapter)
+        return program, adapter.prepare(program)
+
+    return adapter.abstractly(set_up)
+"""
+COUNTED = """
+import jax
+counted = []
+for parameters in ASKED:
+    program, work = abstract("jax/jit-scanned", parameters)
+    counted.append(arithmetic.of_jaxpr(jax.make_jaxpr(program.step)(program.state, program.batches[0]).jaxpr))
+print(json.dumps(counted))
+"""
+ON_EIGHT = """
+import jax
+import numpy as np
+from accelbench.targets.mesh import divide
+from jax.sharding import Mesh
+
+def steps(call, state, batches, export):
+    for _ in range(3):
+        state, loss = call(state, batches)
+    return {name: np.asarray(array, np.float64) for name, array in export(state, loss).items()}, state
+
+found = []
+for use, parameters in ASKED:
+    adapter, program, work = prepare("transformer-lm", use, parameters, precision="float64")
+    one, _ = steps(work.call, work.fresh(), work.batches, program.export)
+    sizes = divide(program.divided.mesh, len(jax.devices()))
+    devices = Mesh(np.array(jax.devices()).reshape(*sizes.values()), tuple(sizes))
+    state_placed = jax_targets.placements(work.fresh(), devices, program.divided.state)
+    batches_placed = jax_targets.placements(work.batches, devices, program.divided.batches)
+    state, batches = jax.device_put(work.fresh(), state_placed), jax.device_put(work.batches, batches_placed)
+    with jax.set_mesh(devices):
+        call = jax_targets.in_place(work.call, program, state_placed).lower(state, batches).compile()
+        eight, after = steps(call, state, batches, program.export)
+    found.append({
+        "apart": {name: float(np.abs(eight[name] - one[name]).max() / np.abs(one[name]).max()) for name in one},
+        "moved": [x.sharding == y for x, y in zip(jax.tree.leaves(after), jax.tree.leaves(state_placed))],
+        "held": call.memory_analysis().argument_size_in_bytes,
+    })
+print(json.dumps(found))
+"""
+
+
+def parsed(**parameters: Any) -> TransformerLm.Parameters:
+    return TransformerLm.Parameters(**parameters)
+
+
+@pytest.mark.parametrize(("name", "weights"), [("1 M", 1.07e6), ("134 M", 134e6), ("7 B", 6.71e9)])
+def test_the_weights_are_as_many_as_is_said(name: str, weights: float) -> None:
+    p = parsed(**SIZES[name])
+    assert decoder.numbers(p) == sum(map(math.prod, decoder.shapes(p).values()))
+    assert decoder.numbers(p) == pytest.approx(weights, rel=0.005)
+    tied = parsed(**SIZES[name], embedding="tied")
+    assert decoder.numbers(tied) == sum(map(math.prod, decoder.shapes(tied).values()))
+
+
+def test_every_weight_is_divided() -> None:
+    assert decoder.DIVIDED.keys() == decoder.shapes(parsed()).keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"width": 100, "heads": 3}, "width must be a multiple of heads"),
+        ({"data": 0}, "only one of data, fsdp and tensor can be 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_change(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        parsed(**given)
+
+
+@pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.name)
+def test_what_was_compiled_for_a_target_holds_what_is_counted_by_hand(file: Path) -> None:
+    result = Result.model_validate_json(file.read_text())
+    held_bytes = result.variants[0].numbers.argument_bytes
+    if result.compiled[0].refused:
+        assert held_bytes is None
+        return
+    by_hand = held_on(parsed(**result.case.parameters), targets.find(result.case.accelerator.target or ""))
+    assert held_bytes == pytest.approx(by_hand, rel=0.01)
+
+
+@pytest.mark.slow
+def test_the_formula_is_what_the_program_does_as_it_is_written() -> None:
+    counted = inside("jax", SHAPES_ALONE + COUNTED.replace("ASKED", repr(list(SIZES.values()))))
+    workload = catalogue.find("transformer-lm")
+    formula = [workload.cost(parsed(**parameters), 4).flops for parameters in SIZES.values()]
+    assert counted == pytest.approx(formula, rel=0.05)
+
+
+@pytest.mark.slow
+def test_eight_devices_compute_what_one_does_and_hold_their_share() -> None:
+    ways = [{"data": 2, "fsdp": 2, "tensor": 2}, {"fsdp": 0, "tensor": 4}, {"data": 0, "fsdp": 1}]
+    asked = [
+        ("jax/jit", {**SMALL, **ways[0]}),
+        ("jax/jit-scanned", {**OTHER, **ways[1]}),
+        ("jax/jit-scanned", {**SMALL, **ways[2]}),
+    ]
+    eight = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    found = inside("jax", SHAPES_ALONE + ON_EIGHT.replace("ASKED", repr(asked)), eight)
+    shares = [(2, 2, 2), (2, 4, 1), (1, 1, 8)]
+    for (use, parameters), (fsdp, tensor, data), seen in zip(asked, shares, found, strict=True):
+        assert max(seen["apart"].values()) < 1e-9, (use, seen["apart"])
+        assert all(seen["moved"]), "the next state lies where the state did"
+        assert seen["held"] == pytest.approx(held(parsed(**parameters), fsdp, tensor, data, width=8), rel=0.01)
