@@ -15,7 +15,11 @@ THREADS = len(os.sched_getaffinity(0))
 def adapter() -> PyTorch:
     """PyTorch in float32, with as many threads as processors; once in a process."""
     options = catalogue.parse_options(catalogue.find("matmul-chain").variants()[USE], {})
-    made = PyTorch(AdapterSettings(mode="eager", options=options, platform="cpu", precision="float32", threads=THREADS))
+    made = PyTorch(
+        AdapterSettings(
+            mode="eager", options=options, platform="cpu", precision="float32", threads=THREADS, differentiates=False
+        )
+    )
     made.initialise()
     return made
 

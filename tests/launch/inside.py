@@ -22,10 +22,11 @@ from accelbench_runner.frameworks.{framework} import {adapter} as Adapter
 def prepare(workload, use, parameters, precision="float32", threads=1):
     workload = catalogue.find(workload)
     kind = workload.variants()[use]
-    adapter = Adapter(AdapterSettings(kind.mode, catalogue.parse_options(kind, {{}}), "cpu", precision, threads))
+    parsed = catalogue.parse_parameters(workload, parameters)
+    options, differentiates = catalogue.parse_options(kind, {{}}), workload.measure(parsed).differentiates
+    adapter = Adapter(AdapterSettings(kind.mode, options, "cpu", precision, threads, differentiates))
     adapter.import_compiler()
     adapter.initialise()
-    parsed = catalogue.parse_parameters(workload, parameters)
     arrays = inputs.generate(workload, parsed, 0)
     program = getattr(workload, kind.method)(parsed, arrays, adapter)
     return adapter, program, adapter.prepare(program)

@@ -17,7 +17,11 @@ BATCH = {"w": np.full((6, 3), 0.5)}
 
 
 def adapter(precision: Any = "float32", platform: Any = "cpu") -> NumPy:
-    return NumPy(AdapterSettings(mode="eager", options=Options(), platform=platform, precision=precision, threads=1))
+    return NumPy(
+        AdapterSettings(
+            mode="eager", options=Options(), platform=platform, precision=precision, threads=1, differentiates=False
+        )
+    )
 
 
 def counted(step: Step) -> tuple[float | None, list[str], int, Mapping[str, int]]:

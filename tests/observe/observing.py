@@ -42,6 +42,7 @@ def observe(asked: Asked) -> dict[str, Scalar]:
 
     workload = find(asked.workload)
     kind = workload.variants()[asked.use]
+    parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
     settings = AdapterSettings(
         mode=kind.mode,
@@ -49,11 +50,11 @@ def observe(asked: Asked) -> dict[str, Scalar]:
         platform="cpu",
         precision="float32",
         threads=1,
+        differentiates=workload.measure(parameters).differentiates,
     )
     adapter: Adapter = getattr(import_module(f"accelbench_runner.frameworks.{module}"), name)(settings)
     adapter.import_compiler()
     adapter.initialise()
-    parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)
     calls, _ = observe.make_calls(adapter, program, adapter.prepare(program))
     return observe.observations(adapter, program, calls, workload.observes)

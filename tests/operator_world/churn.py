@@ -96,15 +96,15 @@ def shape(random: Random) -> dict[str, Any]:
 
 def churn(world: World, hours: int) -> Iterator[Hour]:
     """So many simulated hours, one after the other."""
-    random = world.random
+    random, since = world.random, world.time.seconds
     for number in range(1, hours + 1):
-        while world.time.seconds < number * 3600.0:
+        while world.time.seconds < since + number * 3600.0:
             world.apply(shape(random))
             _meddle(world, random)
             world.passes(PERIOD_SECONDS * random.uniform(0.5, 1.5))
         if number % 3 == 0:
             world.expire()
-        yield _measured(world, number)
+        yield measured(world, number)
 
 
 def _meddle(world: World, random: Random) -> None:
@@ -129,7 +129,8 @@ def _meddle(world: World, random: Random) -> None:
             world.resume(Id("benchmarkruns", run["metadata"]["namespace"], run["metadata"]["name"]))
 
 
-def _measured(world: World, number: int) -> Hour:
+def measured(world: World, number: int) -> Hour:
+    """What is there now."""
     gc.collect()
     traced = tracemalloc.take_snapshot().filter_traces(OPERATOR) if tracemalloc.is_tracing() else None
     return Hour(

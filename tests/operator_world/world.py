@@ -36,7 +36,7 @@ WHOLE = Fate(4.0, 30.0, "whole")
 
 
 class World:
-    """See above. `faults` come up one a request, `fates` one a pod; after them all goes well."""
+    """See above. `faults` and `fates` as in `trouble`."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class World:
         random = self.random = Random(seed)  # noqa: S311 - a world that can be had again
         self.server = ApiServer(self.time, random)
         self.laws = Laws(self.time, self.server, shares_lease=replicas > 1)
-        self.network = Network(self.time, random, chain(faults, repeat("")))
-        self._fates = chain(fates, repeat(WHOLE))
+        self.network = Network(self.time, random, repeat(""))
+        self.trouble(faults, fates)
         self.nodes = Nodes(self.time, self.server, random, lambda: next(self._fates), self.laws.break_)
         self.made = 0
         self.replicas = [
@@ -165,12 +165,16 @@ class World:
 
     # Afterwards.
 
+    def trouble(self, faults: Iterable[str], fates: Iterable[Fate]) -> None:
+        """`faults` come up one a request, `fates` one a pod; after them all goes well."""
+        self.network.faults = chain(faults, repeat(""))
+        self._fates = chain(fates, repeat(WHOLE))
+
     def heal(self) -> None:
         """From here on nothing goes wrong, and what was suspended is resumed."""
-        self.network.faults = repeat("")
+        self.trouble((), ())
         self.network.out_until = 0.0
         self.network.lags.clear()
-        self._fates = repeat(WHOLE)
         self.server.end_watches()
         for replica in self.replicas:
             replica.skew = timedelta()

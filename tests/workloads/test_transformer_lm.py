@@ -28,7 +28,7 @@ from accelbench_runner.frameworks import arithmetic, jax_targets
 def abstract(use, parameters):
     workload = catalogue.find("transformer-lm")
     kind = workload.variants()[use]
-    adapter = Adapter(AdapterSettings(kind.mode, catalogue.parse_options(kind, {}), "cpu", "float32", 1))
+    adapter = Adapter(AdapterSettings(kind.mode, catalogue.parse_options(kind, {}), "cpu", "float32", 1, True))
     adapter.initialise()
     parsed = catalogue.parse_parameters(workload, parameters)
 

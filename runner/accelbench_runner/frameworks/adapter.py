@@ -41,7 +41,7 @@ class AdapterSettings:
     """As accelbench calls it."""
     precision: Policy
     threads: int
-    differentiates: bool = True
+    differentiates: bool
     """The step computes gradients; else it runs without autograd."""
     backend: str = "cpu"
     """As the framework calls it."""
