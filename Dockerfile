@@ -2,9 +2,10 @@
 #
 #   buildah build --target operator --tag accelbench-operator .        (or docker build, or podman build)
 #   buildah build --target runner --tag accelbench-runner .
-#   buildah build --target runner --build-arg EXTRAS="cuda targets-gpu targets-tpu" --tag accelbench-runner-tpu .
+#   buildah build --target runner --build-arg EXTRAS=cuda --tag accelbench-runner .
 #
-# EXTRAS: which of accelbench's extras the runner has beside both frameworks; `targets-tpu` is for x86-64 alone.
+# EXTRAS: which of accelbench's extras the runner has beside both frameworks. `targets-tpu` brings libtpu, with which JAX
+# compiles for TPUs and runs on them; it exists for x86-64 alone.
 #
 # Python 3.11: the oldest that is supported, the one that constraints.txt is resolved for and that every test runs on,
 # so that what is measured in a pod is what is measured on a laptop, version for version.
@@ -28,7 +29,7 @@ RUN awk '/^[^ #]/ {uv = /^uv==/} uv' /build/constraints.txt > /build/uv.txt \
 FROM uv AS requirements
 COPY pyproject.toml /build/
 WORKDIR /build
-ARG EXTRAS="cuda targets-gpu"
+ARG EXTRAS="cuda targets-gpu targets-tpu"
 RUN compile() { \
         file=$1; shift; cp constraints.txt "$file" \
         && /uv/bin/uv pip compile pyproject.toml "$@" --constraint constraints.txt --generate-hashes \

@@ -9,7 +9,7 @@ import pytest
 
 import accelbench
 from image.archive import Image, read_archive
-from image.build import Target, base_layers, build_image
+from image.build import NATIVE, Target, base_layers, build_image
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(1800)]
 
@@ -66,6 +66,11 @@ def test_the_runner_holds_both_frameworks_and_a_compiler_and_not_the_operators_l
     assert {"torch", "jax", "jaxlib", "scipy", "accelbench", "accelbench_runner"} <= packages(runner)
     assert not packages(runner) & {"kopf", "kubernetes", "pip", "uv"}
     assert "g++" in programs(runner)
+
+
+@pytest.mark.skipif(NATIVE != "amd64", reason="there is no libtpu for other machines")
+def test_the_runner_holds_the_compilers_for_gpus_and_tpus(runner: Image) -> None:
+    assert {"libtpu", "jax_cuda13_plugin", "jax_cuda13_pjrt"} <= packages(runner)
 
 
 def test_the_user_is_not_root_and_has_a_name(image: Image) -> None:

@@ -1,0 +1,73 @@
+"""What a GPU and a slice of TPUs would be given to run, compiled in pods of a node that has neither."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.wait import wait_until
+from e2e.installation import conditions
+from image.build import NATIVE
+
+if TYPE_CHECKING:
+    from e2e.installation import Installed
+
+pytestmark = [
+    pytest.mark.node,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(NATIVE != "amd64", reason="there is no libtpu for other machines"),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "08-fusion-of-sine-and-cosine-on-targets"
+RUN = f"claim-{NAME}"
+TARGETS = {"h100", "v5e-16"}
+OF_THE_PROCESS = {"compilePeakMemoryBytes"}
+"""What compiling took there, and not what came of it."""
+
+
+@pytest.fixture(scope="module")
+def run(installed: Installed) -> dict[str, Any]:
+    """A row of the claims about two targets, applied and finished."""
+    installed.apply((ROOT / "examples" / "claims" / f"{NAME}.yaml").read_text())
+    return installed.finished(RUN, seconds=900)
+
+
+def facts(result: dict[str, Any]) -> dict[str, Any]:
+    """What the compiler made of each variant, and none of what that took."""
+    numbers = {variant["name"]: variant["numbers"] for variant in result["variants"]}
+    return {
+        "compiled": result["compiled"],
+        "numbers": {
+            name: {number: value for number, value in of.items() if number not in OF_THE_PROCESS}
+            for name, of in numbers.items()
+        },
+    }
+
+
+def test_a_pod_finds_what_a_laptop_finds(installed: Installed, run: dict[str, Any]) -> None:
+    assert conditions(run)["Succeeded"]["status"] == "True", conditions(run)
+    results = [stored["result"] for stored in installed.owned("benchmarkresults", RUN)]
+    in_pods = {result["case"]["accelerator"]["target"]: facts(result) for result in results}
+    files = (ROOT / "docs" / "results" / "claims" / "targets" / NAME).glob("*.result.json")
+    on_a_laptop = [json.loads(file.read_text()) for file in files]
+    assert in_pods == {result["case"]["accelerator"]["target"]: facts(result) for result in on_a_laptop}
+    assert in_pods.keys() == TARGETS
+
+
+def test_no_pod_says_how_long_a_step_takes(installed: Installed, run: dict[str, Any]) -> None:
+    for stored in installed.owned("benchmarkresults", run["metadata"]["name"]):
+        assert not stored["result"].get("comparisons")
+        assert all("seconds" not in variant for variant in stored["result"]["variants"])
+
+
+def test_kubectl_and_prometheus_say_that_it_fits(installed: Installed, run: dict[str, Any]) -> None:
+    shown = installed.cluster.kubectl("get", "bmr", run["metadata"]["name"]).stdout
+    assert "fits" in shown, shown
+    query = f'accelbench_target_fits{{series="{RUN}"}}'
+    wait_until(lambda: len(installed.prometheus.query(query)) == len(TARGETS), what="both targets in Prometheus")
+    samples = installed.prometheus.query(query)
+    assert {sample["metric"]["accelerator"]: sample["value"][1] for sample in samples} == dict.fromkeys(TARGETS, "1")
