@@ -190,8 +190,11 @@ async def measure_latency(world: World, count: int) -> None:
         operator.longest_steps()
         async with asyncio.TaskGroup() as group:
             of_job, of_run = note(complete, lambda job: job["metadata"]["labels"][labels.RUN]), note(finished, named)
-            group.create_task(until(world.client, world.jobs, count, is_complete, of_job))
-            group.create_task(until(world.client, world.runs, count, is_finished, of_run))
+            jobs, runs = asyncio.Event(), asyncio.Event()
+            group.create_task(until(world.client, world.jobs, count, is_complete, seen=of_job, listed=jobs.set))
+            group.create_task(until(world.client, world.runs, count, is_finished, seen=of_run, listed=runs.set))
+            await jobs.wait()
+            await runs.wait()
             group.create_task(world.kubelet.release(COMPLETIONS_A_SECOND))
         delays = sorted(finished[name] - complete[name] for name in finished if name in complete)
         p50, p99 = delays[len(delays) // 2], delays[int(0.99 * len(delays))]

@@ -141,11 +141,22 @@ def cut(response: aiohttp.ClientResponse) -> None:
 
 
 async def until(
-    client: Client, path: str, total: int, is_done: Callable[[Manifest], bool], seen: Callable[[Manifest], object] = id
+    client: Client,
+    path: str,
+    total: int,
+    is_done: Callable[[Manifest], bool],
+    *,
+    seen: Callable[[Manifest], object] = id,
+    listed: Callable[[], object] = bool,
 ) -> None:
-    """Follows a collection until that many of its objects are done; `seen` is told of each, once, when it is."""
+    """Follows a collection until that many of its objects are done; `seen` is told of each, once, when it is.
+
+    From `listed` on, one that is done and deleted at once is seen too.
+    """
     done: set[str] = set()
     async for kind, item in client.follow(path):
+        if kind == "LISTED":
+            listed()
         if kind in {"ADDED", "MODIFIED"} and is_done(item) and (uid := item["metadata"]["uid"]) not in done:
             done.add(uid)
             seen(item)
