@@ -5,7 +5,7 @@ The case document, the result document and the API types all build on `Document`
 """
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -33,10 +33,22 @@ Line = Annotated[str, AfterValidator(on_one_line)]
 exception, a file. Whoever reads it from a document gets one line, and nothing that a terminal obeys."""
 
 
+_GIVEN: dict[frozenset[str], set[str]] = {}
+
+
 class Document(BaseModel):
     """A frozen model with camelCase names outside, which refuses fields that it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+    def model_post_init(self, _context: Any, /) -> None:
+        """Documents that were given the same fields share the set of them.
+
+        Each would have one of its own, which is a third of what an operator holds of a run, and as much for the garbage
+        collector to visit. Nothing changes it: documents are frozen, and a copy gets its own.
+        """
+        given = frozenset(self.model_fields_set)
+        object.__setattr__(self, "__pydantic_fields_set__", _GIVEN.setdefault(given, set(given)))
 
     def to_json(self) -> str:
         """The document as compact JSON: camelCase, nothing that is unset."""

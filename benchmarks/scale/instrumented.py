@@ -5,6 +5,7 @@ beside its time on the wall: on a busy machine a step is put aside for longer th
 """
 
 import asyncio
+import gc
 import heapq
 import json
 import signal
@@ -27,13 +28,32 @@ def timed(run: Any) -> Any:
     def timed_run(handle: Any) -> None:
         wall, cpu = time.perf_counter(), time.thread_time()
         run(handle)
-        spent, passed = 1e3 * (time.thread_time() - cpu), 1e3 * (time.perf_counter() - wall)
-        if len(longest) < KEPT:
-            heapq.heappush(longest, (spent, passed, _name(handle)))
-        elif spent > longest[0][0]:
-            heapq.heapreplace(longest, (spent, passed, _name(handle)))
+        note(1e3 * (time.thread_time() - cpu), 1e3 * (time.perf_counter() - wall), _name(handle))
 
     return timed_run
+
+
+def note(spent: float, passed: float, name: str) -> None:
+    """Keep it, if it is among the longest."""
+    if len(longest) < KEPT:
+        heapq.heappush(longest, (spent, passed, name))
+    elif spent > longest[0][0]:
+        heapq.heapreplace(longest, (spent, passed, name))
+
+
+def collecting() -> Any:
+    """A stopwatch at the garbage collector, which is part of the step that meets it."""
+    began = 0.0
+
+    def told(phase: str, info: dict[str, int]) -> None:
+        nonlocal began
+        if phase == "start":
+            began = time.thread_time()
+        else:
+            spent = 1e3 * (time.thread_time() - began)
+            note(spent, spent, f"garbage of generation {info['generation']}, as part of a step")
+
+    return told
 
 
 def _name(handle: Any) -> str:
@@ -51,5 +71,6 @@ def dump(*_: object) -> None:
 
 if __name__ == "__main__":
     asyncio.events.Handle._run = timed(asyncio.events.Handle._run)  # type: ignore[method-assign]  # noqa: SLF001
+    gc.callbacks.append(collecting())
     signal.signal(signal.SIGUSR1, dump)
     sys.exit(main())

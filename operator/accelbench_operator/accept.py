@@ -1,16 +1,16 @@
 """Can this run be run? A manifest becomes a plan, or the problems that its author has to solve."""
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
 from accelbench import catalogue, platforms
 from accelbench.api import labels
-from accelbench.api.case import Case
+from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
 from accelbench.api.rules import ON_A_LAPTOP
@@ -31,8 +31,35 @@ class Plan:
     """An accepted run: its cases in order, and what their pods are made from."""
 
     run: BenchmarkRun
-    cases: tuple[Case, ...]
+    documents: Mapping[str, str]
+    """Each case by its name, as the JSON that its pod is given: as objects, which the garbage collector has to visit,
+    a thousand of them hold up everything for a twentieth of a second."""
     runner: UsedRunner
+
+    @classmethod
+    def of(cls, run: BenchmarkRun, cases: Iterable[Case], runner: UsedRunner) -> Self:
+        """A plan of these cases."""
+        return cls(run, {case.name: case.to_json() for case in cases}, runner)
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of the cases, in order."""
+        return self.documents.keys()
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """All of them, read again each time."""
+        return tuple(map(self.case, self.documents))
+
+    def case(self, name: str) -> Case:
+        """One of them; raises KeyError for a name that is none's."""
+        return Case.model_validate_json(self.documents[name])
+
+    @property
+    def script(self) -> ConfigMapKey | None:
+        """Where the workload's file is; None: the image has it."""
+        script = self.run.spec.workload.script
+        return script.config_map_key_ref if script else None
 
     @property
     def ttl_seconds(self) -> int | None:
@@ -104,7 +131,7 @@ def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunn
             *_contradictions(run, profile),
         ):
             return Refused(problems)
-        plan = Plan(run, plan_cases(compiled, profile.platform, profile.price_per_hour), runner)
+        plan = Plan.of(run, plan_cases(compiled, profile.platform, profile.price_per_hour), runner)
         problem = next(_too_large(plan), None)
         return Refused((problem,)) if problem else plan
     except (UnknownProfileError, platforms.UnknownPlatformError) as error:

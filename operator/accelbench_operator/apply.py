@@ -364,7 +364,7 @@ class Applier:
 
 def case_of(plan: Plan, name: str, attempt: int = 1) -> Case:
     """The planned case as the runner of that attempt is given it."""
-    case = next(case for case in plan.cases if case.name == name)
+    case = plan.case(name)
     return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
 
 

@@ -74,7 +74,7 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
     active_until = _active_until(plan, status)
     stop = _stop(plan, status, now) or _start_stop(status.attempts)
     known = observed.results.keys() | status.measured_cases
-    measured = tuple(case.name for case in plan.cases if case.name in known)
+    measured = tuple(name for name in plan.names if name in known)
     attempts = {
         attempt.case: _advance(attempt, states.get(attempt.case), plan, observed, stop, now)
         for attempt in status.attempts
@@ -86,7 +86,7 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
         attempts |= {attempt.case: _over(attempt, now) for attempt in lost if not attempt.finished}
     if stop is None and not policy.suspend:
         attempts |= _start(plan, attempts, known, observed, now)
-    moved = tuple(attempts[case.name] for case in plan.cases if case.name in attempts)
+    moved = tuple(attempts[name] for name in plan.names if name in attempts)
     # What was running may have been discarded just now.
     in_flight = {attempt.case for attempt in moved if _in_flight(attempt)}
     active = not in_flight.isdisjoint(running)
@@ -212,17 +212,17 @@ def _start(
     room = plan.run.spec.run_policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
     metadata = plan.run.metadata
     started: dict[str, Attempt] = {}
-    for case in plan.cases:
+    for case in plan.names:
         if len(started) >= room:
             break
-        known = attempts.get(case.name)
-        if case.name in measured or (known and (known.job or known.finished)):
+        known = attempts.get(case)
+        if case in measured or (known and (known.job or known.finished)):
             continue
         if known and _wait(known, plan, observed, now):
             continue
-        job = attempt_name(metadata.name, metadata.uid, case.name, 1)
-        first = Attempt(case=case.name, number=1, job=job, start_time=timestamp(now))
-        started[case.name] = _next(known, plan, now) if known else first
+        job = attempt_name(metadata.name, metadata.uid, case, 1)
+        first = Attempt(case=case, number=1, job=job, start_time=timestamp(now))
+        started[case] = _next(known, plan, now) if known else first
     return started
 
 
@@ -310,7 +310,7 @@ def _active_limit(plan: Plan) -> timedelta:
     spec = plan.run.spec
     if (limit := Wait.ACTIVE.limit.of(spec.run_policy)) is not None:
         return limit
-    turns = -(-len(plan.cases) // spec.run_policy.parallelism) * (1 + spec.run_policy.infrastructure_retries)
+    turns = -(-len(plan.names) // spec.run_policy.parallelism) * (1 + spec.run_policy.infrastructure_retries)
     return turns * timedelta(seconds=pod_deadline_seconds(spec.measurement.time_limit_seconds)) + BETWEEN_CASES
 
 

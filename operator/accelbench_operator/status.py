@@ -144,7 +144,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
     generation = plan.run.metadata.generation
     settled = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in settled]
-    done = len(settled) == len(plan.cases) or (progress.stop is not None and not in_flight)
+    done = len(settled) == len(plan.names) or (progress.stop is not None and not in_flight)
     succeeded = (
         _success(plan, progress)
         if done
@@ -155,12 +155,12 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
     )
     findings: dict[ConditionType, ConditionState] = {
         "Accepted": ConditionState(
-            "True", ConditionReason.ACCEPTED, f"{len(plan.cases)} cases on profile {plan.profile.name}"
+            "True", ConditionReason.ACCEPTED, f"{len(plan.names)} cases on profile {plan.profile.name}"
         ),
         "Finished": finished,
         "Succeeded": succeeded,
     }
-    results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
+    results = [progress.results[name] for name in plan.names if name in progress.results]
     rows = itertools.chain.from_iterable(_rows(result) for result in results)
     first = min((attempt.start_time for attempt in progress.attempts), default=None)
     return status.model_copy(
@@ -169,7 +169,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
             "conditions": _conditions(findings, status, progress.now, generation),
             "phase": finished.reason,
             "cases": CaseCounts(
-                total=len(plan.cases),
+                total=len(plan.names),
                 active=len(in_flight),
                 measured=len(progress.results),
                 failed=len(settled - set(progress.results)),
@@ -189,12 +189,12 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
 
 def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
     """The digests of the workload's file, in the order of the cases that were measured with each."""
-    results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
+    results = [progress.results[name] for name in plan.names if name in progress.results]
     return dict.fromkeys(result.source for result in results if result.source)
 
 
 def _unfinished(plan: Plan, progress: RunProgress, settled: set[str]) -> ConditionState:
-    count = f"{len(settled)} of {len(plan.cases)} cases done"
+    count = f"{len(settled)} of {len(plan.names)} cases done"
     if plan.run.spec.run_policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
     message = f"{count}. {progress.pending}".rstrip(". ") + "."
@@ -203,8 +203,8 @@ def _unfinished(plan: Plan, progress: RunProgress, settled: set[str]) -> Conditi
 
 def _success(plan: Plan, progress: RunProgress) -> ConditionState:
     """The one reason that tells most: what stopped the run, what was lost, what was wrong with what was measured."""
-    results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
-    if progress.stop and len(results) < len(plan.cases):
+    results = [progress.results[name] for name in plan.names if name in progress.results]
+    if progress.stop and len(results) < len(plan.names):
         return ConditionState("False", progress.stop.reason, progress.stop.message)
     sources = list(_sources(plan, progress))
     if len(sources) > 1:
@@ -285,7 +285,7 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
 
     Where nothing was timed: what was observed, and in how many of several cases.
     """
-    results = [progress.results[case.name] for case in plan.cases if case.name in progress.results]
+    results = [progress.results[name] for name in plan.names if name in progress.results]
     by_variant: dict[str, list[ComparisonSummary]] = {}
     for result in results:
         for comparison in sorted(result.comparisons, key=lambda each: -(each.lower or 0)):  # as `Result.ranked`
