@@ -20,7 +20,7 @@ from accelbench.document import on_one_line
 from accelbench.plan.names import result_name
 from accelbench.verdict.shown import shown, step_seconds
 from accelbench_operator.pod_template import CONTAINER
-from accelbench_operator.snapshot import ComparisonSummary, Summary, VariantSummary
+from accelbench_operator.snapshot import ComparisonSummary, Packed, Summary, VariantSummary
 
 Manifest = Mapping[str, Any]
 
@@ -233,12 +233,14 @@ def summarize(
                 seconds=step_seconds(variant),
                 lower=_number(variant.spread.lower_seconds) if variant.spread else None,
                 upper=_number(variant.spread.upper_seconds) if variant.spread else None,
-                phase_seconds={intern(phase.phase): float(phase.median_seconds) for phase in variant.phases},
-                numbers={
-                    field: value
-                    for field, number in MEASURED.items()
-                    if number.metric and (value := variant.numbers.value(field)) is not None
-                },
+                phase_seconds=Packed({intern(phase.phase): float(phase.median_seconds) for phase in variant.phases}),
+                numbers=Packed(
+                    {
+                        field: value
+                        for field, number in MEASURED.items()
+                        if number.metric and (value := variant.numbers.value(field)) is not None
+                    }
+                ),
                 failure=variant.failure.reason if variant.failure and variant.name in short else None,
                 not_compiled=variant.failure.reason if variant.failure and variant.name not in short else None,
             )
