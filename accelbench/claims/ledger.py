@@ -1,7 +1,7 @@
 """The ledger: for each claim its words, what confirms and what refutes it, and the manifests that ask.
 
-The claim itself is its manifests' expectations. A claim about a whole suite is geometric means over several results,
-one about whole trainings their total times. docs/adr/0048-claims-that-an-expert-would-sign.md has the rules.
+The claim itself is its manifests' expectations. A claim about a whole suite is held to several results together, one
+about whole trainings to their total times. docs/adr/0048-claims-that-an-expert-would-sign.md has the rules.
 """
 
 from collections.abc import Iterable
@@ -18,22 +18,25 @@ from accelbench.problem import unknown
 
 Hardware = Literal["cpu", "gpu", "gpus", "tpu"]
 """`gpus`: several in one machine."""
-ClaimVerdict = Literal["confirmed", "refuted", "inconclusive", "measured", "not-measured-yet", "untestable-here"]
+ClaimVerdict = Literal[
+    "confirmed",
+    "refuted",
+    "inconclusive",
+    "measured",
+    "not-measured-yet",
+    "untestable-here",
+    "untestable-anywhere",
+]
 """`measured`: the ledger's own question, which nobody answered before; there is nothing to confirm or refute."""
-ARTICLES = {
-    "A0": "Why JAX feels faster than PyTorch (and when it isn't)",
-    "A1": "JAX vs PyTorch performance",
-    "A2": "On first looking into JAX",
-    "A3": "JAX from basics to internals",
-    "A4": "PyTorch vs JAX: a comparison",
-}
+UNNAMED = "unnamed"
+"""A machine whose time an article gives, and which it does not name."""
 LEDGER = "ledger.yaml"
 LEFT_OUT = " [...] "
 """Between parts of a quote: what stands between them in the article is not about the claim."""
 
 
-class GeometricMean(Document):
-    """What the geometric mean of a variant's speedups over another is to be, over all cases of a claim's manifests."""
+class Speedups(Document):
+    """Of a variant over another, in all cases of a claim's manifests, and the bounds that they are held to."""
 
     variant: VariantName
     over: VariantName
@@ -45,14 +48,22 @@ class GeometricMean(Document):
         if self.variant == self.over:
             raise ValueError("a variant's speedup over itself is 1: variant and over must differ")
         if self.at_least is None and self.at_most is None:
-            raise ValueError("a mean without a bound settles nothing: give atLeast, atMost or both")
+            raise ValueError("speedups without a bound settle nothing: give atLeast, atMost or both")
         return self
+
+
+class GeometricMean(Speedups):
+    """Their geometric mean lies within the bounds."""
+
+
+class Majority(Speedups):
+    """More than half of them lie within the bounds, each by its whole interval."""
 
 
 class Training(Document):
     """What a whole training takes beside another's, compiling included, held against what an article measured.
 
-    The ratio has to be on the article's side of 1, and within a factor of two of the article's: one rule for a table.
+    At least half of the article's advantage, or disadvantage, and at most twice its ratio: one rule for a table.
     """
 
     variant: VariantName
@@ -91,13 +102,18 @@ class Claim(Document):
     hardware: Annotated[tuple[Hardware, ...], Field(min_length=1)]
     """Classes on which it can be settled. What was found on others stands beside it."""
     machine: str = ""
-    """A time is claimed of this machine: no other settles it. Part of the device's name."""
+    """A time is claimed of this machine: no other settles it. Part of the device's name, or `UNNAMED`."""
+    can: bool = False
+    """The article says that it can be so: one case confirms it, and none refutes it."""
     manifests: Annotated[tuple[str, ...], Field(min_length=1)]
     """Files beside the ledger: the row's own, or where the claim is about a suite, other rows' too."""
     beside: tuple[str, ...] = ()
     """Manifests whose results are shown and decide nothing."""
+    baseline: VariantName | None = None
+    """What the tables hold variants against, where it is not what the manifests do."""
     geometric_means: tuple[GeometricMean, ...] = ()
-    """Where there are any, they are the claim, and not the manifests' expectations. So are the next two."""
+    """Where there are any, they are the claim, and not the manifests' expectations. So are the next three."""
+    majorities: tuple[Majority, ...] = ()
     trainings: tuple[Training, ...] = ()
     expectations: Expectations = ()
     confirms: str = ""
@@ -124,7 +140,22 @@ class Claim(Document):
     @property
     def decides_by_itself(self) -> bool:
         """The manifests' expectations do not matter."""
-        return bool(self.own or self.geometric_means or self.trainings or self.expectations)
+        return bool(self.own or self.suites or self.trainings or self.expectations)
+
+    @property
+    def suites(self) -> tuple[Speedups, ...]:
+        """What it asks of several workloads together."""
+        return (*self.geometric_means, *self.majorities)
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The variants that a claim about a suite compares; of any other claim none, which is all."""
+        return frozenset(name for each in self.suites for name in (each.variant, each.over))
+
+    @property
+    def over(self) -> str | None:
+        """What its tables hold variants against; None: what each manifest does."""
+        return self.suites[0].over if self.suites else self.baseline
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -192,8 +223,9 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
 def check_variants(claim: Claim, manifest: str, asked: BenchmarkRun) -> None:
     """Raises InvalidLedgerError where the claim compares what the run of its manifest does not have."""
     offered = [variant.label for variant in asked.spec.variants]
-    compared: list[tuple[str, GeometricMean | Training]] = [
+    compared: list[tuple[str, Speedups | Training]] = [
         *(("geometricMeans", mean) for mean in claim.geometric_means),
+        *(("majorities", majority) for majority in claim.majorities),
         *(("trainings", training) for training in claim.trainings),
     ]
     for where, one in compared:

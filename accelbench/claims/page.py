@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import get_args
 
 from accelbench import figures
-from accelbench.api.numbers import NUMBERS
 from accelbench.api.result import Result
-from accelbench.claims import tables, warnings
-from accelbench.claims.ledger import ARTICLES, LEFT_OUT, Claim, ClaimVerdict, Earlier, Hardware
+from accelbench.claims import glossary, tables, warnings
+from accelbench.claims.articles import Article, Articles
+from accelbench.claims.ledger import LEFT_OUT, UNNAMED, Claim, ClaimVerdict, Earlier, Hardware
 from accelbench.claims.settle import MeasuredRun, Settled
 from accelbench.claims.words import plainly
 from accelbench.report import machine
@@ -19,53 +20,43 @@ NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several G
 SAID: dict[ClaimVerdict, str] = {
     "confirmed": "a valid measurement, or a compiled program, meets every condition of the claim",
     "refuted": "a valid measurement, or a compiled program, contradicts at least one condition of it",
-    "inconclusive": "an interval has a bound inside it, too few rounds were measured, or a check failed",
+    "inconclusive": (
+        "an interval has a bound inside it, too few rounds were measured, or a check failed; or an article says that "
+        "something can be, and what was measured is no example of it"
+    ),
     "measured": "the question is ours, and no article answers it: the numbers stand, and there is no verdict",
     "not-measured-yet": "what confirms and refutes it is written down, and the measurement is still to come",
-    "untestable-here": (
-        "it needs other hardware, or a machine that nobody names; "
-        "what was found here stands beside, and decides nothing"
-    ),
+    "untestable-here": "it needs other hardware; what was found here stands beside, and decides nothing",
+    "untestable-anywhere": "seconds of a machine that nobody names: nothing can settle it; what was found is beside",
 }
-COMPILED = (
-    "Nothing ran: XLA compiled the program for a device that is not here. For a GPU kernels and bytes are estimates, "
-    "as nothing was tuned."
-)
-WORDS = (
-    ("eager", "PyTorch as it comes: every operation runs when Python reaches it."),
-    ("compile", "`torch.compile`: PyTorch's compiler."),
-    ("op-by-op", "JAX without `jit`. Each operation is compiled by itself, when it first comes up, and then called."),
-    ("jit", "`jax.jit`: JAX traces a whole function and compiles it with XLA, for each shape and type of argument."),
-    ("scan", "`jax.lax.scan`: a loop inside the compiled program, its body compiled once."),
-    ("donated", "The old array is given away (`donate_argnums`), so that the new one can take its memory."),
-    ("baseline", "What the others are held against. 1.9 times as fast: it takes 1/1.9 of the baseline's time."),
-    ("(1.6 to 2.2)", "The interval in which a ratio lies. The confidence, 95 %, is for all ratios of a run together."),
-    ("first call", "What compiling and the first call take in a new process; all later calls are the time beside it."),
-    ("compiled for", COMPILED),
-    ("kernel", "What a device runs in one go. Operations that are fused are one kernel."),
-    ("temporary", "Memory for what is neither argument nor result, such as copies."),
-)
+KNOWN: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "inconclusive")
+"""Verdicts that something was measured for."""
 HOW = (
-    "A verdict follows from what the file expects and from what was measured; nobody writes it by hand. The comment "
-    "beside it was written for that verdict: where a new measurement changes the verdict, the comment disappears."
+    "A verdict follows from what the file expects and from what was measured; nobody writes it by hand. Each comment "
+    "was written for one verdict: if a new measurement changes it, the comment disappears. Where an article says that "
+    "something can be so, one example confirms it, and none refutes it."
 )
+LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
 FULL, CHECKED = 60, 600
 """Seconds by which the claims to check are counted: a minute, ten minutes."""
 
 
-def page(settled: Sequence[Settled], *, here: Hardware, results: str) -> str:
+def page(settled: Sequence[Settled], articles: Articles, *, here: Hardware, results: str) -> str:
     """The whole page; `results` is the directory of the results, as a link from it."""
     cited = {each.claim.article for each in settled}
     parts = [
         "# What articles claim about JAX and PyTorch, and what came out",
         f"{len(settled)} claims, each a file that anybody can run. {HOW}",
         _verdicts(settled),
+        articles.chosen,
         _machines(settled, here),
         "## How to check one",
         _checking(settled),
+        "## The articles",
+        "\n".join(f"- **{each.name}**: {_by_whom(each)}" for each in articles.articles),
         "## Words",
-        "\n".join(f"- **{name}**: {escaped(title)}." for name, title in ARTICLES.items() if name in cited),
-        "\n".join([*(f"- **{name}**: {meaning}" for name, meaning in WORDS), *_metrics(settled)]),
+        glossary.words(settled),
+        "What workloads compute, and what their parameters mean, stands [at the end](#workloads).",
         "## All of them",
         markdown_table(
             ("row", "what is asked", "article", "verdict"),
@@ -76,6 +67,17 @@ def page(settled: Sequence[Settled], *, here: Hardware, results: str) -> str:
     several = len(_processors(result for each in settled for result in _results(each))) > 1
     for each in settled:
         parts += _section(each, results, several=several)
+    if mistakes := [each for each in articles.mistakes if each.article in cited]:
+        parts += [
+            "## What else is wrong in the articles' code",
+            "No row is about it. What is said to be raised was seen, in JAX 0.10.2.",
+            markdown_table(
+                ("article", "what it says", "what is so"),
+                [(each.article, each.said, each.shown) for each in mistakes],
+                right=set(),
+            ),
+        ]
+    parts += ["## Workloads", glossary.of_workloads(result for each in settled for result in _results(each))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -83,23 +85,40 @@ def _named(verdict: ClaimVerdict) -> str:
     return verdict.replace("-", " ")
 
 
+def _by_whom(article: Article) -> str:
+    said = escaped(article.title)
+    if article.link:
+        said = f"[{said}]({article.link})"
+    author = f"By {escaped(article.author)}" if article.author else "Its text names no author"
+    return f"{said}. {author}; {article.published or 'its text has no date'}."
+
+
 def _verdicts(settled: Sequence[Settled]) -> str:
     counts = Counter(each.verdict for each in settled)
     rows = [(str(counts[verdict]), _named(verdict), SAID[verdict]) for verdict in get_args(ClaimVerdict)]
     table = markdown_table(("claims", "verdict", "what it means"), rows, right={0})
-    changed = sum(bool(each.claim.history) for each in settled)
+    return "\n\n".join([table, *_changes([each for each in settled if each.claim.history])])
+
+
+def _changes(changed: Sequence[Settled]) -> list[str]:
+    """How many were held to something else before, and what became of verdicts that were known."""
     if not changed:
-        return table
-    before = f"{changed} of them were held to other conditions before."
-    return f"{table}\n\n{before} Each says what they were, what came out then, and why they were changed."
-
-
-def _metrics(settled: Sequence[Settled]) -> list[str]:
-    """What claims were held to, by the names that stand in their files."""
-    asked = [each for one in settled for each in one.claim.expectations]
-    asked += [each.expectation for one in settled for run in one.runs for _, found in run.measured for each in found]
-    names = dict.fromkeys(each.metric for each in asked if each.metric)
-    return [f"- **{name}**: {escaped(NUMBERS[name].meaning)}" for name in sorted(names)]
+        return []
+    turns: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
+    for each in changed:
+        verdicts = [*(earlier.verdict for earlier in each.claim.history), each.verdict]
+        turns.update((before, after) for before, after in pairwise(verdicts) if before in KNOWN and after != before)
+    entries = sum(len(each.claim.history) for each in changed)
+    said = (
+        f"{len(changed)} of them were held to other conditions before, with {entries} changes in all. Each says what "
+        "they were, what came out then, and why they were changed."
+    )
+    if turns:
+        each_of_them = [
+            f"{count} {_named(before)} to {_named(after)}" for (before, after), count in turns.most_common()
+        ]
+        said += f" {turns.total()} of the changes made a known verdict another one: {figures.listed(each_of_them)}."
+    return [said]
 
 
 def _machines(settled: Sequence[Settled], here: Hardware) -> str:
@@ -109,11 +128,20 @@ def _machines(settled: Sequence[Settled], here: Hardware) -> str:
     said = f"This page is about {NAMES[here]}."
     for processor in _processors(ran):
         lines = (machine.line(result.fingerprint) for result in ran if result.fingerprint.get("cpu", "") == processor)
-        said += f" Measured on: {max(lines, key=len)}."
+        said += f" Measured on: {max(lines, key=len)}{_libraries(ran)}."
     if compiled:
         targets = figures.listed(sorted(str(target) for target in compiled))
         said += f" Compiled without the device for: {targets}."
     return escaped(said)
+
+
+def _libraries(results: Iterable[Result]) -> str:
+    """The versions of what is built on the frameworks."""
+    found: dict[str, str] = {}
+    for result in results:
+        found |= {name: told for name in LIBRARIES if (told := result.fingerprint.get(f"version.{name}", ""))}
+    known = {name: version for name, version in found.items() if version not in {"", "unknown"}}
+    return "".join(f", {LIBRARIES[name]} {version}" for name, version in known.items())
 
 
 def _results(settled: Settled) -> Iterable[Result]:
@@ -132,9 +160,10 @@ def _checking(settled: Sequence[Settled]) -> str:
     older = {run.name for each in settled for run in (*each.runs, *each.beside) if run.older}
     marked = f" {len(older)} results are of older sources of their workloads, and marked so." if older else ""
     return (
-        f"{len(alone)} of the {len(settled)} have a result that one command checks. On the machine above {quick} took "
-        f"under a minute each, {whole} under ten minutes, and all together {all_of_them}. Compiling for a GPU or a TPU "
-        f"needs neither, only packages: `pip install 'accelbench[targets-gpu,targets-tpu]'`.{marked}\n\n"
+        f"{len(alone)} of the {len(settled)} can be checked here with one command; the others need other hardware, or "
+        f"wait for a measurement. On the machine above {quick} took under a minute each, {whole} under ten minutes, "
+        f"and all together {all_of_them}. Compiling needs no GPU or TPU, only these packages: "
+        f"`pip install 'accelbench[targets-gpu,targets-tpu]'`.{marked}\n\n"
         "    accelbench claims run --rows 17\n    accelbench claims report --rows 17"
     )
 
@@ -158,10 +187,9 @@ def _section(settled: Settled, results: str, *, several: bool) -> list[str]:
         f"> {escaped(quote)} ({claim.article})",
         f"**{_named(settled.verdict)}.** {escaped(claim.answers.get(settled.verdict, ''))}".rstrip(),
     ]
-    compared = frozenset(name for mean in claim.geometric_means for name in (mean.variant, mean.over))
-    parts += tables.of(settled.runs, compared)
+    parts += tables.of(settled.runs, claim)
     if settled.beside:
-        parts += ["Beside it, deciding nothing:", *tables.of(settled.beside, compared)]
+        parts += ["Beside it, deciding nothing:", *tables.of(settled.beside, claim)]
     if settled.findings:
         parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
     parts += [*_rule(claim), *_doubts(settled), *_history(claim, results)]
@@ -176,9 +204,17 @@ def _rule(claim: Claim) -> list[str]:
         said.append(escaped(claim.corrected))
     if not claim.own:
         said.append(f"Confirmed {escaped(claim.confirms)}; refuted {escaped(claim.refutes)}.")
-    if claim.machine:
-        said.append(f"A time is claimed of one machine ({escaped(claim.machine)}), and no other can settle it.")
+    said.append(_settled_on(claim))
     return said
+
+
+def _settled_on(claim: Claim) -> str:
+    if claim.machine == UNNAMED:
+        return "A time is claimed of one machine, which the article does not name: nothing can settle it."
+    if claim.machine:
+        return f"A time is claimed of one machine ({escaped(claim.machine)}), and no other can settle it."
+    hardware = figures.listed([NAMES[each] for each in claim.hardware])
+    return f"{'Asked of' if claim.own else 'It can be settled on'}: {hardware}."
 
 
 def _doubts(settled: Settled) -> list[str]:
@@ -190,7 +226,7 @@ def _doubts(settled: Settled) -> list[str]:
         if run.older
     ]
     said += [
-        f"Its conditions were changed after the result of {_day(run)} ({run.name}) was known: see below what they were."
+        f"The conditions were changed after the result of {_day(run)} ({run.name}) was measured: see what they were."
         for run in settled.runs
         if run.bounds_changed
     ]
@@ -219,7 +255,7 @@ def _earlier(earlier: Earlier, results: str) -> str:
     there = results.rpartition("/")[0]
     link = f" [The result as it was]({there}/{earlier.result})." if earlier.result else ""
     return (
-        f"Until {earlier.changed} it was to be confirmed {escaped(earlier.asked)}, and was {_named(earlier.verdict)}: "
+        f"Until {earlier.changed} it was held to this: {escaped(earlier.asked)}. It was {_named(earlier.verdict)}: "
         f"{escaped(earlier.found)} That changed because {escaped(earlier.why)}{link}"
     )
 

@@ -11,7 +11,7 @@ from accelbench import targets
 from accelbench.api.result import Result
 from accelbench.claims import suite, training, words
 from accelbench.claims.finding import ClaimFinding
-from accelbench.claims.ledger import Claim, ClaimVerdict, Hardware
+from accelbench.claims.ledger import UNNAMED, Claim, ClaimVerdict, Hardware
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 
 Measured = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]
@@ -79,7 +79,8 @@ def settle(claim: Claim, asked: Sequence[Asked], *, here: Hardware, beside: Sequ
 
     `refuted` needs one thing that a sound measurement contradicts, in any complete case; `confirmed` needs all of them
     met in every case of every manifest. What failed, is invalid, is missing or may be either way leaves it
-    `inconclusive`.
+    `inconclusive`. Where an article says that something can be so, the run of one manifest confirms it, and none
+    refutes it.
     """
     able = [each for each in asked if _can_decide(claim, each, here)]
     waiting = tuple(each.name for each in able if each.run is None)
@@ -109,10 +110,13 @@ def class_of(target: str) -> Hardware:
 def _verdict(
     claim: Claim, findings: Sequence[ClaimFinding], runs: Sequence[MeasuredRun], *, waiting: bool, able: bool
 ) -> ClaimVerdict:
-    if not claim.own and any(finding.outcome == "not-met" and finding.sound for finding in findings):
+    if claim.can and any(_is_example(claim, run) for run in runs):
+        return "confirmed"
+    refutable = not (claim.own or claim.can)
+    if refutable and any(finding.outcome == "not-met" and finding.sound for finding in findings):
         return "refuted"
     if not able:
-        return "untestable-here"
+        return "untestable-anywhere" if claim.machine == UNNAMED else "untestable-here"
     if waiting:
         return "not-measured-yet"
     if claim.own:
@@ -121,12 +125,18 @@ def _verdict(
     return "confirmed" if findings and whole and all(each.outcome == "met" for each in findings) else "inconclusive"
 
 
+def _is_example(claim: Claim, run: MeasuredRun) -> bool:
+    """Whether the run of one manifest meets everything: of what can be so, one is enough."""
+    found = _findings(claim, [run], waiting=False)
+    return run.whole and bool(found) and all(each.outcome == "met" for each in found)
+
+
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> list[ClaimFinding]:
     measured = [each for run in runs for each in run.measured if _decides(claim, each[0])]
     if claim.own or not measured:
         return []
-    if claim.geometric_means:
-        return [] if waiting else _means(claim, measured, whole=all(run.whole for run in runs))
+    if claim.suites:
+        return [] if waiting else _suites(claim, measured, whole=all(run.whole for run in runs))
     whole = [training.evaluate(each, result) for each in claim.trainings for result, _ in measured]
     if claim.trainings or claim.expectations:
         measured = [(result, evaluate(claim.expectations, result)) for result, _ in measured]
@@ -164,10 +174,11 @@ def _speedup(result: Result, outcome: ExpectationOutcome) -> str:
     return f"{subject}: {outcome.outcome}, {words.times(speedup, lower, upper)}."
 
 
-def _means(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFinding]:
-    """Each geometric mean over all cases; undecided where there are not all."""
+def _suites(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFinding]:
+    """What is asked of all cases together; undecided where there are not all."""
     if not whole:
         missing = "a case is missing or was interrupted"
-        return [ClaimFinding("undecided", f"{suite.named(mean)}: {missing}.") for mean in claim.geometric_means]
-    results = [result for result, _ in measured]
-    return [suite.evaluate(mean, results, means=len(claim.geometric_means)) for mean in claim.geometric_means]
+        return [ClaimFinding("undecided", f"{suite.named(each)}: {missing}.") for each in claim.suites]
+    results, suites = [result for result, _ in measured], len(claim.suites)
+    means = [suite.evaluate(mean, results, suites=suites) for mean in claim.geometric_means]
+    return [*means, *(suite.count(majority, results, suites=suites) for majority in claim.majorities)]

@@ -1,36 +1,37 @@
-"""A claim about a whole suite: the geometric mean of a variant's speedups over another, with its interval. Pure.
+"""A claim about a whole suite: a variant's speedups over another, their geometric mean or how many lie where. Pure.
 
-A case's rounds make pairs, as they do within a result; cases share none, so the mean over them has Welch's interval.
+A case's rounds make pairs, as they do within a result; cases share none, so a mean over them has Welch's interval.
 Each case counts once. docs/adr/0016-a-suite-is-a-geometric-mean.md has the reasons.
 """
 
 from collections.abc import Mapping, Sequence
 
 from accelbench import figures
-from accelbench.api.result import Result, VariantResult
+from accelbench.api.result import Comparison, Outcome, Result, VariantResult
 from accelbench.claims.finding import ClaimFinding
-from accelbench.claims.ledger import GeometricMean
-from accelbench.stats.interval import log_speedups
+from accelbench.claims.ledger import GeometricMean, Majority, Speedups
+from accelbench.claims.words import times
+from accelbench.document import decimal_string
+from accelbench.stats.interval import log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.welch import interval_of_mean
 from accelbench.verdict.expectations import held, within
 from accelbench.verdict.rule import unclean
 
 
-def evaluate(mean: GeometricMean, results: Sequence[Result], *, means: int) -> ClaimFinding:
-    """The mean held against its bounds by its whole interval; `means` of a claim share its error (Bonferroni).
+def evaluate(mean: GeometricMean, results: Sequence[Result], *, suites: int) -> ClaimFinding:
+    """The mean held against its bounds by its whole interval; `suites` of a claim share its error (Bonferroni).
 
     `results` are of all cases, complete. Undecided where one is invalid, has failed, or has too few rounds.
     """
     subject = named(mean)
     samples = []
     for result in results:
-        before, after = (_by_round(result, name) for name in (mean.over, mean.variant))
-        rounds = sorted(before.keys() & after.keys())
-        if why := _unusable(mean, result, len(rounds)):
+        logs, why = _logs(mean, result)
+        if why:
             return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {why}.")
-        samples.append(log_speedups([before[number] for number in rounds], [after[number] for number in rounds]))
-    alpha = min((_alpha(result, means) for result in results), default=0.0)
+        samples.append(logs)
+    alpha = min((_alpha(result, suites) for result in results), default=0.0)
     interval = interval_of_mean(samples, alpha)
     if interval is None:
         return ClaimFinding("undecided", f"{subject}: the rounds say nothing.")
@@ -39,14 +40,78 @@ def evaluate(mean: GeometricMean, results: Sequence[Result], *, means: int) -> C
     return ClaimFinding(outcome, f"{subject}: {outcome}, {reading} over {len(results)} cases.", sound=True)
 
 
-def named(mean: GeometricMean) -> str:
+def count(majority: Majority, results: Sequence[Result], *, suites: int) -> ClaimFinding:
+    """How many speedups lie within the bounds: met by more than half, not met where half or more lie outside.
+
+    `results` and `suites` as above.
+    """
+    subject = named(majority)
+    outcomes, readings = [], []
+    for result in results:
+        logs, why = _logs(majority, result)
+        interval = None if why else student_interval(logs, _alpha(result, suites))
+        if interval is None:
+            return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {why or 'the rounds say nothing'}.")
+        outcomes.append(held(interval.lower, interval.upper, majority.at_least, majority.at_most))
+        readings.append(f"{result.case.workload} {times(interval.estimate, interval.lower, interval.upper)}")
+    inside, outside = outcomes.count("met"), outcomes.count("not-met")
+    outcome: Outcome = "undecided"
+    if 2 * inside > len(results):
+        outcome = "met"
+    elif 2 * outside >= len(results):
+        outcome = "not-met"
+    reading = f"{inside} of {len(results)} ({'; '.join(readings)})"
+    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=True)
+
+
+def against(result: Result, over: str) -> Result:
+    """The result with `over` as its baseline, as far as rounds are kept; itself, where it has no such variant."""
+    if result.case.baseline == over or _find(result, over) is None:
+        return result
+    comparisons = tuple(_against(result, over, each.name) for each in result.variants if each.name != over)
+    return result.model_copy(
+        update={"case": result.case.model_copy(update={"baseline": over}), "comparisons": comparisons}
+    )
+
+
+def _against(result: Result, over: str, name: str) -> Comparison:
+    logs, invalid = _pairs(result, over, name), tuple(unclean(result.certificate, name, over))
+    found = Comparison(
+        variant=name,
+        baseline=over,
+        rounds=len(logs),
+        confidence=result.case.measurement.confidence,
+        invalid=invalid,
+        sentence="",
+    )
+    interval = None if invalid else student_interval(logs, _alpha(result, result.case.comparisons_in_run))
+    if interval is None:
+        return found
+    ends = {"speedup": interval.estimate, "lower": interval.lower, "upper": interval.upper}
+    return found.model_copy(update={name: decimal_string(value) for name, value in ends.items()})
+
+
+def named(suite: Speedups) -> str:
     """What is asked, in words."""
-    return f"geometric mean of {mean.variant} over {mean.over} {within(mean.at_least, mean.at_most)}"
+    what = "most speedups" if isinstance(suite, Majority) else "geometric mean"
+    return f"{what} of {suite.variant} over {suite.over} {within(suite.at_least, suite.at_most)}"
 
 
-def _unusable(mean: GeometricMean, result: Result, pairs: int) -> str:
+def _logs(suite: Speedups, result: Result) -> tuple[list[float], str]:
+    """The log-speedups of the rounds, and why they cannot count; empty where they can."""
+    logs = _pairs(result, suite.over, suite.variant)
+    return logs, _unusable(suite, result, len(logs))
+
+
+def _pairs(result: Result, over: str, name: str) -> list[float]:
+    before, after = (_by_round(result, each) for each in (over, name))
+    rounds = sorted(before.keys() & after.keys())
+    return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
+
+
+def _unusable(suite: Speedups, result: Result, pairs: int) -> str:
     """Why a result cannot count, in which `pairs` rounds have both launches; empty where it can."""
-    for name in (mean.variant, mean.over):
+    for name in (suite.variant, suite.over):
         variant = _find(result, name)
         if variant is None:
             return f"it has no {name}"
@@ -54,7 +119,7 @@ def _unusable(mean: GeometricMean, result: Result, pairs: int) -> str:
             return f"{name} failed in round {variant.failure.round} ({variant.failure.reason})"
     if result.noisy:
         return "noisy (measured beside other load)"
-    if names := unclean(result.certificate, mean.variant, mean.over):
+    if names := unclean(result.certificate, suite.variant, suite.over):
         return f"invalid ({', '.join(names)})"
     least = result.case.measurement.rounds_min
     return f"it has {pairs} of at least {least} rounds" if pairs < least else ""
@@ -69,7 +134,7 @@ def _by_round(result: Result, name: str) -> Mapping[int, float]:
     return {launch.round: float(launch.seconds) for launch in variant.launches} if variant else {}
 
 
-def _alpha(result: Result, means: int) -> float:
+def _alpha(result: Result, comparisons: int) -> float:
     """What looking early costs, the case has paid; the interval over cases pays the same."""
     asked = result.case.measurement
     return StoppingRule(
@@ -77,5 +142,5 @@ def _alpha(result: Result, means: int) -> float:
         rounds_max=asked.rounds_max,
         target=float(asked.target_relative_error),
         confidence=float(asked.confidence),
-        comparisons=means,
+        comparisons=comparisons,
     ).nominal_alpha

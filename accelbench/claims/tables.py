@@ -9,19 +9,23 @@ from accelbench import figures
 from accelbench.api.numbers import Numbers
 from accelbench.api.observation import NOTHING, Observations
 from accelbench.api.result import Result, VariantResult
+from accelbench.claims import suite
+from accelbench.claims.ledger import Claim
 from accelbench.claims.settle import MeasuredRun
-from accelbench.claims.words import times
+from accelbench.claims.words import short, times
 from accelbench.report.markdown import escaped, markdown_table
 from accelbench.verdict.shown import shown, step_seconds
 
 Row = tuple[str, ...]
 
 
-def of(runs: Sequence[MeasuredRun], compared: frozenset[str] = frozenset()) -> list[str]:
-    """Each kind that there is; of times only those of the variants `compared` and their baselines, where any are."""
+def of(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
+    """Each kind that there is; of a claim about a suite only the variants that it compares."""
     results = [shown(result) for run in runs for result in run.results]
-    if compared:
-        results = [_only(result, compared) for result in results]
+    if claim.over:
+        results = [suite.against(result, claim.over) for result in results]
+    if claim.compared:
+        results = [_only(result, claim.compared) for result in results]
     compiled = [result for result in results if result.compiled]
     observed = [result for result in results if result.observations]
     timed = [result for result in results if not result.compiled and not result.observations]
@@ -50,24 +54,36 @@ def _only(result: Result, compared: frozenset[str]) -> Result:
 
 
 def _timed(results: Sequence[Result]) -> list[str]:
-    if not results:
-        return []
-    rows = [row for result in results for row in _times(result, _whose(result, results))]
-    heads = ("what", "variant", "time", "beside the baseline", "compiling", "first call, compiling included", "memory")
-    return [_table(heads, rows, right={2, 4, 5, 6})]
+    """A table for each baseline."""
+    return [_against(baseline, results) for baseline in dict.fromkeys(result.case.baseline for result in results)]
+
+
+def _against(baseline: str, results: Sequence[Result]) -> str:
+    rows = [
+        row for result in results if result.case.baseline == baseline for row in _times(result, _whose(result, results))
+    ]
+    beside = f"beside {baseline}" if any(row[3] for row in rows) else ""
+    heads = ("what", "variant", "time", beside, "compiling", "first call, compiling included", "memory", *COUNTED)
+    return _table(heads, rows, right={2, 4, 5, 6, 7, 8})
 
 
 def _times(result: Result, whose: str) -> Iterable[Row]:
     for variant in result.variants:
-        time = step_seconds(variant)
-        one = f"{figures.seconds(time, 2)} per {result.unit}" if time else "not measured"
         costs = _compiling(variant), _first_call(variant), _memory(variant)
-        yield whose, variant.name, one, _beside(result, variant), *costs
+        counted = (read(variant.numbers) for read in COUNTED.values())
+        yield whose, variant.name, _time(result, variant), _beside(result, variant), *costs, *counted
+
+
+def _time(result: Result, variant: VariantResult) -> str:
+    if time := step_seconds(variant):
+        return f"{figures.seconds(time, 2)} per {result.unit}"
+    compared = any(each.speedup and variant.name in {each.variant, each.baseline} for each in result.comparisons)
+    return "not kept, its ratio is" if compared else "not measured"
 
 
 def _beside(result: Result, variant: VariantResult) -> str:
     if variant.name == result.case.baseline:
-        return "baseline"
+        return "baseline" if len(result.variants) > 1 else ""
     found = next((each for each in result.comparisons if each.variant == variant.name), None)
     if found is None or found.speedup is None or found.lower is None or found.upper is None:
         return f"invalid: {figures.listed(found.invalid)}" if found and found.invalid else "not compared"
@@ -120,8 +136,10 @@ def _tells(name: str, found: Sequence[Observations]) -> bool:
 
 OBSERVED = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
 """What observations are called on the page, where their names say too little."""
-
-
+COUNTED: Mapping[str, Callable[[Numbers], str]] = {
+    "matrix products": lambda numbers: _count(numbers.products_per_call),
+    "error over tolerance": lambda numbers: "" if numbers.parity is None else short(float(numbers.parity)),
+}
 KINDS = 3
 """Of fusions, that are named."""
 COMPILED: Mapping[str, Callable[[Numbers], str]] = {
@@ -155,7 +173,8 @@ def _compiled(results: Sequence[Result]) -> list[str]:
 
 def _fused(kinds: Sequence[str]) -> str:
     more = len(kinds) - KINDS
-    return "; ".join([*kinds[:KINDS], *([f"{more} more"] if more > 0 else [])])
+    others = [f"{more} more kinds" if more > 1 else "1 more kind"] if more > 0 else []
+    return "; ".join([*kinds[:KINDS], *others])
 
 
 def _count(value: int | None) -> str:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from accelbench.api.result import Comparison, Result, VariantResult
 from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import Training
-from accelbench.claims.words import times
+from accelbench.claims.words import short, times
 from accelbench.verdict.expectations import held
 
 FACTOR = 2
-"""How far from the article's ratio another machine may be, to either side."""
+"""An advantage may be this much less than the article's, and a ratio this much more."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,22 @@ def _compared(training: Training, result: Result) -> tuple[Comparison, VariantRe
 
 
 def bounds(article: float) -> tuple[float, float]:
-    """Within a factor of two of the article's ratio, and on its side of 1."""
-    least, most = article / FACTOR, article * FACTOR
-    return (max(1.0, least), most) if article > 1 else (least, min(1.0, most))
+    """At least half of the article's advantage, or of its disadvantage, and at most twice its ratio."""
+    if article < 1:
+        least, most = bounds(1 / article)
+        return 1 / most, 1 / least
+    return 1 + (article - 1) / FACTOR, article * FACTOR
 
 
 def named(training: Training, unit: str) -> str:
-    """What is held against the article; `unit` is what the workload calls one of its units of work."""
-    ratio = times(float(training.article))
-    return f"{training.variant} over {training.units:,} {unit}s, compiling included, about {ratio} as {training.over}"
+    """What is held against the article, and within what; `unit` is what the workload calls one of its units of work."""
+    article = float(training.article)
+    least, most = bounds(article)
+    held_to = f"{short(least)} to {short(most)} times as fast"
+    if article < 1:
+        held_to = f"{short(1 / most)} to {short(1 / least)} times as slow"
+    whole = f"{training.variant} over {training.units:,} {unit}s, compiling included (article: {times(article)})"
+    return f"{whole}, {held_to} as {training.over}"
 
 
 def _ratios(

@@ -1,4 +1,4 @@
-"""How the page says a ratio: two digits, and `29 times as slow` in place of a share of the time. Pure."""
+"""How the page says a ratio: two digits, `29 times as slow`, and no ratio where the interval has 1 inside. Pure."""
 
 import re
 
@@ -16,8 +16,10 @@ _MANY = re.compile(r"\b(\d{7,}|\d{1,3}(?:,\d{3}){2,})\b(?: B)?")
 
 
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
-    """`1.9 times as fast (1.6 to 2.2)`, `29 times as slow (28 to 30)`, `as fast (0.98 to 1.02)`."""
+    """`1.9 times as fast (1.6 to 2.2)`, `29 times as slow (28 to 30)`, `no difference found (0.98 to 1.02)`."""
     ends = None if lower is None or upper is None else (lower, upper)
+    if ends and ends[0] < 1 < ends[1]:
+        return f"no difference found{_between(*ends)}"
     if abs(speedup - 1) <= ALIKE:
         return f"as fast{_between(*ends)}" if ends else "as fast"
     if speedup > 1:
@@ -33,7 +35,9 @@ def short(value: float) -> str:
 
 def _between(lower: float, upper: float) -> str:
     low, high = short(lower), short(upper)
-    return "" if low == high else f" ({low} to {high})"
+    if low == high:
+        low, high = (figures.significant(float(f"{end:.{DIGITS + 1}g}"), DIGITS + 1) for end in (lower, upper))
+    return f" ({low} to {high})"
 
 
 def plainly(sentence: str) -> str:
@@ -48,4 +52,6 @@ def compared(variant: str, baseline: str, at_least: str | None, at_most: str | N
         return f"{variant} no faster than {baseline}"
     if at_most is None and at_least == "1":
         return f"{variant} no slower than {baseline}"
+    if at_least is None and at_most is not None and float(at_most) < 1:
+        return f"{variant} at least {short(1 / float(at_most))} times as slow as {baseline}"
     return f"{variant} {within(at_least, at_most)} times as fast as {baseline}"

@@ -73,10 +73,10 @@ def run(
     afresh: set[Path] = set()  # rows share runs
     with Signals() as signals:
         for claim, here in _chosen(rows, hardware):
-            runs = [each for each in _runs(claim, here, results) if each.able or beside]
-            runs += _runs(claim, here, results, beside=True) if beside else ()
+            runs = [each for each in _runs(claim, here, results) if each.able or (beside and each.possible)]
+            runs += [each for each in _runs(claim, here, results, beside=True) if beside and each.possible]
             if not runs:
-                typer.echo(f"row {claim.row}: untestable here, it needs {_needed(claim)}", err=True)
+                typer.echo(f"row {claim.row}: {_why_not(claim)}", err=True)
                 continue
             stored = [{} if again else _stored(each) for each in runs]
             todo = [
@@ -102,8 +102,12 @@ def run(
                 typer.echo(f"  {sentence}")
 
 
-def _needed(claim: "Claim") -> str:
-    return claim.machine or " or ".join(claim.hardware)
+def _why_not(claim: "Claim") -> str:
+    from accelbench.claims.ledger import UNNAMED
+
+    if claim.machine == UNNAMED:
+        return "untestable anywhere, the article does not name its machine"
+    return f"untestable here, it needs {claim.machine or ' or '.join(claim.hardware)}"
 
 
 def _measure(
@@ -132,14 +136,21 @@ def _measure(
 @claims.command("report")
 def report(rows: Rows = "", hardware: On = "cpu", results: Results = DEFAULT) -> None:
     """All verdicts as a page of Markdown, with what confirms and refutes each."""
+    from accelbench.claims import articles, ledger
     from accelbench.claims.page import page
 
+    try:
+        about = articles.load(ledger.directory())
+    except ledger.InvalidLedgerError as error:
+        _end(f"error: {error}", Exit.INTERNAL)
     chosen = _chosen(rows, hardware)
     settled = [_settle(claim, here, results) for claim, here in chosen]
+    if any(each.claim.over for each in settled):
+        _require_scipy()
     here = chosen[0][1]
     inside = (results / here).parts
     link = "/".join(inside[1:] if inside[:1] == ("docs",) else inside)
-    typer.echo(page(settled, here=here, results=link), nl=False)
+    typer.echo(page(settled, about, here=here, results=link), nl=False)
 
 
 def _chosen(rows: str, name: str) -> "list[tuple[Claim, Hardware]]":
@@ -163,6 +174,8 @@ class _Run:
     directory: "RunDirectory"
     able: bool
     """It can be run here for the claim: on hardware that the claim is about, or for a target."""
+    possible: bool
+    """It can be run here at all: it asks for no other kind of device."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -197,7 +210,9 @@ def _runs(claim: "Claim", here: "Hardware", results: Path, *, beside: bool = Fal
             _end(f"error: {error}", Exit.INTERNAL)
         compiled = bool(asked.spec.accelerator.targets)
         directory = RunDirectory(results / ("targets" if compiled else here) / name)
-        yield _Run(name, asked, directory, able=compiled or (here in claim.hardware and not claim.machine))
+        possible = compiled or asked.spec.accelerator.profile == PROFILES.get(here, "cpu")
+        able = compiled or (possible and here in claim.hardware and not claim.machine)
+        yield _Run(name, asked, directory, able=able, possible=possible)
 
 
 def _stored(run: _Run) -> "dict[str, Result]":
@@ -246,9 +261,14 @@ def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
     asked = [Asked(each.name, _load_run(claim, each), each.targets) for each in _runs(claim, here, results)]
     beside = [found for each in _runs(claim, here, results, beside=True) if (found := _load_run(claim, each))]
     complete = all(each.run for each in asked)
-    if claim.geometric_means and complete and importlib.util.find_spec("scipy") is None:
-        _end("error: a mean over a suite needs scipy: pip install 'accelbench[report]'", Exit.USAGE)
+    if claim.suites and complete:
+        _require_scipy()
     return settle(claim, asked, here=here, beside=beside)
+
+
+def _require_scipy() -> None:
+    if importlib.util.find_spec("scipy") is None:
+        _end("error: intervals over a suite need scipy: pip install 'accelbench[report]'", Exit.USAGE)
 
 
 def _load_run(claim: "Claim", run: _Run) -> "MeasuredRun | None":

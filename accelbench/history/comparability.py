@@ -18,11 +18,13 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "precision": ("precision",),
     "seed": ("seed",),
     "variants": ("variant.",),
-    "hardware": ("cpu", "cpuFlags", "cpus", "cores", "turbo", "governor", "numaNodes", "device."),
+    "hardware": (
+        "cpu", "cpuFlags", "cpuVectors", "virtualMachine", "cpus", "cores", "turbo", "governor", "numaNodes", "device.",
+    ),
     "limits": ("cpusUsed", "cpuLimit", "memoryLimitBytes"),
     "versions": ("python", "version.", "device.driver"),
     "environment": ("env.",),
-}
+}  # fmt: skip
 """What matters; a name with a dot at its end stands for all that begin with it."""
 
 INCIDENTAL = (

@@ -23,6 +23,19 @@ from accelbench.launch.facts import Facts
 from accelbench.machine import cgroup, memory
 
 MAXIMUM_VALUE_CHARACTERS = 200
+VECTORS = (
+    "avx2",
+    "avx512f",
+    "avx512_vnni",
+    "avx512_bf16",
+    "avx512_fp16",
+    "amx_int8",
+    "amx_bf16",
+    "asimd",
+    "sve",
+    "sve2",
+)
+"""Instruction sets that decide how fast a processor multiplies, as Linux calls them."""
 
 ENVIRONMENT_PREFIXES = (
     "XLA_", "JAX_", "TF_XLA_", "TORCH", "PYTORCH_", "TRITON_", "INDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_",
@@ -36,9 +49,12 @@ def of_host(
 ) -> dict[str, str]:
     """The machine, the container and this Python; `root` is where /proc and /sys are."""
     cpuinfo = _first_processor(root / "proc/cpuinfo")
+    flags = (cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()
     found = {
         "cpu": cpuinfo.get("model name") or cpuinfo.get("CPU implementer") or platform.machine(),
-        "cpuFlags": _digest(" ".join(sorted((cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()))),
+        "cpuFlags": _digest(" ".join(sorted(flags))),
+        "cpuVectors": ", ".join(name for name in VECTORS if name in flags),
+        "virtualMachine": "yes" if "hypervisor" in flags else "",
         "cpus": str(os.cpu_count() or ""),
         "cores": _cores(root / "proc/cpuinfo"),
         "turbo": _turbo(root / "sys/devices/system/cpu"),

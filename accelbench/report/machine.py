@@ -31,4 +31,11 @@ def _processors(fingerprint: Mapping[str, str]) -> str:
     model, used, there = (fingerprint.get(key, "") for key in ("cpu", "cpusUsed", "cpus"))
     if not model:
         return ""
-    return f"{model} ({used} of {there} processors used)" if used and there else model
+    if vectors := fingerprint.get("cpuVectors"):
+        model += f" with {vectors}"
+    about = [f"{used} of {there} processors used"] if used and there else []
+    if cores := fingerprint.get("cores"):
+        about.append(f"{cores} cores" if cores != "1" else "1 core")
+    if fingerprint.get("virtualMachine"):
+        about.append("a virtual machine")
+    return f"{model} ({', '.join(about)})" if about else model

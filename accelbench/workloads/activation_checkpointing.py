@@ -1,6 +1,7 @@
 """Activation checkpointing: what is computed again need not be kept."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
@@ -8,6 +9,9 @@ from pydantic import Field
 from accelbench.workload import Arrays, Program, Tools, variant
 from accelbench.workloads import _deep_network as network
 from accelbench.workloads import _training as training
+
+UNFUSED = {"xla_disable_hlo_passes": "fusion"}
+"""Options of XLA for CPUs; for GPUs and TPUs other passes fuse."""
 
 
 class ActivationCheckpointing(network.DeepNetwork):
@@ -31,6 +35,14 @@ class ActivationCheckpointing(network.DeepNetwork):
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Everything is kept, as far as XLA sees fit."""
         return _jax_program(parameters, arrays, tools, lambda through: through)
+
+    @variant("jax/jit-unfused")
+    def jit_unfused(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Everything is kept, and on a CPU nothing fused: what fusion alone is worth (row 10 of the claims)."""
+        import jax
+
+        program = self.jax(parameters, arrays, tools)
+        return replace(program, step=jax.jit(program.step, donate_argnums=0, compiler_options=UNFUSED), placed=True)
 
     @variant("jax/jit-checkpoint")
     def jit_checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

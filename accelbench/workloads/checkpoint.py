@@ -30,7 +30,7 @@ class Checkpoint(Workload):
     """A training of least squares by Adam, whose state goes through a file.
 
     Rows 55 and 56 of the claims: in JAX "just save (params, opt_state) and you can resume exactly where you left off";
-    who forgets opt_state finds that "your optimizer resets". orbax against torch.save and
+    who forgets opt_state, or to return it, finds that "your optimizer resets". orbax against torch.save and
     torch.distributed.checkpoint. What is timed is a checkpoint saved to a new directory and loaded from it, parameters
     and both moments. What is observed is a training that goes through a checkpoint in each call but the first, beside
     one that does not.
@@ -91,8 +91,15 @@ class Checkpoint(Workload):
 
     @variant("jax/orbax-parameters-only")
     def orbax_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The article's mistake: parameters are saved, the optimiser's state is made anew."""
+        """Parameters are saved, the optimiser's state is made anew."""
         return _jax_program(parameters, arrays, tools, _through_orbax, complete=False)
+
+    @variant("jax/state-not-returned")
+    def state_not_returned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The article's mistake, without any file: opt_state is not returned, and each step begins with a new one."""
+        if parameters.asks == "time":
+            raise ValueError("without a checkpoint there is nothing to time: ask for asks: resume")
+        return _jax_program(parameters, arrays, tools, lambda tree, _path: tree, complete=False)
 
     @variant("pytorch/save")
     def save(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -101,7 +108,7 @@ class Checkpoint(Workload):
 
     @variant("pytorch/save-parameters-only")
     def save_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The same mistake: the optimiser's state_dict is left out."""
+        """The optimiser's state_dict is left out."""
         return _torch_program(parameters, arrays, tools, _through_save, complete=False)
 
     @variant("pytorch/distributed")

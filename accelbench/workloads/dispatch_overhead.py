@@ -1,10 +1,21 @@
 """A quadratic polynomial of a number or a few: arithmetic so small that calling it is what takes the time."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from accelbench.workload import Arrays, Cost, Measure, NamedArrays, Program, Tools, Workload, WorkloadParameters
+from accelbench.workload import (
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+    variant,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -17,11 +28,13 @@ class DispatchOverhead(Workload):
     """x <- x^2 + 3x on a scalar, or on each of `size` numbers; one evaluation is one call.
 
     Rows 6 and 7 of the claims: compiled calls are "orders of magnitude faster", but "for tiny calculations, jit can be
-    slower". The article evaluates the polynomial at 1000, once. Here each evaluation takes what the one before
-    returned, and from 1000 that overflows float32 at the fourth. Between -3 and 0 it stays for ever: x = z - 3/2 makes
-    it z <- z^2 - 3/4, which maps [-3/2, 3/2] into itself. x starts around -2, which the polynomial maps to itself with
-    a slope of -1: numbers alternate about it and close in ever more slowly, none comes near 0 or becomes denormal, and
-    an error of one ulp neither grows nor dies out, so that the reference means something after any number of steps.
+    slower". JAX without jit compiles each operation when it first comes up: in a process that has used these
+    operations before, on these shapes, it has nothing left to compile (`jax/op-by-op-warm`). The article evaluates the
+    polynomial at 1000, once. Here each evaluation takes what the one before returned, and from 1000 that overflows
+    float32 at the fourth. Between -3 and 0 it stays for ever: x = z - 3/2 makes it z <- z^2 - 3/4, which maps
+    [-3/2, 3/2] into itself. x starts around -2, which the polynomial maps to itself with a slope of -1: numbers
+    alternate about it and close in ever more slowly, none comes near 0 or becomes denormal, and an error of one ulp
+    neither grows nor dies out, so that the reference means something after any number of steps.
     """
 
     name = "dispatch-overhead"
@@ -59,6 +72,13 @@ class DispatchOverhead(Workload):
         """Operators are the same in both frameworks."""
         del parameters
         return _program(arrays, tools)
+
+    @variant("jax/op-by-op-warm")
+    def op_by_op_warm(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Without jit, in a process that has compiled these operations before."""
+        program = self.jax(parameters, arrays, tools)
+        program.step(program.state, {})
+        return replace(program, placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Operators are the same in both frameworks."""

@@ -9,7 +9,7 @@ from accelbench.api.compiled import Compiled
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Comparison, Result, VariantResult
 from accelbench.api.run import Expectation
-from accelbench.claims.ledger import Claim, Hardware
+from accelbench.claims.ledger import UNNAMED, Claim, Hardware
 from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
 from accelbench.verdict.expectations import evaluate
 from report import sample
@@ -198,3 +198,30 @@ def test_what_several_workloads_found_is_said_of_each() -> None:
     other = one.model_copy(update={"case": one.case.model_copy(update={"workload": "maxsim"})})
     assert [sentence.partition(": ")[0] for sentence in settled(one, other).found] == [one.case.workload, "maxsim"]
     assert settled(one, one).found[0].startswith("jax/jit at least 2 times as fast")
+
+
+def test_seconds_of_a_machine_that_nobody_names_are_settled_nowhere() -> None:
+    claim = CLAIM.model_copy(update={"machine": UNNAMED})
+    for here in ("cpu", "gpu"):
+        assert settle(claim, [asked(a_result("2.1", "2.3"))], here=here).verdict == "untestable-anywhere"
+
+
+@pytest.mark.parametrize(
+    ("intervals", "verdict"),
+    [
+        ((("2.1", "2.3"), ("1.2", "1.4")), "confirmed"),
+        ((("1.2", "1.4"), ("1.9", "2.1")), "inconclusive"),
+        ((("1.2", "1.4"),), "inconclusive"),
+    ],
+)
+def test_of_what_can_be_so_one_manifest_is_enough_and_none_refutes(
+    intervals: tuple[tuple[str, str], ...], verdict: str
+) -> None:
+    claim = CLAIM.model_copy(update={"can": True})
+    assert settle(claim, [asked(a_result(*each)) for each in intervals], here="cpu").verdict == verdict
+
+
+def test_an_example_of_what_can_be_so_has_to_be_a_whole_run() -> None:
+    claim = CLAIM.model_copy(update={"can": True})
+    assert settle(claim, [asked(a_result("2.1", "2.3"), cases=2)], here="cpu").verdict == "inconclusive"
+    assert settle(claim, [asked(invalid())], here="cpu").verdict == "inconclusive"

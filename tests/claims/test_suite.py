@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, Result
-from accelbench.claims.ledger import Claim, GeometricMean
+from accelbench.claims import suite
+from accelbench.claims.ledger import Claim, GeometricMean, Majority
 from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
 from report import sample
 
@@ -108,3 +109,40 @@ def test_one_case_that_does_not_count_leaves_all_undecided(changes: dict[str, An
 
 def test_a_suite_of_which_a_part_was_not_run_has_not_been_run() -> None:
     assert settled((a_result(jit=4.0),), None, at_least="2").verdict == "not-measured-yet"
+
+
+@pytest.mark.parametrize(
+    ("speedups", "outcome", "said"),
+    [
+        ((2.5, 2.5, 9.0), "met", "2 of 3 ("),
+        ((2.5, 2.5, 9.0, 9.0), "not-met", "2 of 4 ("),
+        ((2.5, 9.0, 2.0), "undecided", "1 of 3 ("),
+    ],
+)
+def test_a_majority_is_more_than_half_each_by_its_whole_interval(
+    speedups: tuple[float, ...], outcome: str, said: str
+) -> None:
+    results = [a_result(jit=speedup, seed=seed) for seed, speedup in enumerate(speedups)]
+    found = suite.count(Majority(variant=JIT, over=EAGER, at_least="2", at_most="3"), results, suites=1)
+    assert found.outcome == outcome
+    assert found.sentence.startswith(f"most speedups of jax/jit over pytorch/eager at least 2 and at most 3: {outcome}")
+    assert said in found.sentence
+
+
+def test_a_majority_without_one_of_its_cases_is_undecided() -> None:
+    majority = Majority(variant=JIT, over=EAGER, at_least="2", at_most="3")
+    found = suite.count(majority, [a_result(jit=2.5), a_result(jit=2.5, rounds=2)], suites=1)
+    assert (found.outcome, found.sound) == ("undecided", False)
+    assert "it has 2 of at least 5 rounds" in found.sentence
+
+
+def test_a_result_can_be_held_against_another_baseline() -> None:
+    result = a_result(jit=4.0, compiled=2.0)
+    assert result.case.baseline == COMPILE
+    again = suite.against(result, EAGER)
+    assert again.case.baseline == EAGER
+    found = {each.variant: float(each.speedup or 0) for each in again.comparisons}
+    assert found == pytest.approx({COMPILE: 2.0, JIT: 4.0}, rel=0.02)
+    assert suite.against(result, "numpy/eager") is result
+    broken = result.model_copy(update={"certificate": Certificate()})
+    assert {each.speedup for each in suite.against(broken, EAGER).comparisons} == {None}

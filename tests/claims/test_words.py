@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench.claims.words import plainly, times
+from accelbench.claims.words import compared, plainly, times
 
 
 @pytest.mark.parametrize(
@@ -11,9 +11,11 @@ from accelbench.claims.words import plainly, times
         ((1 / 29.117, 1 / 30.1, 1 / 28.0), "29 times as slow (28 to 30)"),
         ((2.238, 2.124, 2.362), "2.2 times as fast (2.1 to 2.4)"),
         ((1.15, 1.12, 1.17), "1.15 times as fast (1.12 to 1.17)"),
-        ((1.004, 0.997, 1.011), "as fast (0.997 to 1.01)"),
+        ((1.004, 1.001, 1.008), "as fast (1.00 to 1.01)"),
+        ((1.004, 0.997, 1.011), "no difference found (0.997 to 1.01)"),
+        ((0.6, 0.3, 1.2), "no difference found (0.30 to 1.20)"),
         ((2234.0, 2030.0, 2330.0), "2,200 times as fast (2,000 to 2,300)"),
-        ((11.1, 10.96, 11.24), "11 times as fast"),
+        ((11.1, 10.96, 11.24), "11 times as fast (11.0 to 11.2)"),
     ],
 )
 def test_a_ratio_has_two_digits_and_no_percent(speedup: tuple[float, float, float], said: str) -> None:
@@ -33,3 +35,16 @@ def test_a_ratio_has_two_digits_and_no_percent(speedup: tuple[float, float, floa
 )
 def test_what_became_of_an_expectation_is_an_answer(sentence: str, said: str) -> None:
     assert plainly(sentence) == said
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ((None, "1"), "a no faster than b"),
+        (("1", None), "a no slower than b"),
+        ((None, "0.01"), "a at least 100 times as slow as b"),
+        (("2", "3"), "a at least 2 and at most 3 times as fast as b"),
+    ],
+)
+def test_what_was_expected_of_a_speedup_is_said_in_words(bounds: tuple[str | None, str | None], said: str) -> None:
+    assert compared("a", "b", *bounds) == said

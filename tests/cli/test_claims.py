@@ -68,7 +68,7 @@ def test_the_report_is_a_page_with_the_verdict_and_its_numbers(tmp_path: Path) -
     assert done.returncode == Exit.SUCCESS, done.stderr
     assert "| 1 | confirmed | " in done.stdout
     assert "| 1 | untestable here | " in done.stdout
-    assert "**confirmed.** Yes, and a little more." in done.stdout
+    assert "**confirmed.** Yes, and by more." in done.stdout
     assert "per product | 2.0 times as fast" in done.stdout
     assert "results/claims/cpu/33-xor-with-jit-around-the-step/report.md" in done.stdout
 
@@ -78,6 +78,22 @@ def test_bad_input_is_refused_with_what_there_is(tmp_path: Path) -> None:
     assert (rows.returncode, "no claim in row 1000" in rows.stderr) == (Exit.USAGE, True)
     hardware = accelbench("claims", "list", "--hardware", "abacus", cwd=tmp_path)
     assert (hardware.returncode, "there are cpu, gpu, gpus, tpu" in hardware.stderr) == (Exit.USAGE, True)
+
+
+def test_seconds_of_a_machine_that_nobody_names_can_be_settled_nowhere(tmp_path: Path) -> None:
+    done = accelbench("claims", "run", "--rows", "19", cwd=tmp_path, play="crash")
+    assert "row 19: untestable anywhere, the article does not name its machine" in done.stderr
+    listed = json.loads(accelbench("claims", "list", "--rows", "19", "--output", "json", cwd=tmp_path).stdout)
+    assert [each["verdict"] for each in listed] == ["untestable-anywhere"]
+
+
+def test_a_page_without_its_articles_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "claims"
+    shutil.copytree(ledger.directory(), directory)
+    (directory / "articles.yaml").unlink()
+    monkeypatch.setattr(ledger, "directory", lambda: directory)
+    done = CliRunner().invoke(app, ["claims", "report", "--rows", "33", "--results", str(tmp_path)])
+    assert (done.exit_code, "articles.yaml" in done.stderr) == (Exit.INTERNAL, True), done.stderr
 
 
 def test_a_result_that_was_asked_other_bounds_is_no_verdict(tmp_path: Path) -> None:
@@ -92,7 +108,7 @@ def test_a_result_that_was_asked_other_bounds_is_no_verdict(tmp_path: Path) -> N
 
 def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_beside(tmp_path: Path) -> None:
     alone = accelbench("claims", "run", "--rows", "3", cwd=tmp_path, play="crash")
-    assert "row 3: untestable here, it needs gpu" in alone.stderr
+    assert "row 3: untestable here, it needs RTX 3090" in alone.stderr
     done = accelbench("claims", "run", "--rows", "3", "--beside", cwd=tmp_path, play="good")
     assert done.stdout == "row 3: untestable-here\n"
     page = accelbench("claims", "report", "--rows", "3", cwd=tmp_path).stdout
@@ -148,7 +164,7 @@ def test_rows_about_a_suite_share_their_runs(tmp_path: Path) -> None:
     more = {"play": "good", "ACCELBENCH_PROFILES": str(profiles)}
     done = accelbench("claims", "run", "--again", *asked, cwd=tmp_path, **more)
     assert done.returncode == Exit.SUCCESS, done.stderr
-    assert done.stderr.count("case 1 of 1") == 2
+    assert done.stderr.count("case 1 of 1") == 3
     assert "geometric mean of pytorch/compile over pytorch/eager at least 1.3 and at most 2" in done.stdout
     assert "row 27: refuted\n  geometric mean of jax/jit over pytorch/compile" in done.stdout
     page = accelbench("claims", "report", *asked, cwd=tmp_path, **more).stdout

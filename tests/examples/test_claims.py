@@ -10,7 +10,7 @@ from accelbench.cli.manifests import read
 from accelbench.plan.cases import plan_cases
 
 CLAIMS = sorted((Path(__file__).parents[2] / "examples" / "claims").glob("[0-9]*.yaml"))
-OWN = {name for claim in load(CLAIMS[0].parent) if claim.own for name in claim.manifests}
+OWN = {name for claim in load(CLAIMS[0].parent) if claim.own for name in (*claim.manifests, *claim.beside)}
 """Of questions that the ledger asks itself."""
 ROWS = [1, 2, 3, 4, *range(6, 27), *range(28, 38), *range(52, 64)]
 HEADER = re.compile(r"^# Row (\d+), article A[0-4] \S+: .*", re.DOTALL)

@@ -62,6 +62,15 @@ def test_flags_count_and_not_their_order(machine: Path) -> None:
     assert fingerprint.of_host({}, root=machine)["cpuFlags"] != before
 
 
+def test_vector_instructions_and_a_hypervisor_are_named(machine: Path) -> None:
+    found = fingerprint.of_host({}, root=machine)
+    assert found["cpuVectors"] == "avx2"
+    assert "virtualMachine" not in found
+    write(machine, {"proc/cpuinfo": CPUINFO.replace("avx2", "hypervisor amx_bf16 avx512f avx2")})
+    found = fingerprint.of_host({}, root=machine)
+    assert (found["cpuVectors"], found["virtualMachine"]) == ("avx2, avx512f, amx_bf16", "yes")
+
+
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     found = fingerprint.of_host({}, root=tmp_path)
     assert {"governor", "memoryBytes", "numaNodes", "cpuFlags", "image"}.isdisjoint(found)

@@ -23,6 +23,8 @@ BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("loop-unrolling", "jax/jit", {"length": 40}),
     ("loop-unrolling", "jax/jit", {"length": 40, "body": "sine"}),
     ("inplace-update", "jax/jit", {"size": 1000}),
+    ("inplace-update", "jax/jit", {"size": 1000, "updates": 3, "update": "sine"}),
+    ("inplace-update", "jax/jit", {"size": 2560, "updates": 3, "update": "row"}),
     ("optimizer-step", "jax/jit", {"size": 1000}),
     ("cifar-cnn", "jax/jit", {"batch": 8, "channels": 16, "size": 16}),
     ("freeze-layers", "jax/jit-trained-only", {"width": 64}),

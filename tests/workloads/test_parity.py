@@ -47,7 +47,11 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "layer-norm": [(("rows", 6), ("features", 5))],
     "maxsim": [(("documents", 3), ("document_tokens", 10), ("query_tokens", 8), ("features", 16))],
     "loop-unrolling": [(("length", 12),), (("length", 12), ("body", "sine"))],
-    "inplace-update": [(("size", 100),)],
+    "inplace-update": [
+        (("size", 100),),
+        (("size", 2560), ("updates", 3), ("update", "sine")),
+        (("size", 2560), ("updates", 3), ("update", "row")),
+    ],
     "optimizer-step": [(("tensors", 2), ("size", 50), ("learning_rate", 0.1))],
     "cifar-cnn": [(("batch", 8), ("channels", 4), ("size", 8), ("learning_rate", 0.1))],
     "freeze-layers": [(("layers", 4), ("frozen", 2), ("width", 16), ("batch", 8))],
@@ -67,6 +71,8 @@ TWO_PROGRAMS = {("vit", "pytorch/compile"), ("vit", "pytorch/compile-step")}
 """But for these, whose second parameters are another program."""
 SUMS_ALONE = {"jax/jit-cumsum", "pytorch/cumsum", "pytorch/compile-cumsum"}
 """There is no cumsum of sines."""
+OBSERVED_ALONE = {"jax/state-not-returned"}
+"""There is nothing to time."""
 REFUSED = {("transformer-lm", "float16")}
 """Types that a workload has no room in."""
 ALL = [
@@ -79,6 +85,7 @@ ALL = [
     if parameters is SMALL[workload][0] or use not in SLOW or (workload, use) in TWO_PROGRAMS
     if (use, precision) != ("numpy/eager", "bfloat16")  # NumPy has no such type
     if use not in SUMS_ALONE or ("body", "sine") not in parameters
+    if use not in OBSERVED_ALONE
     if (workload, precision) not in REFUSED
 ]
 WRONG = {

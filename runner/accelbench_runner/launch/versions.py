@@ -16,6 +16,11 @@ def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
     """Of Python, NumPy, the framework, and the packages that a workload's libraries come from."""
     import numpy as np
 
-    packages = sorted(set(map(package_of, libraries)))
-    beside = {package: str(getattr(sys.modules[package], "__version__", "unknown")) for package in packages}
+    beside = {package_of(library): _version(library) for library in sorted(libraries)}
     return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **beside}
+
+
+def _version(library: str) -> str:
+    """Its own, or else its package's: orbax has none, and orbax.checkpoint has."""
+    versions = (getattr(sys.modules[module], "__version__", None) for module in (library, package_of(library)))
+    return next((str(version) for version in versions if version), "unknown")
