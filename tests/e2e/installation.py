@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Installed", "conditions", "install", "process_of"]
 
 RELEASE = "accelbench"
+OPERATOR = f"--selector=app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=operator"
+"""Its pods; the pod of `helm test` stays as well."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Installed:
         wait_until(lambda: self._container() not in {"", before}, what="the operator to be started again", seconds=120)
 
     def _container(self) -> str:
-        (pod,) = self.system.get("pods", f"--selector=app.kubernetes.io/instance={RELEASE}")["items"]
+        (pod,) = self.system.get("pods", OPERATOR)["items"]
         (status,) = pod["status"].get("containerStatuses") or [{}]
         return str(status.get("containerID", "")) if status.get("state", {}).get("running") else ""
 
@@ -123,5 +125,5 @@ def _read(path: Path) -> str:
 
 def _why(cluster: Cluster) -> str:
     pods = cluster.get("pods")["items"]
-    logs = cluster.kubectl("logs", f"--selector=app.kubernetes.io/instance={RELEASE}", "--tail=50", check=False)
+    logs = cluster.kubectl("logs", OPERATOR, "--tail=50", check=False)
     return json.dumps([pod["status"] for pod in pods], indent=1) + logs.stdout + logs.stderr
