@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from accelbench.api.result import Result
 from cluster.wait import wait_until
 from e2e.installation import conditions
 from image.build import NATIVE
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NAME = "08-fusion-of-sine-and-cosine-on-targets"
 RUN = f"claim-{NAME}"
 TARGETS = {"h100", "v5e-16"}
-OF_THE_PROCESS = {"compilePeakMemoryBytes"}
+OF_THE_PROCESS = {"compile_peak_memory_bytes"}
 """What compiling took there, and not what came of it."""
 
 
@@ -36,26 +36,28 @@ def run(installed: Installed) -> dict[str, Any]:
     return installed.finished(RUN, seconds=900)
 
 
-def facts(result: dict[str, Any]) -> dict[str, Any]:
-    """What the compiler made of each variant, and none of what that took."""
-    numbers = {variant["name"]: variant["numbers"] for variant in result["variants"]}
+def numbers(result: Result) -> dict[str, dict[str, object]]:
+    """By variant, what the compiler made of it, and none of what that took."""
     return {
-        "compiled": result["compiled"],
-        "numbers": {
-            name: {number: value for number, value in of.items() if number not in OF_THE_PROCESS}
-            for name, of in numbers.items()
-        },
+        variant.name: variant.numbers.model_dump(exclude_none=True, exclude=OF_THE_PROCESS)
+        for variant in result.variants
     }
 
 
 def test_a_pod_finds_what_a_laptop_finds(installed: Installed, run: dict[str, Any]) -> None:
     assert conditions(run)["Succeeded"]["status"] == "True", conditions(run)
-    results = [stored["result"] for stored in installed.owned("benchmarkresults", RUN)]
-    in_pods = {result["case"]["accelerator"]["target"]: facts(result) for result in results}
+    stored = [Result.model_validate(each["result"]) for each in installed.owned("benchmarkresults", RUN)]
+    in_pods = {result.case.accelerator.target: result for result in stored}
     files = (ROOT / "docs" / "results" / "claims" / "targets" / NAME).glob("*.result.json")
-    on_a_laptop = [json.loads(file.read_text()) for file in files]
-    assert in_pods == {result["case"]["accelerator"]["target"]: facts(result) for result in on_a_laptop}
-    assert in_pods.keys() == TARGETS
+    on_a_laptop = [Result.model_validate_json(file.read_text()) for file in files]
+    assert in_pods.keys() == {result.case.accelerator.target for result in on_a_laptop} == TARGETS
+    for result in on_a_laptop:
+        in_a_pod = in_pods[result.case.accelerator.target]
+        assert in_a_pod.compiled == result.compiled
+        found = numbers(in_a_pod)
+        for variant, known in numbers(result).items():
+            assert known
+            assert {name: found[variant].get(name) for name in known} == known
 
 
 def test_no_pod_says_how_long_a_step_takes(installed: Installed, run: dict[str, Any]) -> None:
