@@ -44,8 +44,8 @@ class Document(BaseModel):
     def model_post_init(self, _context: Any, /) -> None:
         """Documents that were given the same fields share the set of them.
 
-        Each would have one of its own, which is a third of what an operator holds of a run, and as much for the garbage
-        collector to visit. Nothing changes it: documents are frozen, and a copy gets its own.
+        Each would have one of its own: nearly half of the memory that an operator holds of a run. Nothing changes it:
+        documents are frozen, and a copy gets a set of its own.
         """
         given = frozenset(self.model_fields_set)
         object.__setattr__(self, "__pydantic_fields_set__", _GIVEN.setdefault(given, set(given)))

@@ -8,7 +8,7 @@ from enum import Enum
 from accelbench.api.run import Attempt
 from accelbench_operator.accept import Plan
 from accelbench_operator.failure import AttemptFailure, node_lost, start_deadline_exceeded
-from accelbench_operator.job import pod_deadline_seconds
+from accelbench_operator.job import pod_deadline_seconds, script_of
 from accelbench_operator.kueue import QueueReport, explain_held, next_look
 from accelbench_operator.observed import ObservedJob, ObservedPod
 from accelbench_operator.obstacles import Obstacle
@@ -121,7 +121,8 @@ def _waiting(
     if job is None and known and known.worth_telling:
         pending = f"{attempt.case}: {explain_refused(known.words)}"
     else:
-        pending = explain_pending(job, pod, plan.profile, plan.script, known.words if known else "")
+        script = script_of(plan.run.spec.workload)
+        pending = explain_pending(job, pod, plan.profile, script, known.words if known else "")
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
     limit = wait.limit.of(plan.run.spec.run_policy) or wait.patience
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)

@@ -11,7 +11,7 @@ from kubernetes.utils import parse_quantity
 from accelbench.api import labels
 from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.profiles import Profile
-from accelbench.api.run import BenchmarkRun, UsedRunner
+from accelbench.api.run import BenchmarkRun, UsedRunner, WorkloadReference
 from accelbench.catalogue.script import VARIABLE
 from accelbench.plan.names import attempt_name
 from accelbench_operator.claim import claim_device
@@ -169,9 +169,9 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
     }
 
 
-def script_of(case: Case) -> ConfigMapKey | None:
-    """Where its workload's file is; None: the image has it."""
-    return case.script.config_map_key_ref if case.script else None
+def script_of(asked: Case | WorkloadReference) -> ConfigMapKey | None:
+    """Where the workload's file is; None: the image has it."""
+    return asked.script.config_map_key_ref if asked.script else None
 
 
 def _script_volume(script: ConfigMapKey) -> Manifest:

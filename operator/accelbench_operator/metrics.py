@@ -60,20 +60,25 @@ class Metric(Generic[T]):
     type: Literal["gauge", "counter"] = "gauge"
 
     def family(self, labels: Labels, described: Iterable[tuple[Labels, T]]) -> Family:
-        """Every sample of the metric; `described` pairs values of `labels` with what has them."""
+        """Every sample of the metric; `described` pairs values of `labels`, which are short, with what has them."""
         kind = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = kind(self.name, self.help, labels=(*labels, *self.by))
         kept: dict[Labels, float] = {}
         for values, subject in described:
             read = self.read(subject)
-            samples = read if isinstance(read, Mapping) else {(): read}
-            for own, value in samples.items():
+            samples = read.items() if isinstance(read, Mapping) else (((), read),)
+            for own, value in samples:
                 if value is not None:
-                    # A result that somebody wrote by hand can hold any text; a sample twice would void the scrape.
-                    kept.setdefault(tuple(text[:MAXIMUM_LABEL] for text in (*values, *own)), value)
+                    # A sample twice would void the scrape.
+                    kept.setdefault((*values, *_short(own)) if own else values, value)
         for texts, value in kept.items():
             family.add_metric(texts, value)
         return family
+
+
+def _short(texts: Labels) -> Labels:
+    """Label values that can be exported: a result that somebody wrote by hand can hold any text."""
+    return tuple(text[:MAXIMUM_LABEL] for text in texts)
 
 
 def _measured(field: str, number: Number) -> Metric[VariantSummary]:
@@ -329,10 +334,10 @@ def of_the_operator(operator: Snapshot) -> Iterator[Family]:
     """How it is doing, and what it is doing."""
     for metric in OF_THE_OPERATOR:
         yield metric.family((), [((), operator)])
-    live = [((case.namespace, case.run, case.case), case) for case in operator.live]
+    live = [(_short((case.namespace, case.run, case.case)), case) for case in operator.live]
     for of_a_case in OF_A_CASE_UNDER_WAY:
         yield of_a_case.family(LIVE_LABELS, live)
-    comparisons = [((*values, each.variant), each) for values, case in live for each in case.comparisons]
+    comparisons = [((*values, *_short((each.variant,))), each) for values, case in live for each in case.comparisons]
     for of_a_comparison in OF_A_COMPARISON_UNDER_WAY:
         yield of_a_comparison.family(LIVE_VARIANT_LABELS, comparisons)
 
@@ -342,16 +347,20 @@ def of_results(shown: Iterable[Summary]) -> Iterator[Family]:
     results = [(_result_labels(result), result) for result in shown]
     for of_a_result in OF_A_RESULT:
         yield of_a_result.family(RESULT_LABELS, results)
-    variants = [(_variant_labels(result, variant), variant) for _, result in results for variant in result.variants]
+    variants = [
+        ((*values, *_short((variant.name, variant.framework))), variant)
+        for values, result in results
+        for variant in result.variants
+    ]
     for of_a_variant in OF_A_VARIANT:
         yield of_a_variant.family(VARIANT_LABELS, variants)
     labels = {values[: len(RESULT_LABELS) + 1]: values for values, _ in variants}
     comparisons = [
-        (labels[*values, comparison.variant], comparison)
+        (labels[compared], comparison)
         for values, result in results
         for comparison in result.comparisons
         # A result that somebody wrote by hand may compare what it does not list: the others are still to be seen.
-        if (*values, comparison.variant) in labels
+        if (compared := (*values, *_short((comparison.variant,)))) in labels
     ]
     for of_a_comparison in OF_A_COMPARISON:
         yield of_a_comparison.family(VARIANT_LABELS, comparisons)
@@ -359,11 +368,7 @@ def of_results(shown: Iterable[Summary]) -> Iterator[Family]:
 
 def _result_labels(result: Summary) -> Labels:
     noisy = "true" if result.noisy else "false"
-    return (result.namespace, result.series, result.case, result.workload, result.accelerator, noisy)
-
-
-def _variant_labels(result: Summary, variant: VariantSummary) -> Labels:
-    return (*_result_labels(result), variant.name, variant.framework)
+    return _short((result.namespace, result.series, result.case, result.workload, result.accelerator, noisy))
 
 
 class Families(Collector):
