@@ -3,6 +3,7 @@
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -10,17 +11,18 @@ from pydantic import ValidationError
 
 from accelbench import catalogue, platforms
 from accelbench.api import labels
-from accelbench.api.case import Case
+from accelbench.api.case import Case, ConfigMapKey
+from accelbench.api.metadata import ObjectMeta
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
 from accelbench.api.rules import ON_A_LAPTOP
-from accelbench.api.run import BenchmarkRun, UsedRunner
+from accelbench.api.run import BenchmarkRun, RunPolicy, UsedRunner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
 from accelbench.plan.cases import TooManyCasesError, plan_cases, with_target
 from accelbench.plan.problems import check_platform, check_run, check_targets
 from accelbench.problem import Problem
-from accelbench_operator.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit
+from accelbench_operator.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit, pod_deadline_seconds, script_of
 
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 OUR_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_DIRECTORY)
@@ -28,18 +30,42 @@ OUR_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_D
 
 @dataclass(frozen=True)
 class Plan:
-    """An accepted run: its cases in order, and what their pods are made from."""
+    """An accepted run: its cases in order, what their pods are made from, and what each step of its life asks for.
 
-    run: BenchmarkRun
-    documents: Mapping[str, str]
-    """Each case by its name, as the JSON that its pod is given. As objects they are for the garbage collector to visit,
-    and nothing else is done meanwhile: with a thousand active runs that is a quarter of its time."""
+    The rest is held as JSON and read where it is needed. As objects it is for the garbage collector to visit, and
+    nothing else is done meanwhile.
+    """
+
+    metadata: ObjectMeta
+    policy: RunPolicy
+    script: ConfigMapKey | None
+    """Where the workload's file is; None: the image has it."""
+    pod_deadline: timedelta
+    """How long each of its pods may run."""
     runner: UsedRunner
+    manifest: str
+    """The run."""
+    documents: Mapping[str, str]
+    """Each case by its name, as its pod is given it."""
 
     @classmethod
     def of(cls, run: BenchmarkRun, cases: Iterable[Case], runner: UsedRunner) -> Self:
         """A plan of these cases."""
-        return cls(run, {case.name: case.to_json() for case in cases}, runner)
+        seconds = pod_deadline_seconds(run.spec.measurement.time_limit_seconds)
+        return cls(
+            metadata=run.metadata,
+            policy=run.spec.run_policy,
+            script=script_of(run.spec.workload),
+            pod_deadline=timedelta(seconds=seconds),
+            runner=runner,
+            manifest=run.to_json(),
+            documents={case.name: case.to_json() for case in cases},
+        )
+
+    @property
+    def run(self) -> BenchmarkRun:
+        """All that was asked for, read again each time."""
+        return BenchmarkRun.model_validate_json(self.manifest)
 
     @property
     def names(self) -> Collection[str]:
@@ -58,7 +84,7 @@ class Plan:
     @property
     def ttl_seconds(self) -> int | None:
         """How long the run stays once it has finished; None: for good."""
-        return self.run.spec.run_policy.ttl_seconds_after_finished
+        return self.policy.ttl_seconds_after_finished
 
     @property
     def profile(self) -> Profile:
@@ -182,7 +208,7 @@ def into_ours(template: PodTemplate, path: str) -> Iterator[Problem]:
 
 def _too_large(plan: Plan) -> Iterator[Problem]:
     """Cases whose numbers alone do not fit into what their pod may use; a script's are for its runner to say."""
-    if plan.run.spec.workload.script:
+    if plan.script:
         return
     limit = memory_limit(plan.run, plan.profile)
     for case in plan.cases:

@@ -128,7 +128,7 @@ class Applier:
     async def _create(self, action: CreateJob, plan: Plan) -> None:
         if not action.is_first and await self._find_result(plan, action.case):
             return
-        metadata = plan.run.metadata
+        metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
         with self._trying(Wait.CREATE_JOB, plan, name):
             if plan.profile.device_class:
@@ -156,7 +156,7 @@ class Applier:
             raise NotServedError(plan.profile, error.message) from error
         except ConflictError:
             existing = await self._cluster.get_claim_template(metadata["namespace"], metadata["name"])
-            if existing is not None and not owned_by(existing, plan.run.metadata.uid):
+            if existing is not None and not owned_by(existing, plan.metadata.uid):
                 raise ForeignObjectError(
                     f"ResourceClaimTemplate {metadata['name']} exists and is not this run's: delete it"
                 ) from None
@@ -177,7 +177,7 @@ class Applier:
 
     async def _look(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
         """The pod whose log is to be read, or why there is none; None where the store has just learned of either."""
-        metadata = plan.run.metadata
+        metadata = plan.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
         if job is None:
             existing = await self._cluster.get_job(metadata.namespace, attempt.job)
@@ -195,7 +195,7 @@ class Applier:
 
     async def _pods_of(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
         """Those that the attempt's Job controls: a copy that somebody made has its labels, too."""
-        bodies = await self._cluster.list_pods(plan.run.metadata.namespace, attempt.job)
+        bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
         return [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
 
     async def _read(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
@@ -216,12 +216,12 @@ class Applier:
         attempt, question = action.attempt, action.question
         words = ""
         with suppress(ApiError):
-            words = latest_event(await self._cluster.list_events(plan.run.metadata.namespace, question.about_uid))
-        self.obstacles.meet(plan.run.metadata.uid, attempt.job, question.wait, words, self._clock())
+            words = latest_event(await self._cluster.list_events(plan.metadata.namespace, question.about_uid))
+        self.obstacles.meet(plan.metadata.uid, attempt.job, question.wait, words, self._clock())
 
     async def _confirm(self, action: Confirm, plan: Plan, observed: Observed) -> None:
         """The failure counts where the cluster shows the same Job and pod as the store; else the store learns."""
-        attempt, metadata = action.attempt, plan.run.metadata
+        attempt, metadata = action.attempt, plan.metadata
         known_job, known_pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
         body = await self._cluster.get_job(metadata.namespace, attempt.job)
         pods = await self._pods_of(attempt, plan)
@@ -290,14 +290,14 @@ class Applier:
 
     async def _may_be_there(self, plan: Plan, case: str) -> bool:
         """Whether something has the name of the case's result; where nothing has, a conflict was the server's own."""
-        metadata = plan.run.metadata
+        metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         return await self._cluster.get_result(metadata.namespace, name) is not None
 
     @contextmanager
     def _trying(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
         """What is refused is counted, and forgotten once it is not."""
-        run_uid = plan.run.metadata.uid
+        run_uid = plan.metadata.uid
         try:
             yield
         except Exception as error:
@@ -306,7 +306,7 @@ class Applier:
         self.obstacles.overcome(run_uid, job, wait)
 
     def _is_final(self, wait: Wait, plan: Plan, job: str) -> bool:
-        return self.obstacles.is_final(plan.run.metadata.uid, job, wait, self._clock())
+        return self.obstacles.is_final(plan.metadata.uid, job, wait, self._clock())
 
     def forget(self, run_uid: str) -> None:
         """The run is gone."""
@@ -324,7 +324,7 @@ class Applier:
 
     async def _find_result(self, plan: Plan, case: str) -> bool:
         """Whether the case has a result in the cluster, whatever the store has heard; then the store knows it too."""
-        metadata = plan.run.metadata
+        metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         stored = await self._cluster.get_result(metadata.namespace, name)
         if stored is not None:
@@ -359,7 +359,7 @@ class Applier:
                 raise
             has_result, loss = False, not_found_out(_words(error))
         if not has_result:
-            self.losses.setdefault(plan.run.metadata.uid, {})[job] = loss
+            self.losses.setdefault(plan.metadata.uid, {})[job] = loss
 
 
 def case_of(plan: Plan, name: str, attempt: int = 1) -> Case:

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 
 from accelbench.api.run import Attempt
 from accelbench_operator.accept import Plan
 from accelbench_operator.failure import AttemptFailure, node_lost, start_deadline_exceeded
-from accelbench_operator.job import pod_deadline_seconds, script_of
 from accelbench_operator.kueue import QueueReport, explain_held, next_look
 from accelbench_operator.observed import ObservedJob, ObservedPod
 from accelbench_operator.obstacles import Obstacle
@@ -102,8 +101,7 @@ def _told(attempt: Attempt, observed: Observed) -> str:
 
 def _until(pod: ObservedPod, plan: Plan) -> datetime:
     """When a pod should have ended, by its own deadline or by its deletion."""
-    seconds = pod_deadline_seconds(plan.run.spec.measurement.time_limit_seconds)
-    until = (pod.accepted or pod.running or pod.created) + timedelta(seconds=seconds) + Wait.END_OF_POD.patience
+    until = (pod.accepted or pod.running or pod.created) + plan.pod_deadline + Wait.END_OF_POD.patience
     return min(until, pod.deleted + Wait.END_OF_POD.patience) if pod.deleted else until
 
 
@@ -121,10 +119,9 @@ def _waiting(
     if job is None and known and known.worth_telling:
         pending = f"{attempt.case}: {explain_refused(known.words)}"
     else:
-        script = script_of(plan.run.spec.workload)
-        pending = explain_pending(job, pod, plan.profile, script, known.words if known else "")
+        pending = explain_pending(job, pod, plan.profile, plan.script, known.words if known else "")
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
-    limit = wait.limit.of(plan.run.spec.run_policy) or wait.patience
+    limit = wait.limit.of(plan.policy) or wait.patience
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
     suspected = start_deadline_exceeded(pending, limit) if now >= since + limit else None
     question = _question(job, pod, known)
@@ -153,7 +150,7 @@ def _held(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> At
     known = observed.queues.get(job.key.name)
     known = known if known and known.held == job.held else None
     wait = Wait.QUEUE if known is None or known.in_queue else Wait.NO_QUEUE
-    limit = wait.limit.of(plan.run.spec.run_policy)
+    limit = wait.limit.of(plan.policy)
     deadline = since + limit if limit else None
     pending, look = explain_held(job, known), next_look(since, known, deadline)
     if now >= look:

@@ -19,7 +19,6 @@ from accelbench_operator.accept import Plan, Refused
 from accelbench_operator.actions import Action, Ask, AskQueue, Collect, Confirm, CreateJob, DeleteJob, DeleteRun
 from accelbench_operator.attempts import AttemptPhase, AttemptState, Observed, state_of, still_ending
 from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.job import pod_deadline_seconds
 from accelbench_operator.observed import ObservedPod
 from accelbench_operator.status import (
     RunProgress,
@@ -61,7 +60,7 @@ def decide(
 
 
 def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> Decision:
-    policy = plan.run.spec.run_policy
+    policy = plan.policy
     states = {
         attempt.case: state_of(attempt, plan, observed, now)
         for attempt in status.attempts
@@ -164,7 +163,7 @@ def _advance(
         return _after_loss(attempt, state.loss, plan, stop, now)
     if state.phase is not AttemptPhase.OVER and stop and stop.discards:
         return _settled(attempt, stop.discards, stop.discards.after("the case in flight was discarded"), now)
-    if state.phase is not AttemptPhase.OVER and plan.run.spec.run_policy.suspend:
+    if state.phase is not AttemptPhase.OVER and plan.policy.suspend:
         discarded = AttemptReason.SUSPENDED.after("the case in flight was discarded")
         return _set_aside(attempt, AttemptReason.SUSPENDED, discarded)
     job = observed.jobs.get(attempt.job)
@@ -172,7 +171,7 @@ def _advance(
 
 
 def _after_loss(attempt: Attempt, loss: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
-    policy = plan.run.spec.run_policy
+    policy = plan.policy
     if stop or not loss.reason.retried or attempt.retries >= policy.infrastructure_retries:
         return _settled(attempt, loss.reason, loss.message, now)
     again = attempt.model_copy(update={"not_before": timestamp(now + retry_delay(attempt.retries))})
@@ -193,7 +192,7 @@ def _set_aside(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt
 
 def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
     number = attempt.number + 1
-    metadata = plan.run.metadata
+    metadata = plan.metadata
     job = attempt_name(metadata.name, metadata.uid, attempt.case, number)
     fresh = {
         "number": number,
@@ -209,8 +208,8 @@ def _start(
     plan: Plan, attempts: dict[str, Attempt], measured: set[str], observed: Observed, now: datetime
 ) -> dict[str, Attempt]:
     """Attempts at the next cases in order, as many as there is room for."""
-    room = plan.run.spec.run_policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
-    metadata = plan.run.metadata
+    room = plan.policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
+    metadata = plan.metadata
     started: dict[str, Attempt] = {}
     for case in plan.names:
         if len(started) >= room:
@@ -235,7 +234,7 @@ def _actions(
     stop: Stop | None,
     now: datetime,
 ) -> tuple[Action, ...]:
-    retries = plan.run.spec.run_policy.infrastructure_retries
+    retries = plan.policy.infrastructure_retries
     begun = {attempt.case for attempt in before}
     actions: list[Action] = []
     for attempt in attempts:
@@ -307,11 +306,10 @@ def _stopped(status: BenchmarkRunStatus, in_flight: Sequence[ObservedPod], now: 
 
 
 def _active_limit(plan: Plan) -> timedelta:
-    spec = plan.run.spec
-    if (limit := Wait.ACTIVE.limit.of(spec.run_policy)) is not None:
+    if (limit := Wait.ACTIVE.limit.of(plan.policy)) is not None:
         return limit
-    turns = -(-len(plan.names) // spec.run_policy.parallelism) * (1 + spec.run_policy.infrastructure_retries)
-    return turns * timedelta(seconds=pod_deadline_seconds(spec.measurement.time_limit_seconds)) + BETWEEN_CASES
+    turns = -(-len(plan.names) // plan.policy.parallelism) * (1 + plan.policy.infrastructure_retries)
+    return turns * plan.pod_deadline + BETWEEN_CASES
 
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
@@ -326,7 +324,7 @@ def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
 
 
 def _stop(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
-    if plan.run.spec.run_policy.cancel:
+    if plan.policy.cancel:
         message = "the run was cancelled; results that were stored are kept"
         return Stop(ConditionReason.CANCELLED, message, AttemptReason.CANCELLED)
     until = _active_until(plan, status)

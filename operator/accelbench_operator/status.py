@@ -141,7 +141,7 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
 
 def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
     """The status of an accepted run."""
-    generation = plan.run.metadata.generation
+    generation = plan.metadata.generation
     settled = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in settled]
     done = len(settled) == len(plan.names) or (progress.stop is not None and not in_flight)
@@ -195,7 +195,7 @@ def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
 
 def _unfinished(plan: Plan, progress: RunProgress, settled: set[str]) -> ConditionState:
     count = f"{len(settled)} of {len(plan.names)} cases done"
-    if plan.run.spec.run_policy.suspend:
+    if plan.policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
     message = f"{count}. {progress.pending}".rstrip(". ") + "."
     return ConditionState("False", ConditionReason.RUNNING if progress.busy else ConditionReason.QUEUED, message)
