@@ -1,4 +1,4 @@
-"""What the pages have readers do in a cluster ends in a verdict there: on a real node, from `helm install` on."""
+"""What the pages have readers do in a cluster ends in a verdict, in kubectl and in Grafana: on a real node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from chart.helm import CHART, adopt, helm
 from cluster.ports import free_port
 from cluster.wait import wait_until
+from grafana.dashboards import ALL
 from image.build import build_image
+from metrics.prometheus import running_prometheus
 from pages.machine import at_cluster, checkout
 from pages.page import ROOT, Page
 from pages.table import RUN
@@ -66,12 +68,24 @@ def _values(cluster: Cluster) -> dict[str, Any]:
 
 
 def test_a_cluster_says_who_is_faster(bare: Cluster, tmp_path: Path) -> None:
-    environment = at_cluster(bare, tmp_path / "shell", _values(bare))
+    values = _values(bare)
+    environment = at_cluster(bare, tmp_path / "shell", values)
     directory = checkout(tmp_path / "accelbench")
     start, tutorial = "docs/start.md", "docs/tutorials/cluster.md"
     Page.read(start).run(directory, environment, *PAGES[start])
+    assert_grafana_shows_the_verdicts(bare, tmp_path / "prometheus", values["metrics"]["port"])
     said = Page.read(tutorial).run(directory, environment, *PAGES[tutorial])
     assert any(each in {"True", "False"} for each in said)
     wait_until(lambda: bare.get("bmr")["items"][1:] == [], what="the tutorial's runs to be gone")
     results = bare.get("bmres")["items"]
     assert {each["result"]["case"]["workload"] for each in results} == {"matmul-chain", "softmax-rows"}
+
+
+def assert_grafana_shows_the_verdicts(cluster: Cluster, directory: Path, port: int) -> None:
+    """Of the first run: what the queries of Overview's table find in a Prometheus that scrapes the operator."""
+    (stored,) = cluster.get("bmres")["items"]
+    given = {each["variant"]: each["verdict"] for each in stored["result"]["comparisons"]}
+    queries = dict(ALL["overview"].queries())
+    with running_prometheus(directory, f"127.0.0.1:{port}") as prometheus:
+        samples = prometheus.query(ALL["overview"].filled_in(queries["overview: Verdicts: verdict"]))
+    assert {each["metric"]["variant"]: each["metric"]["verdict"] for each in samples} == given
