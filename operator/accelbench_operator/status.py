@@ -161,7 +161,9 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
         "Succeeded": succeeded,
     }
     results = [progress.results[name] for name in plan.names if name in progress.results]
-    rows = itertools.chain.from_iterable(_rows(result) for result in results)
+    # A result never changes, so that its rows are not made again: of a sweep they would be half of a step's work.
+    made = {(row.result, row.variant): row for row in status.comparisons}
+    rows = itertools.chain.from_iterable(_rows(result, made) for result in results)
     first = min((attempt.start_time for attempt in progress.attempts), default=None)
     return status.model_copy(
         update={
@@ -261,9 +263,9 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
     )
 
 
-def _rows(result: Summary) -> Iterable[ComparisonStatus]:
+def _rows(result: Summary, made: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
     for comparison in result.comparisons:
-        yield ComparisonStatus(
+        yield made.get((result.name, comparison.variant)) or ComparisonStatus(
             case=result.case,
             variant=comparison.variant,
             verdict=comparison.outcome,
