@@ -1,15 +1,12 @@
 """`/metrics`: the text of a scrape, and who may have it.
 
-Most of a scrape tells of results, which never change once they are stored. Their text is made anew when there is
-another result to show, and kept until then: of thousands of series it takes a second of processor time. It is made,
-kept and sent a metric at a time, and kept compressed: all of it has 14 MB at 2,000 cases of series.
+Most of a scrape tells of results (`results_text`). All of it is made and sent a metric at a time.
 """
 
 import asyncio
 import itertools
 import logging
 import ssl
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,13 +16,12 @@ from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from accelbench_operator.metrics import Families, of_results, of_the_operator, of_the_process
-from accelbench_operator.snapshot import Snapshot, Summary
+from accelbench_operator.metrics import Families, of_the_operator, of_the_process
+from accelbench_operator.results_text import Metrics, ResultsText
+from accelbench_operator.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
-END = b"# EOF\n"
-"""Of a text in the OpenMetrics format; nothing may follow it."""
 FORMATS = 4
 RENEW_SECONDS = 60.0
 
@@ -36,22 +32,21 @@ class Exposition:
     def __init__(self, *collectors: Collector) -> None:
         """`collectors` are exported beside the snapshot."""
         self._collectors = (*collectors, of_the_process())
-        self._results: dict[str, tuple[tuple[Summary, ...], tuple[bytes, ...]]] = {}
-        """By content type, of which whoever scrapes may ask for any number; each metric compressed."""
+        self._results: dict[str, ResultsText] = {}
+        """By content type, of which whoever scrapes may ask for any number."""
 
     def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
         """A scrape for an Accept header; results are shown where this replica leads."""
         encode, content_type = choose_encoder(accept)
-        shown = operator.results if operator.leading else ()
-        kept = self._results.get(content_type)
-        if kept is None or kept[0] is not shown:
+        results = self._results.get(content_type)
+        if results is None:
             if len(self._results) >= FORMATS:
                 self._results.clear()
-            texts = (encode(Families([family])).removesuffix(END) for family in of_results(shown))
-            kept = self._results[content_type] = (shown, tuple(zlib.compress(text, 1) for text in texts))
+            results = self._results[content_type] = ResultsText(encode)
+        shown = operator.results if operator.leading else ()
         others = itertools.chain.from_iterable(each.collect() for each in self._collectors)
         own = encode(Families(itertools.chain(of_the_operator(operator), others)))
-        return Scrape(content_type, kept[1], own)
+        return Scrape(content_type, results.of(shown), own)
 
 
 @dataclass(frozen=True)
@@ -59,12 +54,12 @@ class Scrape:
     """What is sent: `parts` in order."""
 
     content_type: str
-    compressed: tuple[bytes, ...]
+    results: Metrics
     own: bytes
 
     def parts(self) -> Iterator[bytes]:
         """About results, a metric at a time, then about the operator."""
-        yield from map(zlib.decompress, self.compressed)
+        yield from self.results
         yield self.own
 
 

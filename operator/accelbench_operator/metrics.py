@@ -366,9 +366,14 @@ def of_results(shown: Iterable[Summary]) -> Iterator[Family]:
         yield of_a_comparison.family(VARIANT_LABELS, comparisons)
 
 
+def series_of(result: Summary) -> Labels:
+    """Namespace, series and case, as they are exported: there is one result to show of each."""
+    return _short((result.namespace, result.series, result.case))
+
+
 def _result_labels(result: Summary) -> Labels:
     noisy = "true" if result.noisy else "false"
-    return _short((result.namespace, result.series, result.case, result.workload, result.accelerator, noisy))
+    return (*series_of(result), *_short((result.workload, result.accelerator, noisy)))
 
 
 class Families(Collector):

@@ -1,0 +1,80 @@
+"""The text about results in one format, made anew only where there is another result.
+
+Results never change once they are stored. Of thousands of series their text takes a second of processor time, so they
+are dealt out to blocks, and each block keeps its text: compressed, as all of it has 14 MB at 2,000 cases of series.
+"""
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client.registry import Collector
+
+from accelbench_operator.metrics import Families, Family, of_results, series_of
+from accelbench_operator.snapshot import Summary
+
+END = b"# EOF\n"
+"""Of a text in the OpenMetrics format; nothing may follow it."""
+BLOCKS = 32
+
+Encode = Callable[[Collector], bytes]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Results, and the lines that tell of them: compressed, by metric."""
+
+    results: tuple[Summary, ...] = ()
+    lines: tuple[bytes, ...] = ()
+
+
+class ResultsText:
+    """Keeps the text of the results that were shown last."""
+
+    def __init__(self, encode: Encode) -> None:
+        """`encode` is the client's, for the format."""
+        self._encode = encode
+        self._heads = tuple(map(self._text, of_results(())))
+        self._shown: Sequence[Summary] = ()
+        self._blocks: dict[int, Block] = {}
+
+    def of(self, shown: Sequence[Summary]) -> "Metrics":
+        """The text of these."""
+        if shown is not self._shown:
+            # Another scrape may be reading the blocks.
+            self._blocks = {number: self._block(number, results) for number, results in _dealt(shown)}
+            self._shown = shown
+        return Metrics(self._heads, tuple(self._blocks.values()))
+
+    def _block(self, number: int, results: tuple[Summary, ...]) -> Block:
+        kept = self._blocks.get(number)
+        if kept is not None and kept.results == results:
+            return kept
+        families = zip(of_results(results), self._heads, strict=True)
+        return Block(results, tuple(zlib.compress(self._text(each).removeprefix(head), 1) for each, head in families))
+
+    def _text(self, family: Family) -> bytes:
+        return self._encode(Families([family])).removesuffix(END)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What is known of each metric: its head, and the lines of every block."""
+
+    heads: tuple[bytes, ...]
+    blocks: tuple[Block, ...]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Their texts, in order."""
+        for number, head in enumerate(self.heads):
+            yield b"".join((head, *(zlib.decompress(block.lines[number]) for block in self.blocks)))
+
+
+def _dealt(shown: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
+    """By series: those that could give the same sample are in one block, whichever others come and go."""
+    blocks: defaultdict[int, list[Summary]] = defaultdict(list)
+    for result in shown:
+        blocks[hash(series_of(result)) % BLOCKS].append(result)
+    for number, results in sorted(blocks.items()):
+        yield number, tuple(results)
