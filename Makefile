@@ -66,7 +66,7 @@ coverage: wheel prepare-slow ## Which lines and branches all these tests reach, 
 
 .PHONY: e2e
 e2e: wheel images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
-	$(BIN)/pytest -m node -x
+	$(BIN)/pytest -m node --maxfail=3
 
 .PHONY: prepare
 prepare: tools ## What the tests start, fetched and built before the first of them; minutes, the first time
