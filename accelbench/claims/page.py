@@ -70,7 +70,7 @@ def page(settled: Sequence[Settled], articles: Articles, *, here: Hardware, resu
     if mistakes := [each for each in articles.mistakes if each.article in cited]:
         parts += [
             "## What else is wrong in the articles' code",
-            "No row is about it. What is said to be raised was seen, in JAX 0.10.2.",
+            "No row asks about these. The exceptions were seen with JAX 0.10.2.",
             markdown_table(
                 ("article", "what it says", "what is so"),
                 [(each.article, each.said, each.shown) for each in mistakes],
