@@ -112,7 +112,7 @@ def test_a_profile_that_is_for_other_namespaces_is_refused_with_whose_it_is() ->
     refused = accept(run_manifest(accelerator={"profile": "shared"}), profiles, IMAGE)
 
     assert isinstance(refused, Refused)
-    assert "spec.accelerator.profile: shared is for runs in ml, vision, and this one is in team" in refused.message
+    assert "spec.accelerator.profile: shared is for runs in ml, vision, but this run is in team" in refused.message
 
 
 def test_a_profile_that_is_for_the_runs_namespace_is_accepted() -> None:
