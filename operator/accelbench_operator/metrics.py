@@ -181,7 +181,7 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
 OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
     Metric(
         NUMBERS["speedup"].metric,
-        "Baseline seconds over variant seconds: above 1 the variant is faster.",
+        "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
         lambda comparison: comparison.speedup,
     ),
     Metric(
@@ -201,7 +201,7 @@ OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
     ),
     Metric(
         "accelbench_pays_back_steps",
-        "Steps after which compiling has paid off against the baseline, or until which the variant is ahead: 0 means "
+        "Steps after which compiling has paid back, or until which the variant is ahead: 0 means "
         "at once, infinity means never.",
         lambda comparison: (
             {} if comparison.pays_back is None else {(comparison.pays_back,): comparison.pays_back_steps}

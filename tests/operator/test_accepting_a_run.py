@@ -52,7 +52,7 @@ def test_a_file_that_only_a_laptop_has_is_refused_with_what_to_do_where_an_older
     refused = accept(run_manifest(workload={"script": {"file": "mine.py"}}), Profiles(), IMAGE)
 
     assert isinstance(refused, Refused)
-    assert "spec.workload.script.file: a file is found on a laptop alone" in refused.message
+    assert "spec.workload.script.file: file works only on a laptop" in refused.message
 
 
 @pytest.mark.parametrize(

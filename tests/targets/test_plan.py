@@ -66,7 +66,7 @@ def test_its_pod_asks_for_no_device() -> None:
         ({"accelerator": {"targets": ["h100x9"]}}, 'spec.accelerator.targets[0]: unknown target "h100x9"'),
         (
             {"accelerator": {"profile": "nvidia", "targets": ["h100"]}},
-            "spec.accelerator.profile: what is compiled needs no device: profile nvidia has some",
+            "spec.accelerator.profile: compiling needs no device: profile nvidia has some",
         ),
         (
             {"accelerator": {"targets": ["v5e-16"]}, "measurement": {"precision": "tf32"}},
