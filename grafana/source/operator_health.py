@@ -29,7 +29,7 @@ SHARES = (0.5, 0.9, 0.99)
 
 def dashboard() -> build.Dashboard:
     """The dashboard, with three rows."""
-    made = new("Operator", "Whether the operator leads and keeps up, its requests to the API server, and its resources.")
+    made = new("Operator", "Whether the operator leads and keeps up, its API requests, and what it uses.")
     made = made.time("now-24h", "now").with_row(build.Row("Now"))
     for panel in present():
         made = made.with_panel(panel)

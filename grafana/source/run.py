@@ -280,15 +280,15 @@ def checks() -> Table:
     return (
         merged_table(
             "Checks that did not pass",
-            "Validity checks of the run's latest results that failed or could not be made, counted once per variant, or "
-            "once for all. After a failed check there is no verdict; the result has the reading.",
+            "Validity checks of the run's latest results that failed or could not be made, counted once per variant, "
+            "or once for all. After a failed check there is no verdict; the result has the reading.",
             columns,
             ("namespace",),
             rows(
                 "A",
                 f"max by (namespace, series, case, check, outcome) (accelbench_result_checks{{{RUNS}}}) {OF_THE_RUN}",
             ),
-            empty="No check of the latest results failed or was left out. Compiled programs did not run and have no checks.",
+            empty="No check of the latest results failed or was left out. Programs that did not run have no checks.",
         )
         .height(9)
         .override_by_name("Outcome", outcomes())
