@@ -133,8 +133,7 @@ RULES = (
     bad(
         "a time that equals another",
         expectation(metric="seconds", equals="0.5"),
-        "spec.expectations[0]: Invalid value: equals is only for observations; for a metric, "
-        "give atLeast or atMost",
+        "spec.expectations[0]: Invalid value: equals is only for observations; for a metric, give atLeast or atMost",
     ),
     bad(
         "an observation that equals something and is bounded too",
