@@ -126,7 +126,7 @@ def test_the_functions_have_the_names_that_were_asked_for(started: Path) -> None
     ("arguments", "said"),
     [
         (["Filter!"], "lower-case letters"),
-        (["xor"], "accelbench already has a workload xor already"),
+        (["xor"], "accelbench already has a workload xor"),
         (["mine", "--jax", "1st"], "1st is not a valid function name"),
         (["mine", "--pytorch", "lambda"], "lambda is not a valid function name"),
         (["mine", "--jax", "reference"], "another function of the script is already called reference"),
