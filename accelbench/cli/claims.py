@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from accelbench.cli.files import RunDirectory
     from accelbench.cli.interrupt import Signals
 
-claims = typer.Typer(
-    no_args_is_help=True, help="What articles say about JAX and PyTorch: list, run and settle their claims."
-)
+claims = typer.Typer(no_args_is_help=True, help="Claims of articles about JAX and PyTorch: list, run, settle.")
 
 Rows = Annotated[str, typer.Option("--rows", metavar="ROWS", help="Such as 2,3,28-37. Default: all.")]
 On = Annotated[str, typer.Option("--hardware", metavar="NAME", help="cpu, gpu, gpus or tpu.")]

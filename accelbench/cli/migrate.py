@@ -28,7 +28,7 @@ INCOMPLETE = "an older accelbench wrote this result without every launch: no tim
 def migrate(
     paths: Annotated[list[Path], typer.Argument(help="Results (CASE.result.json), or directories of them.")],
 ) -> None:
-    """Rewrite results of an older accelbench in today's format, in place."""
+    """Rewrite an older accelbench's results in today's format, in place."""
     from pydantic import ValidationError
 
     from accelbench.api.result import Result
