@@ -62,7 +62,7 @@ class Registry(Generic[D]):
         else:
             raise self._error(unknown(self._word, name, self.names))
         if not isinstance(found, self._kind) or found.name != name:
-            raise self._error(f"{self._word} {name}: its entry point is no {self._kind.__name__} of that name")
+            raise self._error(f"{self._word} {name}: its entry point is not a {self._kind.__name__} of that name")
         return found
 
     def every(self) -> tuple[D, ...]:

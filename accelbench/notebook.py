@@ -117,7 +117,7 @@ def compare(
     """
     _refuse(functions, arrays, reference)
     if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
-        raise ValueError(f'compare(name="{name}"): a name has lower-case letters, digits and underscores')
+        raise ValueError(f'compare(name="{name}"): a name consists of lower-case letters, digits and underscores')
     if processors is not None and processors < 1:
         raise ValueError(f"compare(processors={processors}): at least 1")
     uses = (variants,) if isinstance(variants, str) else tuple(variants)
@@ -222,7 +222,7 @@ def _in_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
         try:
             values = np.asarray(detached.float() if bfloat16 else detached)
         except ValueError as error:  # lists of several lengths
-            raise CannotBeSentError(f'arrays["{name}"] is no array: {error}') from error
+            raise CannotBeSentError(f'arrays["{name}"] is not an array: {error}') from error
         if values.dtype.kind in "OUSMm":
             raise CannotBeSentError(f'arrays["{name}"] is a {type(array).__name__}; it has to be an array of numbers')
         found[name] = values.astype(np.float64) if values.dtype.kind not in "biuc" else values

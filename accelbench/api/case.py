@@ -36,29 +36,30 @@ class CaseMeasurement(Document):
     """How the case is measured. Ratios are plain decimals here: `0.01` for the spec's `1%`."""
 
     precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
-    rounds_min: int = Field(default=5, ge=2, description="Rounds measured in any case.")
-    rounds_max: int = Field(default=20, description="Rounds measured at most.")
+    rounds_min: int = Field(default=5, ge=2, description="The least number of rounds.")
+    rounds_max: int = Field(default=20, description="The greatest number of rounds.")
     target_relative_error: DecimalString = Field(
         default="0.01", description="Half-width of the speedup's interval at which measuring may stop."
     )
-    confidence: DecimalString = Field(default="0.95", description="Shared by all comparisons of the run.")
+    confidence: DecimalString = Field(default="0.95", description="Confidence, shared by all comparisons of the run.")
     equivalence_margin: DecimalString = Field(default="0.02", description="Speedups this close to 1 are equivalent.")
-    time_limit_seconds: int = Field(default=600, description="Of the whole case.")
-    seed: int = Field(default=0, description="Of the input data and of the rounds' order.")
-    accept_noise: bool = Field(default=False, description="Disturbed rounds count, and leave no verdict.")
+    time_limit_seconds: int = Field(default=600, description="Time limit of the whole case.")
+    seed: int = Field(default=0, description="Seed of the input data and of the rounds' order.")
+    accept_noise: bool = Field(default=False, description="Disturbed rounds count, and there is no verdict.")
 
 
 class CaseAccelerator(Document):
-    """Where it runs: the profile's name, what the framework's device must turn out to be, and how many."""
+    """Where it runs: the profile, the kind of device that the framework must find, and how many."""
 
     profile: Line = Field(default="cpu", description="The administrator's name for a kind of node.")
-    platform: Line = Field(default="cpu", description="The kind of device that it must turn out to be.")
+    platform: Line = Field(default="cpu", description="The kind of device that the framework must find.")
     devices: int = Field(default=1, description="Devices that each variant uses.")
     target: Line | None = Field(
-        default=None, description="What it is compiled for, in place of being measured on the profile's devices."
+        default=None, description="What it is compiled for, instead of being measured on the profile's devices."
     )
     price_per_hour: PricePerHour | None = Field(
-        default=None, description="Of what the case has to itself, with its currency: for reports, never for a verdict."
+        default=None,
+        description="Price of what the case has to itself, with a currency: for reports, never for a verdict.",
     )
 
     @property
@@ -115,7 +116,7 @@ class Script(Document):
     """
 
     file: Annotated[ScriptFile | None, rules.ON_A_LAPTOP] = Field(
-        default=None, description="The file, beside the manifest: on a laptop. my_filter.py is the workload my-filter."
+        default=None, description="On a laptop: the file, next to the manifest. my_filter.py is the workload my-filter."
     )
     config_map_key_ref: ConfigMapKey | None = Field(
         default=None,
@@ -137,16 +138,16 @@ class Case(Document):
     workload: Line = Field(description="The workload's name, in the catalogue or from its script's file.")
     script: Script | None = Field(
         default=None,
-        description="Where a script's file came from; what was in it is known by the fingerprint's workloadSource.",
+        description="Where a script's file came from; the fingerprint's workloadSource identifies its content.",
     )
     parameters: dict[Line, ParameterValue] = Field(
         default={},
-        description="As spec and sweep give them; the workload's own model fills in defaults and checks bounds.",
+        description="From spec and sweep; the workload's own model fills in defaults and checks bounds.",
     )
     swept: dict[Line, ParameterValue] = Field(
-        default={}, description="The parameters that the sweep varies, for a reader to tell the cases apart."
+        default={}, description="The parameters that the sweep varies, so that a reader can tell the cases apart."
     )
-    variants: tuple[CaseVariant, ...] = Field(description="What competes.")
+    variants: tuple[CaseVariant, ...] = Field(description="The variants to compare.")
     baseline: Line = Field(description="The variant that the others are compared with.")
     comparisons_in_run: int = Field(
         default=1, description="All comparisons of the run, which share its confidence (Bonferroni)."

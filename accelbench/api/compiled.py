@@ -15,11 +15,13 @@ class Compiled(Document):
     variant: Line = Field(description="The variant's name.")
     target: Line = Field(description="What it was compiled for.")
     devices: int = Field(ge=1, description="Devices of the target.")
-    fits: bool = Field(description="Whether it fits into the memory of each of them.")
-    peak_bytes: int | None = Field(default=None, description="Held on one device at once; none: the compiler refused.")
-    device_memory_bytes: int | None = Field(default=None, description="That a program can have of one device.")
+    fits: bool = Field(description="Whether it fits into the memory of each device.")
+    peak_bytes: int | None = Field(
+        default=None, description="The most held on one device at once; none: the compiler refused."
+    )
+    device_memory_bytes: int | None = Field(default=None, description="What a program can use of one device.")
     refused: Line = Field(default="", description="Why the compiler made no program, in its own words.")
-    divided: bool = Field(default=False, description="False: each device holds and computes all of it.")
+    divided: bool = Field(default=False, description="False: each device holds and computes everything.")
     dispatched: bool = Field(
         default=False, description="Nothing was compiled: operations were dispatched on arrays without numbers."
     )

@@ -76,7 +76,7 @@ class Numbers(Document):
     parity: Annotated[
         Decimal,
         Number(
-            "The largest error of the outputs over its tolerance, the most of all launches; above 1 is wrong.",
+            "The largest error of the outputs divided by its tolerance, the maximum over launches; above 1 is wrong.",
             unit="of the tolerance",
             expected=True,
             undisturbed=True,
@@ -92,7 +92,7 @@ class Numbers(Document):
     flops_per_second: Annotated[
         Decimal,
         Number(
-            "Floating-point operations per second: the workload's own count over the time of a unit.",
+            "Floating-point operations per second: the workload's own count divided by the time of a unit.",
             unit="FLOP/s",
             timed=True,
             table="work",
@@ -103,16 +103,14 @@ class Numbers(Document):
     bytes_per_second: Annotated[
         Decimal,
         Number(
-            "The workload's own count of bytes over the time of a unit: from a cache where they fit one.",
+            "The workload's own count of bytes divided by the time of a unit; a cache serves them if they fit.",
             unit="B/s",
             timed=True,
             table="work",
             heading="bandwidth",
         ),
     ] = None
-    intensity: Annotated[
-        Decimal, Number("Floating-point operations for each byte that has to move.", unit="FLOP/B")
-    ] = None
+    intensity: Annotated[Decimal, Number("Floating-point operations per byte that has to move.", unit="FLOP/B")] = None
     share_of_limit: Annotated[
         Decimal,
         Number(
@@ -129,8 +127,8 @@ class Numbers(Document):
     peak_memory_bytes: Annotated[
         Count,
         Number(
-            "Peak memory, the most of all launches. On a GPU: of live arrays. On a CPU: of the process while it ran "
-            "compiled steps, without the files of libraries, above its level before setup.",
+            "Peak memory, the maximum over launches. On a GPU: of live arrays. On a CPU: of the process while it ran "
+            "compiled steps, above its level before setup and without the files of libraries.",
             unit="B",
             fact="peak_memory_bytes",
             launches="most",
@@ -154,7 +152,7 @@ class Numbers(Document):
     reserved_memory_bytes: Annotated[
         Count,
         Number(
-            "Peak memory of a GPU that the allocator held, in use or not.",
+            "Peak memory that a GPU's allocator held, in use or not.",
             unit="B",
             fact="reserved_memory_bytes",
             launches="most",
@@ -166,8 +164,8 @@ class Numbers(Document):
     device_joules_per_unit: Annotated[
         Decimal,
         Number(
-            "Mean power of the device in the steady phase, as it counts itself (the median over launches), times the "
-            "time of a unit.",
+            "Energy: mean power of the device in the steady phase, by its own count (the median over launches), times "
+            "the time of a unit.",
             unit="J",
             timed=True,
             table="work",
@@ -179,8 +177,8 @@ class Numbers(Document):
     cpu_joules_per_unit: Annotated[
         Decimal,
         Number(
-            "Mean power of all processors of the machine in the steady phase (RAPL, neighbours included), times the "
-            "time of a unit.",
+            "Energy: mean power of all processors of the machine in the steady phase (RAPL, other programs included), "
+            "times the time of a unit.",
             unit="J",
             timed=True,
             table="work",
@@ -192,7 +190,7 @@ class Numbers(Document):
     price_per_unit: Annotated[
         Decimal,
         Number(
-            "Money: the profile's price an hour times the time of a unit. What compiling costs is not in it.",
+            "Price: the profile's price per hour times the time of a unit, without compiling.",
             unit="currency",
             timed=True,
             table="work",
@@ -203,9 +201,9 @@ class Numbers(Document):
     kernels_per_call: Annotated[
         Count,
         Number(
-            "Instructions of the optimised HLO that run by themselves in one call. A fusion is one; a loop counts as "
-            "often as it runs; of branches the longest counts. Where nothing is compiled: operations dispatched, but "
-            "for views.",
+            "Instructions of the optimised HLO that run separately in one call. A fusion is one; a loop counts as "
+            "often as it runs; of several branches the longest counts. If nothing is compiled: operations dispatched, "
+            "except views.",
             fact="executable.kernels_per_call",
             estimated_for=("cuda", DISPATCHED),
             table="program",
@@ -217,8 +215,8 @@ class Numbers(Document):
     products_per_call: Annotated[
         Count,
         Number(
-            "Matrix products in one call, counted in the optimised program or as they were dispatched, where the "
-            "workload declares its operations.",
+            "Matrix products in one call, counted in the optimised program or as dispatched, if the workload declares "
+            "its operations.",
             fact="operations.found.products",
             launches="fewest",
             table="program",
@@ -231,7 +229,7 @@ class Numbers(Document):
     program_size: Annotated[
         Count,
         Number(
-            "Operations in the program that the compiler is given (StableHLO), each function and body once.",
+            "Operations in the program that the compiler gets (StableHLO); each function and body counts once.",
             fact="executable.program_size",
             table="program",
             heading="operations given to the compiler",
@@ -242,7 +240,7 @@ class Numbers(Document):
     temporary_bytes: Annotated[
         Count,
         Number(
-            "Bytes for what is neither argument nor output, such as copies.",
+            "Bytes that are neither arguments nor outputs, such as copies.",
             unit="B",
             fact="executable.temporary_bytes",
             estimated_for=("cuda", DISPATCHED),
@@ -270,8 +268,8 @@ class Numbers(Document):
     accessed_bytes: Annotated[
         Count,
         Number(
-            "Bytes that the instructions of the optimised HLO read and write in one call, by XLA's estimate: what is "
-            "fused is counted once.",
+            "Bytes that the instructions of the optimised HLO read and write in one call, by XLA's estimate; fused "
+            "operations count once.",
             unit="B",
             fact="executable.accessed_bytes",
             table="program",
@@ -295,7 +293,7 @@ class Numbers(Document):
     output_bytes: Annotated[
         Count,
         Number(
-            "Bytes of a call's outputs on one device, those that reuse arguments included.",
+            "Bytes of a call's outputs on one device, including those that reuse arguments.",
             unit="B",
             fact="executable.output_bytes",
             metric="accelbench_executable_output_bytes",
@@ -307,8 +305,8 @@ class Numbers(Document):
         Count,
         Number(
             "The most bytes that a call holds on one device at once, by the compiler's plan: arguments, outputs and "
-            "temporary ones. Where nothing is compiled: of arrays, as operations make and drop them. What a run then "
-            "took is peakMemoryBytes.",
+            "temporaries. If nothing is compiled: bytes of arrays, as operations create and drop them. peakMemoryBytes "
+            "is what a run really used.",
             unit="B",
             fact="executable.peak_bytes",
             estimated_for=("cuda", DISPATCHED),
@@ -320,8 +318,8 @@ class Numbers(Document):
     kernels: Annotated[
         Count,
         Number(
-            "Instructions of the optimised HLO that run by themselves, each once, however often a loop runs it. Where "
-            "nothing is compiled: operations dispatched, but for views.",
+            "Instructions of the optimised HLO that run separately; each counts once, however often a loop runs it. If "
+            "nothing is compiled: operations dispatched, except views.",
             fact="executable.kernels",
             estimated_for=("cuda", DISPATCHED),
             metric="accelbench_executable_kernels",
@@ -342,7 +340,7 @@ class Numbers(Document):
     collectives: Annotated[
         Count,
         Number(
-            "Instructions of the optimised HLO by which devices exchange data, of all kinds, each once.",
+            "Instructions of the optimised HLO that exchange data between devices; each counts once.",
             fact="executable.collectives",
             metric="accelbench_executable_collectives",
             expected=True,
@@ -352,7 +350,7 @@ class Numbers(Document):
     collective_bytes: Annotated[
         Count,
         Number(
-            "Bytes that those instructions leave on one device, each once.",
+            "Bytes that collectives leave on one device; each counts once.",
             unit="B",
             fact="executable.collective_bytes",
             metric="accelbench_executable_collective_bytes",
@@ -363,7 +361,7 @@ class Numbers(Document):
     all_reduces: Annotated[
         Count,
         Number(
-            "Those that are all-reduce, each once.",
+            "All-reduce collectives; each counts once.",
             fact="executable.all_reduces",
             expected=True,
             undisturbed=True,
@@ -372,7 +370,7 @@ class Numbers(Document):
     all_reduce_bytes: Annotated[
         Count,
         Number(
-            "Bytes that those of all-reduce leave on one device, each once.",
+            "Bytes that all-reduce collectives leave on one device; each counts once.",
             unit="B",
             fact="executable.all_reduce_bytes",
             metric="accelbench_executable_all_reduce_bytes",
@@ -383,7 +381,7 @@ class Numbers(Document):
     all_gathers: Annotated[
         Count,
         Number(
-            "Those that are all-gather, each once.",
+            "All-gather collectives; each counts once.",
             fact="executable.all_gathers",
             expected=True,
             undisturbed=True,
@@ -392,7 +390,7 @@ class Numbers(Document):
     all_gather_bytes: Annotated[
         Count,
         Number(
-            "Bytes that those of all-gather leave on one device, each once.",
+            "Bytes that all-gather collectives leave on one device; each counts once.",
             unit="B",
             fact="executable.all_gather_bytes",
             metric="accelbench_executable_all_gather_bytes",
@@ -403,7 +401,7 @@ class Numbers(Document):
     reduce_scatters: Annotated[
         Count,
         Number(
-            "Those that are reduce-scatter, each once.",
+            "Reduce-scatter collectives; each counts once.",
             fact="executable.reduce_scatters",
             expected=True,
             undisturbed=True,
@@ -412,7 +410,7 @@ class Numbers(Document):
     reduce_scatter_bytes: Annotated[
         Count,
         Number(
-            "Bytes that those of reduce-scatter leave on one device, each once.",
+            "Bytes that reduce-scatter collectives leave on one device; each counts once.",
             unit="B",
             fact="executable.reduce_scatter_bytes",
             metric="accelbench_executable_reduce_scatter_bytes",
@@ -423,7 +421,7 @@ class Numbers(Document):
     all_to_alls: Annotated[
         Count,
         Number(
-            "Those that are all-to-all, each once.",
+            "All-to-all collectives; each counts once.",
             fact="executable.all_to_alls",
             expected=True,
             undisturbed=True,
@@ -432,7 +430,7 @@ class Numbers(Document):
     all_to_all_bytes: Annotated[
         Count,
         Number(
-            "Bytes that those of all-to-all leave on one device, each once.",
+            "Bytes that all-to-all collectives leave on one device; each counts once.",
             unit="B",
             fact="executable.all_to_all_bytes",
             metric="accelbench_executable_all_to_all_bytes",
@@ -443,7 +441,7 @@ class Numbers(Document):
     collective_permutes: Annotated[
         Count,
         Number(
-            "Those that are collective-permute, each once.",
+            "Collective-permute collectives; each counts once.",
             fact="executable.collective_permutes",
             expected=True,
             undisturbed=True,
@@ -452,7 +450,7 @@ class Numbers(Document):
     collective_permute_bytes: Annotated[
         Count,
         Number(
-            "Bytes that those of collective-permute leave on one device, each once.",
+            "Bytes that collective-permute collectives leave on one device; each counts once.",
             unit="B",
             fact="executable.collective_permute_bytes",
             metric="accelbench_executable_collective_permute_bytes",
@@ -463,7 +461,7 @@ class Numbers(Document):
     flops_per_call: Annotated[
         Count,
         Number(
-            "Floating-point operations of one call as it was written, on all devices, what nobody uses included.",
+            "Floating-point operations of one call as written, on all devices, including unused results.",
             unit="FLOP",
             fact="executable.flops_per_call",
             expected=True,
@@ -473,7 +471,7 @@ class Numbers(Document):
     fits: Annotated[
         Count,
         Number(
-            "Whether what was compiled for a target fits into the memory of its devices (1) or not (0).",
+            "1 if the program fits into the memory of the target's devices, else 0.",
             fact="compiled.fits",
             estimated_for=("cuda", DISPATCHED),
             metric="accelbench_target_fits",
@@ -484,7 +482,7 @@ class Numbers(Document):
     device_memory_bytes: Annotated[
         Count,
         Number(
-            "Memory of one device of the target that a program can have.",
+            "Memory that a program can use on one device of the target.",
             unit="B",
             fact="compiled.device_memory_bytes",
             metric="accelbench_target_memory_bytes",
@@ -514,7 +512,7 @@ MEASURED = _measured()
 """By the field's name."""
 READ_OFF = (
     Number(
-        "Baseline seconds over variant seconds: above 1 the variant is faster.",
+        "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
         name="speedup",
         unit="times",
         metric="accelbench_speedup_ratio",
@@ -523,7 +521,7 @@ READ_OFF = (
         compared=True,
     ),
     Number(
-        "Steps after which compiling has paid back against the baseline.",
+        "Steps after which compiling has paid back, compared with the baseline.",
         name="paysBackSteps",
         unit="steps",
         expected=True,
@@ -535,26 +533,34 @@ READ_OFF = (
     ),
     Number("Seconds that compiling takes.", name="compileSeconds", unit="s", expected=True),
     Number(
-        "Seconds that compiling takes in a new process on warm caches.",
+        "Seconds that compiling takes in a new process with warm caches.",
         name="warmCompileSeconds",
         unit="s",
         expected=True,
     ),
     Number(
-        "The time of compiling over the baseline's.",
+        "Compile time divided by the baseline's.",
         name="compileRatio",
         unit="times",
         expected=True,
         over_baseline=True,
     ),
-    Number("The first call's time over a later one's.", name="firstCallRatio", unit="times", expected=True),
     Number(
-        "How far launches lie apart: the 95th percentile less the 5th, over the median.",
+        "Time of the first call divided by that of a later one.", name="firstCallRatio", unit="times", expected=True
+    ),
+    Number(
+        "Spread of the launches: the 95th percentile minus the 5th, divided by the median.",
         name="launchSpread",
         unit="share",
         expected=True,
     ),
-    Number("Peak memory over the baseline's.", name="peakMemoryRatio", unit="times", expected=True, over_baseline=True),
+    Number(
+        "Peak memory divided by the baseline's.",
+        name="peakMemoryRatio",
+        unit="times",
+        expected=True,
+        over_baseline=True,
+    ),
 )
 """Those that are read off the rest of a result."""
 NUMBERS: Mapping[str, Number] = {number.name: number for number in (*READ_OFF, *MEASURED.values())}

@@ -23,10 +23,10 @@ class ObservedValue(Document):
 class Observation(Document):
     """One thing that was looked at. Several values: launches differ, and the most frequent one comes first."""
 
-    name: Line = Field(description="compilations, raised; or what the workload calls it.")
+    name: Line = Field(description="compilations, raised, or the workload's own name for it.")
     type: ObservationType
     values: tuple[ObservedValue, ...] = Field(
-        description=f"One: the same in all launches that observed it. At most {MAXIMUM_DIFFERING}."
+        description=f"One value if all launches that observed it agree; at most {MAXIMUM_DIFFERING} values."
     )
 
     @property
@@ -43,8 +43,8 @@ class Observations(Document):
     """Everything that was observed of one variant."""
 
     variant: Line = Field(description="The variant's name.")
-    launches: int = Field(description="How many launches observed it; each is a process of its own.")
-    found: tuple[Observation, ...] = Field(description="In the order of the launch, then of the workload.")
+    launches: int = Field(description="How many launches observed it; each is a separate process.")
+    found: tuple[Observation, ...] = Field(description="First the launch's own observations, then the workload's.")
 
     def named(self, name: str) -> Observation | None:
         """The observation of that name."""

@@ -49,14 +49,14 @@ def refusing(**fields: str) -> ConfigDict:
 
 
 class Metadata(Document):
-    """Labels and annotations of the pod, beside ours."""
+    """Labels and annotations of the pod, in addition to the operator's."""
 
     labels: dict[str, Text] = Field(default={}, max_length=32)
     annotations: dict[str, Text] = Field(default={}, max_length=32)
 
 
 class Toleration(Document):
-    """A taint that the pod bears."""
+    """A taint that the pod tolerates."""
 
     key: Key | None = Field(default=None, description="The taint's key; default: every key.")
     operator: Literal["Equal", "Exists"] | None = Field(default=None, description="Default: Equal.")
@@ -76,7 +76,7 @@ class NodeRequirement(Document):
 
 
 class NodeSelectorTerm(Document):
-    """Requirements that a node meets together."""
+    """Requirements, all of which a node must meet."""
 
     model_config = refusing(objects="matchFields")
 
@@ -84,7 +84,7 @@ class NodeSelectorTerm(Document):
 
 
 class NodeSelector(Document):
-    """Terms of which a node meets one."""
+    """Terms, one of which a node must meet."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = Field(min_length=1, max_length=16)
 
@@ -150,7 +150,7 @@ class ContainerClaim(Document):
 
 
 class Resources(Document):
-    """Resources beside the profile's; limits and requests should be equal, or the pod can be throttled unevenly."""
+    """Resources in addition to the profile's; limits should equal requests, or the pod can be throttled unevenly."""
 
     limits: Quantities = {}
     requests: Quantities = {}
@@ -179,7 +179,7 @@ class RunnerContainer(Document):
         object="lifecycle livenessProbe readinessProbe startupProbe securityContext",
     )
 
-    name: Literal["runner"] = Field(description="Always runner: a container beside it would share the device.")
+    name: Literal["runner"] = Field(description="Always runner: a second container would share the device.")
     image: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     env: tuple[EnvironmentVariable, ...] = Field(default=(), max_length=64)
@@ -242,7 +242,7 @@ ONE_SOURCE = one_of("emptyDir", "configMap", "secret", "persistentVolumeClaim")
 
 
 class ResourceClaim(Document):
-    """A device by dynamic resource allocation: a claim in the run's namespace, or one that a template makes."""
+    """A device by dynamic resource allocation: a claim in the run's namespace, or one made from a template."""
 
     name: ObjectName
     resource_claim_name: ObjectName | None = None
@@ -271,7 +271,7 @@ class SpreadConstraint(Document):
 
 
 class SecurityContext(Document):
-    """Who owns the files of mounted volumes; all else of it is the runner's own."""
+    """Who owns the files of mounted volumes; the runner sets everything else."""
 
     model_config = refusing(
         boolean="runAsNonRoot",
@@ -299,8 +299,8 @@ class PodSpec(Document):
         object="dnsConfig os overhead resources schedulingGroup",
     )
 
-    node_selector: dict[str, Text] = Field(default={}, max_length=16, description="Beside the profile's.")
-    tolerations: tuple[Toleration, ...] = Field(default=(), max_length=16, description="Beside the profile's.")
+    node_selector: dict[str, Text] = Field(default={}, max_length=16, description="In addition to the profile's.")
+    tolerations: tuple[Toleration, ...] = Field(default=(), max_length=16, description="In addition to the profile's.")
     affinity: Affinity | None = None
     priority_class_name: ObjectName | None = None
     runtime_class_name: ObjectName | None = None

@@ -51,29 +51,30 @@ class Profile(Document):
     resource: ResourceName | None = Field(default=None, description="Extended resource, e.g. nvidia.com/gpu.")
     device_class: ClassName | None = Field(
         default=None,
-        description="A DeviceClass of resource.k8s.io, in place of a resource: each pod claims one device of it.",
+        description="A DeviceClass of resource.k8s.io, instead of a resource: each pod claims one device of it.",
     )
     node_selector: dict[str, str] = Field(default={}, description="Labels of the nodes; no run can change them.")
     tolerations: tuple[ProfileToleration, ...] = Field(default=(), description="Taints that the nodes may have.")
-    env: dict[str, str] = Field(default={}, description="The runner's environment; a run may set it otherwise.")
+    env: dict[str, str] = Field(default={}, description="The runner's environment; a run can override it.")
     runtime_class_name: str | None = Field(default=None, description="As in a PodSpec.")
-    image: str | None = Field(default=None, description="Of the runner on these nodes; default: the operator's.")
+    image: str | None = Field(default=None, description="The runner's image on these nodes; default: the operator's.")
     target: str | None = Field(
         default=None,
-        description="What its cases are compiled for, in place of being measured: h100x8, v5e-16. Its nodes are "
-        "ordinary ones; a run's accelerator.targets come first.",
+        description="Compile cases for this target instead of measuring: h100x8, v5e-16. The nodes are ordinary ones; "
+        "a run's accelerator.targets take precedence.",
     )
-    namespaces: tuple[Name, ...] = Field(default=(), description="Whose runs may use it; none: those of any.")
+    namespaces: tuple[Name, ...] = Field(default=(), description="The namespaces whose runs may use it; none: all.")
     price_per_hour: PricePerHour | None = Field(
-        default=None, description="Of what a case has to itself, its devices or its node, with a currency: 11.06 USD."
+        default=None,
+        description="Price of what a case has to itself, its devices or its node, with a currency: 11.06 USD.",
     )
     exclusive: Literal["Node", "Device"] | None = Field(
         default=None,
         description="What a case has to itself while it is measured. Node: no other case is on its node. Device: "
-        "others may be, on devices of their own. Default: Device where the profile names devices, else Node.",
+        "others may be, on their own devices. Default: Device if the profile names devices, else Node.",
     )
-    cpu: int = Field(default=1, ge=1, description="Whole processors.")
-    memory: Quantity = Field(default="4Gi", description="Requested and limited.")
+    cpu: int = Field(default=1, ge=1, description="Whole processors, requested and limited.")
+    memory: Quantity = Field(default="4Gi", description="Memory, requested and limited.")
 
     @property
     def takes_whole_node(self) -> bool:
@@ -98,7 +99,7 @@ class Profile(Document):
         except targets.UnknownTargetError as error:
             raise ValueError(f"target: {error}") from error
         if self.platform != "cpu" or self.resource or self.device_class:
-            raise ValueError("target: what is compiled needs no device: keep platform: cpu, without a resource")
+            raise ValueError("target: compiling needs no device: keep platform: cpu, without a resource")
         return self
 
     @model_validator(mode="after")

@@ -35,31 +35,31 @@ class FailureReason(Reason):
     RAISED = (
         "Raised",
         "The variant's own code raised an exception.",
-        "Correct the line that the message names",
+        "Fix the line that the message names",
     )
     OUT_OF_MEMORY = (
         "OutOfMemory",
-        "The host's, the container's or the device's memory did not suffice.",
+        "The host, the container or the device ran out of memory.",
         "Raise the limit in the profile or in spec.podTemplate, or use smaller parameters",
     )
     KILLED = (
         "Killed",
         "A signal that accelbench did not send ended the process.",
-        "Look for a crash in a library of the variant; the message names the signal",
+        "Look for a crash in one of the variant's libraries; the message names the signal",
     )
     TIMED_OUT = (
         "TimedOut",
-        "A launch took longer than it may.",
-        "Raise timeLimitSeconds, or find out why the phase that the message names takes so long",
+        "A launch took longer than allowed.",
+        "Raise timeLimitSeconds, or find out why the phase named in the message takes so long",
     )
     INVALID_OUTPUT = (
         "InvalidOutput",
-        "The process ended without an answer, or gave one that cannot be read.",
-        "See whether the variant's code ends the process or writes to its pipe",
+        "The process ended without an answer, or with one that cannot be read.",
+        "Check whether the variant's code ends the process or writes to its pipe",
     )
     UNSUPPORTED = (
         "Unsupported",
-        "The device, the mode or the precision is not to be had here.",
+        "The device, the mode or the precision is not supported here.",
         "Leave the variant out, or run it where it is supported",
     )
 
@@ -67,28 +67,28 @@ class FailureReason(Reason):
 class StopReason(Reason):
     """Why no further round was measured: `stopped` in a result."""
 
-    TARGET_MET = ("TargetMet", "Every comparison is as sure as targetRelativeError asks for.")
+    TARGET_MET = ("TargetMet", "Every interval is as narrow as targetRelativeError asks.")
     MAXIMUM_ROUNDS_REACHED = (
         "MaximumRoundsReached",
         "rounds.max rounds were measured.",
-        "Raise rounds.max where the interval is too wide",
+        "Raise rounds.max if the interval is too wide",
     )
     TIME_LIMIT_REACHED = (
         "TimeLimitReached",
-        "The case's time was over.",
-        "Raise timeLimitSeconds where the interval is too wide",
+        "The case reached its time limit.",
+        "Raise timeLimitSeconds if the interval is too wide",
     )
     NO_TIME_FOR_ROUND = (
         "NoTimeForRound",
-        "Another round would have gone beyond the case's time limit.",
-        "Raise timeLimitSeconds where the interval is too wide",
+        "Another round would have exceeded the case's time limit.",
+        "Raise timeLimitSeconds if the interval is too wide",
     )
-    COMPILED = ("Compiled", "Every variant was compiled for the case's target, and nothing was to be measured.")
+    COMPILED = ("Compiled", "Every variant was compiled for the case's target; there was nothing to measure.")
     INTERRUPTED = ("Interrupted", "A signal ended the runner; complete rounds count.")
     NOTHING_TO_COMPARE = (
         "NothingToCompare",
         "So many variants failed that no comparison is left.",
-        "See the failures of the variants",
+        "See the variants' failures",
     )
 
 
@@ -102,8 +102,8 @@ class AttemptReason(Reason):
     )
     NODE_LOST = (
         "NodeLost",
-        "The pod should have ended, and its node does not say that it did.",
-        "See whether the node is Ready, and delete it where it is gone for good",
+        "The pod should have ended, but its node has not reported it.",
+        "Check whether the node is Ready; delete it if it is gone for good",
         True,
     )
     JOB_DELETED = (
@@ -114,8 +114,8 @@ class AttemptReason(Reason):
     )
     POD_LOST = (
         "PodLost",
-        "The pod was deleted with its log before its result was stored.",
-        "See who deletes pods that have just ended",
+        "The pod and its log were deleted before the result was stored.",
+        "Find out who deletes pods that have just ended",
         True,
     )
     DISRUPTED = (
@@ -133,27 +133,27 @@ class AttemptReason(Reason):
     NOT_STARTED = (
         "NotStarted",
         "The pod ended before its container ran.",
-        "See the image, its command, and kubectl describe pod",
+        "Check the image and its command; kubectl describe pod says more",
         True,
     )
     RESULT_LOST = (
         "ResultLost",
-        "The runner ended and left no whole result in its log.",
+        "The runner ended and left no complete result in its log.",
         "See the pod's log",
         True,
     )
     JOB_REFUSED = (
         "JobRefused",
-        "The API server takes no such Job.",
-        "See spec.podTemplate and the profile",
+        "The API server refuses the Job.",
+        "Check spec.podTemplate and the profile",
     )
     RESULT_REFUSED = (
         "ResultRefused",
-        "The API server takes no such result.",
-        "Have the quota or the policy changed that it names, or bring CRDs, operator and runner image to one release",
+        "The API server refuses the result.",
+        "Change the quota or the policy that it names, or bring CRDs, operator and runner image to the same release",
     )
     INVALID_CASE = ("InvalidCase", "The runner refused the case.", "Correct the spec")
-    RUNNER_ERROR = ("RunnerError", "accelbench itself failed.", "Report it as a defect, with the pod's log")
+    RUNNER_ERROR = ("RunnerError", "accelbench itself failed.", "Report it as a bug, with the pod's log")
     SUSPENDED = (
         "Suspended",
         "The run was suspended, and the case in flight was discarded.",
@@ -162,7 +162,7 @@ class AttemptReason(Reason):
     CANCELLED = ("Cancelled", "The run was cancelled, and the case in flight was discarded.")
     ACTIVE_DEADLINE_EXCEEDED = (
         "ActiveDeadlineExceeded",
-        "The run's deadline came, and the case in flight was discarded.",
+        "The run reached its deadline, and the case in flight was discarded.",
         "Raise runPolicy.activeDeadlineSeconds",
     )
 
@@ -173,15 +173,15 @@ class ConditionReason(Reason):
     ACCEPTED = ("Accepted", "The spec can be run.")
     INVALID_SPEC = (
         "InvalidSpec",
-        "The spec cannot be run, and nothing was.",
+        "The spec cannot be run, so nothing was measured.",
         "Correct it and apply it under another name",
     )
-    QUEUED = ("Queued", "No case runs; the message says what the next one waits for.")
-    RUNNING = ("Running", "A case runs.")
+    QUEUED = ("Queued", "No case is running; the message says what the next one waits for.")
+    RUNNING = ("Running", "A case is running.")
     SUSPENDED = ("Suspended", "runPolicy.suspend is true.", "Set it to false to resume")
     UNFINISHED = ("Unfinished", "Not every case has a result yet.")
     SUCCEEDED = ("Succeeded", "Every case has a valid result, and every expectation is met.")
-    CANCELLED = ("Cancelled", "runPolicy.cancel is true; results that were stored are kept.")
+    CANCELLED = ("Cancelled", "runPolicy.cancel is true; stored results are kept.")
     ACTIVE_DEADLINE_EXCEEDED = (
         "ActiveDeadlineExceeded",
         "The run was active for longer than its deadline.",
@@ -200,13 +200,13 @@ class ConditionReason(Reason):
     )
     VARIANT_FAILED = (
         "VariantFailed",
-        "A variant failed; what the other variants measured stands.",
+        "A variant failed; the other variants' results still count.",
         "See its failure in the BenchmarkResult",
     )
-    INCOMPLETE = ("Incomplete", "A case was measured in part.", "See the notes of its BenchmarkResult")
+    INCOMPLETE = ("Incomplete", "A case was measured only in part.", "See the notes of its BenchmarkResult")
     WORKLOAD_CHANGED = (
         "WorkloadChanged",
-        "The file that the workload is written in changed between cases: they did not measure the same.",
+        "The workload's file changed between cases, so they did not measure the same thing.",
         "Apply the run under another name, and leave the file alone until it has finished",
     )
     INVALID_MEASUREMENT = (
@@ -216,8 +216,8 @@ class ConditionReason(Reason):
     )
     NOISY = (
         "Noisy",
-        "Other load disturbed rounds, and acceptNoise lets them count: intervals, no verdict.",
-        "Measure on nodes without other load for a verdict",
+        "Other load disturbed rounds, and acceptNoise counts them: there are intervals, but no verdict.",
+        "For a verdict, measure on nodes without other load",
     )
     EXPECTATION_NOT_MET = (
         "ExpectationNotMet",

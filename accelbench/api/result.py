@@ -48,18 +48,16 @@ class Check(Document):
     """One validity check's reading."""
 
     name: Line = Field(description="The check's name.")
-    outcome: CheckOutcome = Field(description="untested is no pass and no failure: the reading says why.")
+    outcome: CheckOutcome = Field(description="untested: neither passed nor failed; the reading says why.")
     reading: Line = Field(description="What was found.")
-    threshold: Line = Field(default="", description="What it was held against.")
-    variant: Line | None = Field(
-        default=None, description="The variant that the check is about; none: all of them alike."
-    )
+    threshold: Line = Field(default="", description="What the reading is compared with.")
+    variant: Line | None = Field(default=None, description="The variant that the check is about; none: all variants.")
 
 
 class Certificate(Document):
     """Every validity check with its reading and threshold."""
 
-    checks: tuple[Check, ...] = Field(default=(), description="Without any, nothing can have a verdict.")
+    checks: tuple[Check, ...] = Field(default=(), description="Without checks there is no verdict.")
 
     def failed(self, *variants: str) -> tuple[Check, ...]:
         """The failed checks that concern any of `variants`, those that concern every variant included."""
@@ -69,7 +67,7 @@ class Certificate(Document):
 class Failure(Document):
     """Why a variant has no measurement: a result like any other; the other variants' stand."""
 
-    reason: FailureReason = Field(description="In one word, for programs.")
+    reason: FailureReason = Field(description="The reason in one word, for programs.")
     message: Line = Field(description="What happened and what to do, for people.")
     round: int = Field(ge=0, description="The round in which it happened.")
     phase: Phase | None = Field(default=None, description="The last phase that the launch had reached.")
@@ -79,8 +77,8 @@ class Quantiles(Document):
     """A variant's time, and five numbers of its launches beside it: what a box plot needs. In seconds."""
 
     geometric_mean_seconds: DecimalString = Field(
-        description="The time of the variant, wherever one is shown: the geometric mean over launches of each launch's "
-        "median block. The ratio of two over the same rounds is the speedup."
+        description="The variant's time, the only one that is shown: the geometric mean over launches of each launch's "
+        "median block. The speedup is the ratio of two such times over the same rounds."
     )
     p5_seconds: DecimalString
     p25_seconds: DecimalString
@@ -98,7 +96,7 @@ class PhaseTime(Document):
     max_seconds: DecimalString
     parts: dict[Line, DecimalString] = Field(
         default={},
-        description="Seconds of what compile is made of, median over launches: trace, lower, backend; dynamo, backend.",
+        description="Seconds of the parts of compile, median over launches: trace, lower, backend; dynamo, backend.",
     )
 
 
@@ -112,14 +110,14 @@ class LaunchSummary(Document):
     blocks: int = Field(description="How many blocks were timed.")
     units_per_block: int = Field(description="Units of work in a block.")
     p99_seconds: DecimalString | None = Field(
-        default=None, description="Seconds per unit that 1 % of the calls exceeded; of the protocol latency alone."
+        default=None, description="Seconds per unit that 1 % of the calls exceeded; only for protocol latency."
     )
 
 
 class OutlierCounts(Document):
     """How many values lie beyond Tukey's fences, 1.5 (mild) and 3 times (severe) the quartiles' distance; all count."""
 
-    of: int = Field(description="How many values were looked at.")
+    of: int = Field(description="How many values there are.")
     low_severe: int = 0
     low_mild: int = 0
     high_mild: int = 0
@@ -129,22 +127,22 @@ class OutlierCounts(Document):
 class Spread(Document):
     """How a variant's times spread, over the launches that count."""
 
-    block_outliers: OutlierCounts = Field(description="Of all blocks, each launch by its own fences.")
-    launch_outliers: OutlierCounts = Field(description="Of the launches' medians.")
+    block_outliers: OutlierCounts = Field(description="Outliers among all blocks, by the fences of their launch.")
+    launch_outliers: OutlierCounts = Field(description="Outliers among the launches' medians.")
     between_launches: DecimalString | None = Field(
         default=None,
-        description="Share of a block's variance that is its launch's, 0 to 1; the rest is inside launches.",
+        description="Share of the blocks' variance that is between launches, 0 to 1; the rest is within launches.",
     )
     effective_blocks: DecimalString | None = Field(
         default=None,
-        description="Independent blocks that a launch's are worth: the median over launches.",
+        description="How many independent blocks the blocks of a launch are worth: the median over launches.",
     )
     lower_seconds: DecimalString | None = Field(
         default=None,
-        description="Lower end of the interval on the variant's own time, over its launches, at the case's confidence. "
-        "It is not paired: what slows the whole machine for a while is in it. None with one launch.",
+        description="Lower end of the interval of the variant's own time, over its launches, at the case's confidence. "
+        "It is not paired, so it includes what slows the whole machine for a while. None with one launch.",
     )
-    upper_seconds: DecimalString | None = Field(default=None, description="Its upper end.")
+    upper_seconds: DecimalString | None = Field(default=None, description="The interval's upper end.")
 
 
 class VariantResult(Document):
@@ -159,20 +157,20 @@ class VariantResult(Document):
     seconds: Quantiles | None = Field(
         default=None, description="Seconds per unit over the launches of complete rounds."
     )
-    phases: tuple[PhaseTime, ...] = Field(default=(), description="What a launch spends before and beside its steps.")
+    phases: tuple[PhaseTime, ...] = Field(default=(), description="What a launch spends on each phase.")
     warm_phases: tuple[PhaseTime, ...] = Field(
-        default=(), description="compile and first-step again, in a new process on the caches that a launch has left."
+        default=(), description="compile and first-step again, in a new process with the caches that a launch left."
     )
     launches: tuple[LaunchSummary, ...] = Field(default=(), description="The launches of complete rounds.")
     spread: Spread | None = None
-    numbers: Numbers = Field(default=Numbers(), description="Everything of it that is a number.")
+    numbers: Numbers = Field(default=Numbers(), description="All its numbers.")
     bound: Bound | None = Field(
         default=None,
-        description="The limit that binds; memory only where the working set exceeds four last-level caches.",
+        description="The limit that binds; memory only if the working set exceeds four last-level caches.",
     )
     limits: LimitsSource | None = Field(
         default=None,
-        description="Where the limits come from: measured is the best product and triad of any launch of the case.",
+        description="Where the limits come from; measured: the best product and triad of any launch of the case.",
     )
 
 
@@ -180,15 +178,17 @@ class PaysBack(Document):
     """When a variant's first call has paid for itself: its total time, first call and steps, below the baseline's."""
 
     answer: PaysBackAnswer = Field(
-        description="at-once: from the first step; after so many steps; never; until so many steps, then behind."
+        description="at-once: from the first step; after: after so many steps; never; until: ahead for so many steps."
     )
     steps: int | None = Field(default=None, description="The estimate, where the answer is after or until.")
-    lower: int | None = Field(default=None, description="The fewest steps that the launches leave possible.")
-    upper: int | None = Field(default=None, description="The most; none: the steps are not told apart.")
-    first_call_seconds: DecimalString = Field(
-        description="The variant's compile and first-step on a cold cache, less a call at the steady speed."
+    lower: int | None = Field(default=None, description="The fewest steps that fit the launches.")
+    upper: int | None = Field(
+        default=None, description="The most steps that fit the launches; none: there is no limit."
     )
-    extra_seconds: DecimalString = Field(description="What that is beyond the baseline's; below 0: less.")
+    first_call_seconds: DecimalString = Field(
+        description="The variant's compile and first-step on a cold cache, minus a call at the steady speed."
+    )
+    extra_seconds: DecimalString = Field(description="How much more that is than the baseline's; below 0: less.")
 
 
 class Comparison(Document):
@@ -196,11 +196,11 @@ class Comparison(Document):
 
     variant: Line = Field(description="The variant's name.")
     baseline: Line = Field(description="The baseline's name.")
-    rounds: int = Field(ge=0, description="Complete pairs of launches that the interval rests on.")
-    confidence: DecimalString = Field(description="Of the interval, after its share in the run's comparisons.")
+    rounds: int = Field(ge=0, description="Complete pairs of launches behind the interval.")
+    confidence: DecimalString = Field(description="Confidence of this interval; the run's comparisons share the error.")
     verdict: Verdict | None = None
     noisy: bool = Field(
-        default=False, description="Rounds that other load disturbed count: the interval stands, and no verdict does."
+        default=False, description="Rounds that other load disturbed count: there is an interval, but no verdict."
     )
     invalid: tuple[Line, ...] = Field(
         default=(), description="Names of the checks that failed; then there is no speedup and no verdict."
@@ -209,11 +209,11 @@ class Comparison(Document):
     lower: DecimalString | None = Field(default=None, description="The interval's lower end.")
     upper: DecimalString | None = Field(default=None, description="The interval's upper end.")
     pays_back: PaysBack | None = Field(
-        default=None, description="With the interval's confidence; none: not known, or the comparison is invalid."
+        default=None, description="When compiling pays back; none: not known, or the comparison is invalid."
     )
     sentence: Line = Field(description="The finding in plain words.")
     quantity: Literal["p50", "p99"] | None = Field(
-        default=None, description="What of a launch's calls is compared, where the protocol is latency."
+        default=None, description="The quantile of a launch's calls that is compared, if the protocol is latency."
     )
 
     @model_validator(mode="after")
@@ -240,8 +240,8 @@ class Comparison(Document):
 class Disturbed(Document):
     """A round that something outside the variants disturbed."""
 
-    round: int = Field(description="Its number, from 1.")
-    reasons: tuple[Line, ...] = Field(description="Which check noticed, of which variant, and what it read.")
+    round: int = Field(description="The round's number, from 1.")
+    reasons: tuple[Line, ...] = Field(description="Which check noticed, for which variant, and its reading.")
 
 
 class Quarantined(Disturbed):
@@ -254,7 +254,7 @@ class Result(Document):
     format: Literal["accelbench.dev/result/v1alpha1"] = "accelbench.dev/result/v1alpha1"
     case: Case
     complete: bool = Field(
-        description="False: interrupted, or a checkpoint; what is here is of complete rounds all the same."
+        description="False: interrupted, or a checkpoint; the numbers still come from complete rounds only."
     )
     stopped: StopReason | None = Field(default=None, description="Why no further round was measured.")
     unit: Line = Field(description="What one step is called: step, epoch, product.")
@@ -262,11 +262,11 @@ class Result(Document):
     finished: Moment = Field(description="When the last launch ended.")
     rounds: int = Field(ge=0, description="Complete rounds that count.")
     quarantined: tuple[Quarantined, ...] = Field(
-        default=(), description="Rounds that were disturbed; where all were, no comparison is valid."
+        default=(), description="Rounds that were disturbed and discarded; if all were, no comparison is valid."
     )
     noisy: tuple[Disturbed, ...] = Field(
         default=(),
-        description="Rounds that were disturbed and count, as the case accepts noise; with any, nothing has a verdict.",
+        description="Disturbed rounds that count, because the case accepts noise; with any, there is no verdict.",
     )
     variants: tuple[VariantResult, ...] = Field(description="What was measured of each variant.")
     protocol: Literal["steady", "latency", "episode", "observe", "compile"] | None = Field(
@@ -274,21 +274,21 @@ class Result(Document):
     )
     comparisons: tuple[Comparison, ...] = Field(default=(), description="Each other variant against the baseline.")
     tail_comparisons: tuple[Comparison, ...] = Field(
-        default=(), description="The same by the 99th percentile, where the protocol is latency; they share the alpha."
+        default=(), description="The same for the 99th percentile, if the protocol is latency; they share the alpha."
     )
     observations: tuple[Observations, ...] = Field(
-        default=(), description="What was observed of each variant, where the protocol is observe: nothing is timed."
+        default=(), description="What was observed for each variant, if the protocol is observe: nothing is timed."
     )
     compiled: tuple[Compiled, ...] = Field(
         default=(),
-        description="What came of compiling each variant for the case's target: nothing ran, and no time is known.",
+        description="How compiling each variant for the case's target ended: nothing ran, so no time is known.",
     )
     certificate: Certificate = Certificate()
     fingerprint: dict[Line, Line] = Field(default={}, description="Versions, hardware and settings.")
     overhead: dict[Line, DecimalString] = Field(
-        default={}, description="Where the case's wall seconds went: `total`, `steady` and what the rest was."
+        default={}, description="Where the case's wall seconds went: `total`, `steady`, and the rest by name."
     )
-    notes: tuple[Line, ...] = Field(default=(), description="What a reader should know beside.")
+    notes: tuple[Line, ...] = Field(default=(), description="What else a reader should know.")
 
     @model_validator(mode="after")
     def _a_verdict_needs_a_clean_certificate(self) -> Self:
@@ -313,7 +313,7 @@ class Result(Document):
         ):
             for name in names:
                 if names.count(name) > 1 or name not in asked:
-                    raise ValueError(f"{what}: {name} is there twice, or is no variant of the case")
+                    raise ValueError(f"{what}: {name} is there twice or is no variant of the case")
         return self
 
     @model_validator(mode="after")
@@ -322,12 +322,12 @@ class Result(Document):
         if self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled:
             return self
         if self.comparisons or self.tail_comparisons or self.observations:
-            raise ValueError("what is compiled for a target is compared with nothing: no speedup can be known")
+            raise ValueError("a case that is compiled for a target has no comparison: no speedup can be known")
         for variant in self.variants:
             phases = {each.phase for each in (*variant.phases, *variant.warm_phases)} - COMPILED_PHASES
             timed = variant.seconds or variant.launches or variant.spread or phases or variant.bound or variant.limits
             if timed or variant.numbers != variant.numbers.without_timed():
-                raise ValueError(f"{variant.name}: what is compiled for a target did not run: it has no time")
+                raise ValueError(f"{variant.name}: a case that is compiled for a target did not run: it has no time")
         return self
 
     @property
@@ -395,7 +395,7 @@ class ResultSummary(Document):
     headline: Line = Field(description="The finding in a few words.")
     node: Line | None = Field(default=None, description="The node that it was measured on.")
     pod: Line | None = Field(default=None, description="The pod that measured it.")
-    image: Line | None = Field(default=None, description="What the pod ran, by digest where its node tells one.")
+    image: Line | None = Field(default=None, description="The pod's image, by digest if the node reports one.")
 
 
 class BenchmarkResult(Document):
@@ -407,7 +407,7 @@ class BenchmarkResult(Document):
     # None can be left out: what is required cannot be taken away, or added, where nothing may change.
     summary: Annotated[ResultSummary, rules.RESULT_IS_FINAL]
     expectations: Annotated[tuple[JudgedExpectation, ...], rules.RESULT_IS_FINAL] = Field(
-        max_length=32, description="What the run expected of this case; the operator judges it."
+        max_length=32, description="The run's expectations of this case, judged by the operator."
     )
     result: Annotated[Result, rules.RESULT_IS_FINAL]
 

@@ -169,19 +169,19 @@ NOTHING_OVER_ITSELF = Rule(
 
 EXPECTATION_HAS_A_BOUND = Rule(
     cel="has(self.atLeast) || has(self.atMost) || has(self.equals)",
-    message="give atLeast or atMost, or both; or, of an observation, equals",
+    message="give atLeast, atMost or both; for an observation, equals is possible too",
     holds=lambda expectation: not expectation.keys().isdisjoint({"atLeast", "atMost", "equals"}),
 )
 
 EQUALS_IS_OF_OBSERVATIONS = Rule(
     cel="!has(self.equals) || has(self.observation)",
-    message="no time equals another: give atLeast or atMost; equals is of observations",
+    message="equals is only for observations; for a metric, give atLeast or atMost",
     holds=lambda expectation: "equals" not in expectation or "observation" in expectation,
 )
 
 EQUALS_STANDS_ALONE = Rule(
     cel="!has(self.equals) || (!has(self.atLeast) && !has(self.atMost))",
-    message="equals says it all; remove atLeast and atMost",
+    message="equals excludes atLeast and atMost; remove them",
     holds=lambda expectation: "equals" not in expectation or expectation.keys().isdisjoint({"atLeast", "atMost"}),
 )
 
@@ -247,7 +247,7 @@ SWEPT_OR_FIXED = Rule(
         "!has(self.sweep) || !has(self.workload.parameters) || "
         "!self.sweep.exists(a, a.name in self.workload.parameters)"
     ),
-    message='"%s" is swept and fixed as well; remove it from workload.parameters',
+    message='"%s" is both swept and fixed; remove it from workload.parameters',
     arguments_cel=("self.sweep.filter(a, a.name in self.workload.parameters)[0].name",),
     holds=lambda spec: not _fixed_and_swept(spec),
     arguments=lambda spec: (_fixed_and_swept(spec)[0],),
@@ -290,7 +290,7 @@ MIN_AT_MOST_MAX = Rule(
 
 AT_MOST_ONE = Rule(
     cel="self <= 1",
-    message="accelbench measures one; more would be reserved, and lie idle",
+    message="accelbench uses one for now; more would be reserved and stay idle",
     holds=lambda count: bool(count <= 1),
 )
 
@@ -327,8 +327,8 @@ def one_of(*fields: str) -> Rule:
 
 ON_A_LAPTOP = Rule(
     cel="false",
-    message="a file is found on a laptop alone; in a cluster put it into a ConfigMap, kubectl create configmap NAME "
-    "--from-file=FILE, and write configMapKeyRef: {name: NAME, key: FILE} in its place",
+    message="file works only on a laptop; in a cluster, put the file into a ConfigMap, kubectl create configmap NAME "
+    "--from-file=FILE, and write configMapKeyRef: {name: NAME, key: FILE} instead",
     holds=None,
     forbidden=True,
 )

@@ -42,16 +42,16 @@ def _keyed_by(*fields: str) -> dict[str, JsonValue]:
 
 
 class WorkloadReference(Document):
-    """Which computation, with which parameters."""
+    """The computation and its parameters."""
 
     name: Name | None = Field(
         default=None, description="A workload of the catalogue: `accelbench workloads` lists them."
     )
     script: Annotated[Script | None, rules.one_of("file", "configMapKeyRef")] = Field(
-        default=None, description="A workload of one's own, in place of a name."
+        default=None, description="Your own workload, instead of a name."
     )
     parameters: dict[str, ParameterValue] = Field(
-        default={}, max_length=64, description="The workload's parameters; those left out take their defaults."
+        default={}, max_length=64, description="The workload's parameters; omitted ones have their defaults."
     )
 
     @property
@@ -78,11 +78,11 @@ class Variant(Document):
 class SweepAxis(Document):
     """One parameter and the values it takes; axes multiply."""
 
-    name: ParameterName = Field(description="A parameter of the workload that is not in workload.parameters as well.")
+    name: ParameterName = Field(description="A parameter of the workload that is not in workload.parameters.")
     values: tuple[ParameterValue, ...] = Field(
         min_length=1,
         max_length=MAXIMUM_CASES,
-        description="In the order in which they are measured.",
+        description="The values, in the order in which they are measured.",
         # CEL cannot afford to compare 256 values with each other; the API server does it for a set.
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
@@ -91,12 +91,12 @@ class SweepAxis(Document):
 class Rounds(Document):
     """How many rounds: at least `min`, at most `max`; between them the interval's width decides."""
 
-    min: int = Field(default=5, ge=3, le=MAXIMUM_ROUNDS, description="Measured in any case.")
-    max: int = Field(default=20, ge=3, le=MAXIMUM_ROUNDS, description="Measured at most.")
+    min: int = Field(default=5, ge=3, le=MAXIMUM_ROUNDS, description="The least number of rounds.")
+    max: int = Field(default=20, ge=3, le=MAXIMUM_ROUNDS, description="The greatest number of rounds.")
 
 
 class Measurement(Document):
-    """How each case is measured, and how sure the verdict has to be."""
+    """How each case is measured, and how certain the verdict has to be."""
 
     precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
     rounds: Annotated[Rounds, rules.MIN_AT_MOST_MAX] = Rounds()
@@ -104,21 +104,21 @@ class Measurement(Document):
         default="1%", description="Half-width of the speedup's interval at which measuring may stop."
     )
     confidence: Annotated[Percentage, rules.percentage("50", "99.99", "95%")] = Field(
-        default="95%", description="Of the interval, shared by all comparisons of the run."
+        default="95%", description="Confidence of the intervals, shared by all comparisons of the run."
     )
     equivalence_margin: Annotated[Percentage, rules.percentage("0", "50", "2%")] = Field(
-        default="2%", description="Speedups this close to 1 count as equivalent; with 0% nothing does."
+        default="2%", description="Speedups this close to 1 are equivalent; with 0% none is."
     )
-    time_limit_seconds: int = Field(default=600, ge=10, le=86400, description="Per case.")
-    seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Of the input data and of the rounds' order.")
+    time_limit_seconds: int = Field(default=600, ge=10, le=86400, description="Time limit of each case.")
+    seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Seed of the input data and of the rounds' order.")
     accept_noise: bool = Field(
         default=False,
-        description="Keep rounds that other load disturbed. The result is then noisy: intervals, and no verdict.",
+        description="Keep rounds that other load disturbed. The result is then noisy: intervals, but no verdict.",
     )
 
 
 class Accelerator(Document):
-    """Which nodes, by the administrator's profile name."""
+    """The nodes to use, by the administrator's profile name."""
 
     profile: Name = Field(default="cpu", description="The administrator's name for a kind of node.")
     devices_per_node: Annotated[int, rules.AT_MOST_ONE] = Field(
@@ -131,8 +131,8 @@ class Accelerator(Document):
         default=None,
         min_length=1,
         max_length=MAXIMUM_TARGETS,
-        description="What to compile for, in place of measuring: h100x8, v5e-16. Each is a case for each combination "
-        "of the sweep; default: the profile's target.",
+        description="Compile for these instead of measuring: h100x8, v5e-16. Each target is a separate case for each "
+        "combination of the sweep; default: the profile's target.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
 
@@ -149,16 +149,18 @@ class Expectation(Document):
         description=" ".join(f"{name}: {NUMBERS[name].meaning}" for name in EXPECTED),
     )
     observation: ObservationName | None = Field(
-        default=None, description="What a workload observes that is not timed, e.g. compilations or raised."
+        default=None, description="An untimed observation of the workload, e.g. compilations or raised."
     )
     variant: VariantName = Field(description="A variant's name.")
     at_least: Bound | None = Field(default=None, description="A decimal, as a string.")
     at_most: Bound | None = Field(default=None, description="A decimal, as a string.")
     equals: str | None = Field(
-        default=None, max_length=120, description="What the observation is in every launch; numbers as numbers."
+        default=None,
+        max_length=120,
+        description="The observation's value in every launch; numbers are compared as numbers.",
     )
     target: TargetName | None = Field(
-        default=None, description="Of the cases that are compiled, those for this target alone; default: every case."
+        default=None, description="Applies only to cases that are compiled for this target; default: to every case."
     )
 
     @property
@@ -168,13 +170,13 @@ class Expectation(Document):
 
 
 class RunPolicy(Document):
-    """How the run is executed; the only part of the spec that can change, and only where it says so."""
+    """How the run is executed. Only fields marked `may change` can be changed later."""
 
     suspend: bool = Field(default=False, description="May change; true discards the case in flight.")
     cancel: Annotated[bool, rules.CANCELLED_FOR_GOOD] = Field(
         default=False, description="May change to true, once; the run then finishes as cancelled."
     )
-    parallelism: int = Field(default=1, ge=1, le=64, description="Cases in flight at once; may change, as a Job's.")
+    parallelism: int = Field(default=1, ge=1, le=64, description="Cases in flight at once; may change, like a Job's.")
     infrastructure_retries: int = Field(
         default=1, ge=0, le=10, description="New attempts per case after a failure that no variant caused."
     )
@@ -182,30 +184,30 @@ class RunPolicy(Document):
         default=None,
         ge=1,
         le=MAXIMUM_SECONDS,
-        description="A case's pod must start within this, queues included; may change; default: 24 hours.",
+        description="A case's pod must start within this time, queues included; may change; default: 24 hours.",
     )
     active_deadline_seconds: int | None = Field(
         default=None,
         ge=1,
         le=MAXIMUM_SECONDS,
-        description="Of the whole run; may change; default: derived from cases, parallelism and time limits.",
+        description="Deadline of the whole run; may change; default: derived from cases, parallelism and time limits.",
     )
     ttl_seconds_after_finished: int | None = Field(
         default=None,
         ge=0,
         le=MAXIMUM_SECONDS,
-        description="The run is deleted after this, and so are its results where resultRetentionPolicy is Delete; "
+        description="The run is deleted after this time, and so are its results if resultRetentionPolicy is Delete; "
         "may change; default: never.",
     )
     result_retention_policy: ResultRetentionPolicy = Field(
         default="Retain",
-        description="What becomes of its results when the run is deleted. Retain: they stay, as long as the operator "
-        "keeps a history.",
+        description="What happens to its results when the run is deleted. Retain: they stay as long as the operator "
+        "keeps them. Delete: they are deleted with the run.",
     )
 
 
 _ONE_EXPERIMENT = "a run is one experiment; apply it under another name"
-_IN_FLIGHT = "it holds from the first case to the last; apply the run under another name"
+_IN_FLIGHT = "all cases of a run share it; apply the run under another name"
 
 Sweep = Annotated[tuple[SweepAxis, ...], rules.UNIQUE_AXES, rules.cases_within(MAXIMUM_CASES, MAXIMUM_AXES)]
 Expectations = tuple[
@@ -227,16 +229,18 @@ Policy = Annotated[
 
 
 class BenchmarkRunSpec(Document):
-    """What is to be compared, on what, and how surely."""
+    """What to compare, where, and how certain the result has to be."""
 
     class_name: Name = Field(
         default=DEFAULT_CLASS,
-        description="Whose run it is: that of the operator whose className is the same. Others leave it alone.",
+        description="The operator with the same className handles the run; others ignore it.",
     )
-    series: Name | None = Field(default=None, description="Results of the same benchmark over time; default: the name.")
+    series: Name | None = Field(
+        default=None, description="Groups results of the same benchmark over time; default: the run's name."
+    )
     workload: Annotated[WorkloadReference, rules.one_of("name", "script")]
     variants: Annotated[tuple[Variant, ...], rules.UNIQUE_VARIANTS] = Field(
-        min_length=1, max_length=MAXIMUM_VARIANTS, description="What competes, each a framework in a mode."
+        min_length=1, max_length=MAXIMUM_VARIANTS, description="The variants to compare, each a framework in a mode."
     )
     baseline: VariantName | None = Field(default=None, description="A variant's name; default: the first variant.")
     sweep: Sweep = Field(
@@ -244,9 +248,11 @@ class BenchmarkRunSpec(Document):
     )
     measurement: Measurement = Measurement()
     accelerator: Accelerator = Accelerator()
-    pod_template: PodTemplateFragment = Field(default={}, description="A PodTemplateSpec fragment, merged over ours.")
+    pod_template: PodTemplateFragment = Field(
+        default={}, description="A PodTemplateSpec fragment, merged over the operator's."
+    )
     expectations: Expectations = Field(
-        default=(), max_length=32, description="What every case's result has to show for the run to succeed."
+        default=(), max_length=32, description="What every case's result must show for the run to succeed."
     )
     run_policy: Policy = RunPolicy()
 
@@ -275,34 +281,36 @@ class Condition(Document):
     """A `metav1.Condition`."""
 
     type: Annotated[str, Field(max_length=316, pattern=_CONDITION_TYPE)] = Field(
-        description="What it is about; others than the operator's are kept as they are."
+        description="The kind of condition; other controllers' conditions are kept."
     )
     status: Literal["True", "False", "Unknown"]
     reason: Annotated[
         str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
-    ] = Field(description="Why, in one word for programs.")
-    message: Annotated[str, Field(max_length=32768)] = Field(description="Why and what to do, for people.")
+    ] = Field(description="The reason in one word, for programs.")
+    message: Annotated[str, Field(max_length=32768)] = Field(description="The reason and what to do, for people.")
     last_transition_time: Timestamp = Field(description="When the status last changed.")
     # Not 0: `kubectl wait` takes a condition that is older than the object for none.
-    observed_generation: int | None = Field(default=None, ge=0, description="The metadata.generation that it is about.")
+    observed_generation: int | None = Field(
+        default=None, ge=0, description="The metadata.generation that it describes."
+    )
 
 
 class CaseCounts(Document):
-    """How many cases are where."""
+    """How many cases are in which state."""
 
     total: int = Field(default=0, ge=0, description="All cases of the run.")
-    active: int = Field(default=0, ge=0, description="Have a Job in flight.")
-    measured: int = Field(default=0, ge=0, description="Have a result, whatever it says of their variants.")
-    failed: int = Field(default=0, ge=0, description="Ended without a result.")
+    active: int = Field(default=0, ge=0, description="Cases with a Job in flight.")
+    measured: int = Field(default=0, ge=0, description="Cases with a result, even if a variant failed.")
+    failed: int = Field(default=0, ge=0, description="Cases that ended without a result.")
 
 
 class UsedRunner(Document):
     """What the run's pods were made from when it was accepted: what the operator is set to later does not count."""
 
     image: str = Field(description="The profile's image for runners, or the operator's; podTemplate can name another.")
-    profile: Profile = Field(description="The profile as the operator had it.")
+    profile: Profile = Field(description="The profile when the run was accepted.")
     pod_template: Annotated[dict[str, Any], Field(json_schema_extra={rules.ANY_FIELDS: True})] = Field(
-        default={}, description="The administrator's defaults for pods as the operator had them."
+        default={}, description="The administrator's defaults for pods when the run was accepted."
     )
 
 
@@ -312,21 +320,23 @@ class Attempt(Document):
     case: str = Field(description="The case's name.")
     number: int = Field(ge=1, description="1 for the first attempt.")
     job: str = Field(description="The Job's name.")
-    start_time: Timestamp = Field(description="When it was recorded.")
-    job_uid: str | None = Field(default=None, description="Set once the Job is there: from then on, none is lost.")
-    retries: int = Field(default=0, ge=0, description="How many attempts before this one the infrastructure lost.")
-    reason: str | None = Field(
-        default=None, description="Why the attempt before this one, or this one, was lost: one word for programs."
+    start_time: Timestamp = Field(description="When the attempt was recorded.")
+    job_uid: str | None = Field(
+        default=None, description="Set once the Job exists; from then on, a missing Job was deleted."
     )
-    message: str = Field(default="", description="Why, and what to do, for people.")
+    retries: int = Field(default=0, ge=0, description="How many earlier attempts the infrastructure lost.")
+    reason: str | None = Field(
+        default=None, description="Why this attempt or the one before it was lost: one word, for programs."
+    )
+    message: str = Field(default="", description="The reason and what to do, for people.")
     not_before: Timestamp | None = Field(
         default=None, description="When the next attempt starts, after one that the infrastructure lost."
     )
-    finished: bool = Field(default=False, description="No result will come.")
-    completion_time: Timestamp | None = Field(default=None, description="When that was known.")
-    pod: str | None = Field(default=None, description="The pod's name, once it is there.")
+    finished: bool = Field(default=False, description="True: no result will come.")
+    completion_time: Timestamp | None = Field(default=None, description="When that became known.")
+    pod: str | None = Field(default=None, description="The pod's name, once it exists.")
     node: str | None = Field(default=None, description="The node that the pod is on.")
-    image: str | None = Field(default=None, description="What the pod runs, by digest where its node tells one.")
+    image: str | None = Field(default=None, description="The pod's image, by digest if the node reports one.")
 
 
 class ComparisonStatus(Document):
@@ -335,11 +345,11 @@ class ComparisonStatus(Document):
     case: str = Field(description="The case's name.")
     variant: str = Field(description="The variant that is compared with the baseline.")
     verdict: str = Field(
-        description="faster, slower, equivalent or inconclusive; where there is none: failed, invalid, noisy or none."
+        description="faster, slower, equivalent or inconclusive; without a verdict: failed, invalid, noisy or none."
     )
     speedup: str | None = Field(default=None, description="Baseline seconds / variant seconds.")
-    interval: str | None = Field(default=None, description="Of the speedup, at the run's confidence.")
-    rounds: int = Field(default=0, ge=0, description="Complete pairs of launches that the interval rests on.")
+    interval: str | None = Field(default=None, description="Interval of the speedup, at the run's confidence.")
+    rounds: int = Field(default=0, ge=0, description="Complete pairs of launches behind the interval.")
     result: str = Field(description="The BenchmarkResult's name.")
 
 
@@ -354,19 +364,23 @@ class BenchmarkRunStatus(Document):
         "Succeeded: every case has a valid result that meets the expectations.",
         json_schema_extra=_keyed_by("type"),
     )
-    phase: str = Field(default="", description="One word for `kubectl get`: the reason of the telling condition.")
+    phase: str = Field(default="", description="One word for `kubectl get`: the reason of the Finished condition.")
     cases: CaseCounts = CaseCounts()
     headline: str = Field(default="", description="The finding in a few words, for `kubectl get`.")
     start_time: Timestamp | None = Field(default=None, description="When the first case's Job was created.")
     completion_time: Timestamp | None = Field(default=None, description="When the run finished.")
     active_start_time: Timestamp | None = Field(
-        default=None, description="Since when a case runs; unset while none does."
+        default=None, description="Since when a case has been running; unset while none is."
     )
-    active_seconds: int = Field(default=0, ge=0, description="Time active before; queued and suspended time is none.")
-    runner: UsedRunner | None = Field(default=None, description="What its pods are made from, for as long as it runs.")
+    active_seconds: int = Field(
+        default=0, ge=0, description="Seconds active before that; queued and suspended time does not count."
+    )
+    runner: UsedRunner | None = Field(
+        default=None, description="What its pods are made from, fixed when it was accepted."
+    )
     workload_source: str = Field(
         default="",
-        description="The digest of the file that the workload is written in; several where it changed between cases.",
+        description="The digest of the workload's file; several if the file changed between cases.",
     )
     measured_cases: tuple[str, ...] = Field(
         default=(),
@@ -377,14 +391,14 @@ class BenchmarkRunStatus(Document):
     attempts: tuple[Attempt, ...] = Field(
         default=(),
         max_length=MAXIMUM_CASES,
-        description="The latest attempt at each case that has begun and has no result: under way, to be made again, "
+        description="The latest attempt at each case that has begun and has no result: in progress, to be retried, "
         "or lost.",
         json_schema_extra=_keyed_by("case"),
     )
     comparisons: tuple[ComparisonStatus, ...] = Field(
         default=(),
         max_length=64,
-        description="The first comparisons; all are in the BenchmarkResults.",
+        description="The first comparisons; the BenchmarkResults have all of them.",
         json_schema_extra=_keyed_by("case", "variant"),
     )
     comparisons_omitted: int = Field(default=0, ge=0, description="Comparisons that are not listed here.")

@@ -22,7 +22,7 @@ def chips(node_selector: Mapping[str, str]) -> int:
     topology, accelerator = node_selector[TOPOLOGY], node_selector.get(ACCELERATOR, "")
     if accelerator not in ON_ONE_HOST:
         known = ", ".join(ON_ONE_HOST)
-        raise ValueError(f"nodeSelector: {TOPOLOGY} needs {ACCELERATOR} beside it, one of {known}")
+        raise ValueError(f"nodeSelector: {TOPOLOGY} also needs {ACCELERATOR}, one of {known}")
     if not re.fullmatch(r"[1-9][0-9]*(x[1-9][0-9]*){1,2}", topology):
         raise ValueError(f"nodeSelector: {TOPOLOGY}: {topology}: must be chips along each axis, as 2x4 or 2x2x1")
     count = math.prod(int(side) for side in topology.split("x"))

@@ -61,7 +61,9 @@ def find(name: str) -> Workload:
     if file is None or name_of_file(file.name) != name:
         return _find(name)
     if is_built_in(name):
-        raise UnknownWorkloadError(f"{file.name}: accelbench has a workload {name}; give the script another name")
+        raise UnknownWorkloadError(
+            f"{file.name}: accelbench already has a workload {name}; give the script another name"
+        )
     try:
         return script.load(file)
     except workload_checks.InvalidWorkloadError as error:
@@ -99,7 +101,7 @@ def _loaded(point: EntryPoint) -> Workload:
         kind = kind_in(kind, point.module)
         kind.name = point.name
     if not (inspect.isclass(kind) and issubclass(kind, Workload)):
-        raise workload_checks.InvalidWorkloadError("this is no class that inherits accelbench.workload.Workload")
+        raise workload_checks.InvalidWorkloadError("this is not a class that inherits accelbench.workload.Workload")
     called = getattr(kind, "name", None)
     if called != point.name:
         raise workload_checks.InvalidWorkloadError(

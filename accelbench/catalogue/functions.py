@@ -62,7 +62,7 @@ def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
             raise InvalidWorkloadError(f"{place(written[meant])}: is it meant to be {name}()?")
     if "arrays" not in written:
         raise InvalidWorkloadError(
-            f"{place(next(iter(functions.values())))}: nobody says what it is given; write {ARRAYS}"
+            f"{place(next(iter(functions.values())))}: nothing says which arrays it gets; write {ARRAYS}"
         )
     return _kind(module, functions, unpickled(written["arrays"]), written.get("reference"))
 
@@ -173,7 +173,7 @@ def _numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of several lengths
-        raise InvalidWorkloadError(f'{place(draw)} returned "{name}" as no array: {error}') from error
+        raise InvalidWorkloadError(f'{place(draw)} returned "{name}", which is not an array: {error}') from error
     if array.dtype.kind not in "biufc":
         raise InvalidWorkloadError(
             f'{place(draw)} returned "{name}" as {given(value)}; it has to be an array of numbers'

@@ -15,11 +15,11 @@ Scalar = bool | int | float | str
 
 STANDARD: Mapping[str, str] = {
     "calls": "Calls of the step, one for each batch, in order.",
-    "compilations": "Compilations that those calls set off, by the framework's own account; a graph break makes more.",
+    "compilations": "Compilations that those calls triggered, by the framework's count; a graph break causes more.",
     "compilationsByCall": "The same for each call: 1, 0, 1.",
     "raised": "The type of the first exception that a call raised; or: nothing.",
     "raisedCalls": "Calls that raised.",
-    "message": "The first line of that exception; only where there is one.",
+    "message": "The first line of that exception, if there is one.",
 }
 """Observed by every launch; calls that raise leave the state as it was, and the next call goes on from there."""
 

@@ -212,7 +212,7 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
         first, dash, last = part.strip().partition("-")
         last = last if dash else first
         if not (first.isdecimal() and last.isdecimal()):
-            raise UnknownRowError(f"{part.strip()!r} is no row and no range of rows, such as 28 or 28-37")
+            raise UnknownRowError(f"{part.strip()!r} is neither a row nor a range of rows, such as 28 or 28-37")
         several = [row for row in known if int(first) <= row <= int(last)]
         if not several:
             raise UnknownRowError(f"no claim in row {part.strip()}; there are {_ranges(known)}")
@@ -240,7 +240,7 @@ def hardware(name: str) -> Hardware:
     for known in get_args(Hardware):
         if name == known:
             return known  # type: ignore[no-any-return]
-    raise ValueError(f"no hardware is called {name}; there are {', '.join(get_args(Hardware))}")
+    raise ValueError(f"unknown hardware {name}; there are {', '.join(get_args(Hardware))}")
 
 
 def _ranges(rows: Iterable[int]) -> str:

@@ -118,7 +118,7 @@ def _unusable(suite: Speedups, result: Result, pairs: int) -> str:
         if variant.failure:
             return f"{name} failed in round {variant.failure.round} ({variant.failure.reason})"
     if result.noisy:
-        return "noisy (measured beside other load)"
+        return "noisy (measured next to other load)"
     if names := unclean(result.certificate, suite.variant, suite.over):
         return f"invalid ({', '.join(names)})"
     least = result.case.measurement.rounds_min

@@ -27,8 +27,8 @@ def check(
 ) -> None:
     """Check in seconds that variants compute what they should, before anything is timed.
 
-    Each variant runs twice: its outputs are compared with the reference, on other inputs too, and what was compiled is
-    looked at. A script needs no manifest for that: it is checked with its default parameters.
+    Each variant runs twice. Its outputs are compared with the reference, on other inputs too, and the compiled program
+    is inspected. A script needs no manifest: it is checked with its default parameters.
     """
     import json
 
@@ -103,7 +103,7 @@ def _stopped(case: "Case", ended: "Ended", signals: "Signals") -> Exit:
     from accelbench.cli.laptop import EXIT_OF_SIGNAL
 
     if signals.received is not None:
-        typer.echo("interrupted: nothing was found out", err=True)
+        typer.echo("interrupted: nothing was checked", err=True)
         return EXIT_OF_SIGNAL[signals.received.name]
     for line in (*ended.problems, f"{case.name}: the runner ended with status {ended.code} and no result", *ended.tail):
         typer.echo(line, err=True)

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from accelbench.cli.files import RunDirectory
     from accelbench.cli.interrupt import Signals
 
-claims = typer.Typer(no_args_is_help=True, help="What articles say of JAX and PyTorch: list it, run it, settle it.")
+claims = typer.Typer(no_args_is_help=True, help="Claims of articles about JAX and PyTorch: list, run, settle.")
 
 Rows = Annotated[str, typer.Option("--rows", metavar="ROWS", help="Such as 2,3,28-37. Default: all.")]
 On = Annotated[str, typer.Option("--hardware", metavar="NAME", help="cpu, gpu, gpus or tpu.")]
-Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Where results lie, a directory a claim.")]
+Results = Annotated[
+    Path, typer.Option("--results", metavar="DIR", help="Where results are, a directory for each claim.")
+]
 DEFAULT = Path("results", "claims")
 PROFILES = {"gpu": "nvidia"}
 """Hardware that a manifest does not name by itself."""
@@ -38,7 +40,7 @@ def list_(
     results: Results = DEFAULT,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
 ) -> None:
-    """Every claim, and what became of it as far as it was run."""
+    """List every claim, with its verdict if it was run."""
     import json
 
     from rich.table import Table
@@ -63,10 +65,10 @@ def run(
     again: Annotated[bool, typer.Option("--again", help="Rerun claims that already have results.")] = False,
     beside: Annotated[
         bool,
-        typer.Option("--beside", help="Run also what stands beside and decides nothing here."),
+        typer.Option("--beside", help="Also run manifests that decide nothing here."),
     ] = False,
 ) -> None:
-    """Run the claims that can be settled here; what was run already, from the workload's present source, is left."""
+    """Run the claims that can be settled here, except those already run from the workload's present source."""
     from accelbench.cli.interrupt import Signals
     from accelbench.plan.cases import count_cases
 
@@ -85,9 +87,7 @@ def run(
                 if each.directory.path not in afresh and len(done) < count_cases(each.asked)
             ]
             if not todo and afresh.isdisjoint(each.directory.path for each in runs):
-                typer.echo(
-                    f"row {claim.row}: {_settle(claim, here, results).verdict} (run before; --again runs it anew)"
-                )
+                typer.echo(f"row {claim.row}: {_settle(claim, here, results).verdict} (already run; --again reruns it)")
                 continue
             typer.echo(f"row {claim.row}: {claim.asks}", err=True)
             for each, done in todo:
@@ -106,8 +106,8 @@ def _why_not(claim: "Claim") -> str:
     from accelbench.claims.ledger import UNNAMED
 
     if claim.machine == UNNAMED:
-        return "untestable anywhere, the article does not name its machine"
-    return f"untestable here, it needs {claim.machine or ' or '.join(claim.hardware)}"
+        return "untestable anywhere: the article does not name its machine"
+    return f"untestable here: it needs {claim.machine or ' or '.join(claim.hardware)}"
 
 
 def _measure(
@@ -135,7 +135,7 @@ def _measure(
 
 @claims.command("report")
 def report(rows: Rows = "", hardware: On = "cpu", results: Results = DEFAULT) -> None:
-    """All verdicts as a page of Markdown, with what confirms and refutes each."""
+    """Print all verdicts as a Markdown page, with what confirms and refutes each."""
     from accelbench.claims import articles, ledger
     from accelbench.claims.page import page
 

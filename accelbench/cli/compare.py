@@ -20,7 +20,7 @@ SIDE = "a result's file, a run's directory, a directory of those, or a pattern i
 ALLOW_DIFFERENT = typer.Option(
     "--allow-different",
     metavar="NAME",
-    help="Compare although this differs: an entry of the fingerprint, or a group of them. Repeatable.",
+    help="Compare even if this differs: an entry of the fingerprint, or a group of them. Repeatable.",
 )
 
 
@@ -32,8 +32,8 @@ def compare(
 ) -> None:
     """Compare two runs variant by variant.
 
-    Refuses where something differs that matters (source, parameters, precision, seed, hardware, versions, environment
-    variables). Where a side holds ten results or more of a case, it also says where that series stepped.
+    Refuses if something that matters differs (source, parameters, precision, seed, hardware, versions, environment
+    variables). If a side has ten or more results of a case, it also says where that series has a step.
     """
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read_side

@@ -16,14 +16,14 @@ class Exit(IntEnum):
         member.meaning = meaning
         return member
 
-    SUCCESS = 0, "success: every case has a valid result, every expectation is met; a verdict may be open"
+    SUCCESS = 0, "success: every case has a valid result, every expectation is met; a verdict may be inconclusive"
     EXPECTATION_NOT_MET = 6, "an expectation is not met, or undecided"
-    NOISY = 7, "rounds were disturbed, and noise was accepted: no verdict (4 and 5 come first)"
+    NOISY = 7, "rounds were disturbed, and noise was accepted: no verdict (4 and 5 take precedence)"
     INVALID_MEASUREMENT = 5, "a comparison is invalid, or could not be made"
-    VARIANT_FAILED = 4, "a variant failed; the other variants' results stand"
+    VARIANT_FAILED = 4, "a variant failed; the other variants' results still count"
     NOT_MEASURED = 8, "in a cluster: cancelled, past a deadline, or a case was lost; what was measured is kept"
     INVALID_SPEC = 3, "a manifest or a result file is not valid, or cannot run on this machine"
-    USAGE = 2, "the command line is wrong, a file cannot be read or written, or a cluster cannot be asked"
+    USAGE = 2, "the command line is wrong, a file cannot be read or written, or a cluster cannot be reached"
     TIMED_OUT = 124, "in a cluster: the run is not finished after --timeout; it goes on"
     INTERNAL = 1, "accelbench itself failed"
     INTERRUPTED = 130, "interrupted by Ctrl-C; what was measured is kept"

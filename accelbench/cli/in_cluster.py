@@ -66,10 +66,12 @@ def connect(context: str | None = None, kubeconfig: Path | None = None) -> Conne
             return Connection(client.ApiClient(inside), POD_NAMESPACE.read_text().strip(), HTTPError)
         known = contexts(kubeconfig)
         if context is not None and known and context not in known:
-            raise ClusterError(f"no cluster to ask: {unknown('context', context, known)}") from error
-        raise ClusterError(f"no cluster to ask: {error}; see kubectl config get-contexts, or set KUBECONFIG") from error
+            raise ClusterError(f"cannot reach a cluster: {unknown('context', context, known)}") from error
+        raise ClusterError(
+            f"cannot reach a cluster: {error}; see kubectl config get-contexts, or set KUBECONFIG"
+        ) from error
     except (OSError, ValueError) as error:
-        raise ClusterError(f"no cluster to ask: the kubeconfig cannot be read: {error}") from error
+        raise ClusterError(f"cannot reach a cluster: the kubeconfig cannot be read: {error}") from error
 
 
 def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:

@@ -17,14 +17,14 @@ FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="my_filter writes my_filter.py and my_filter.yaml.")],
-    jax: Annotated[str, typer.Option("--jax", metavar="FUNCTION", help="What the JAX function is called.")] = "jax",
+    jax: Annotated[str, typer.Option("--jax", metavar="FUNCTION", help="The JAX function's name.")] = "jax",
     pytorch: Annotated[
-        str, typer.Option("--pytorch", metavar="FUNCTION", help="What the PyTorch function is called.")
+        str, typer.Option("--pytorch", metavar="FUNCTION", help="The PyTorch function's name.")
     ] = "pytorch",
 ) -> None:
     """Write a script with one function in JAX and one in PyTorch, and a manifest that compares them.
 
-    Both work as they are: write your own in their place, then `accelbench check` and `accelbench run`. Nothing is
+    Both work as they are. Replace them with your own, then use `accelbench check` and `accelbench run`. Nothing is
     overwritten.
     """
     name = name.removesuffix(".py").replace("-", "_")
@@ -32,7 +32,7 @@ def init(
     files = {Path(f"{name}.py"): script_text(name, jax, pytorch), Path(f"{name}.yaml"): manifest_text(name)}
     for path in files:
         if path.exists():
-            typer.echo(f"error: {path} exists, and nothing is overwritten: choose another name", err=True)
+            typer.echo(f"error: {path} already exists and is not overwritten: choose another name", err=True)
             raise typer.Exit(Exit.USAGE)
     try:
         for path, text in files.items():
@@ -52,17 +52,17 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
     from accelbench.api.case import name_of_file
 
     if not FILE_NAME.fullmatch(name) or keyword.iskeyword(name):
-        what = "a name has lower-case letters, digits and underscores, as in my_filter"
+        what = "a name consists of lower-case letters, digits and underscores, such as my_filter"
         raise typer.BadParameter(f"{name}: {what}", param_hint="NAME")
     if name_of_file(name) in catalogue.names():
         raise typer.BadParameter(
-            f"accelbench has a workload {name_of_file(name)} already: choose another name", param_hint="NAME"
+            f"accelbench already has a workload {name_of_file(name)}: choose another name", param_hint="NAME"
         )
     for option, function, other in (("--jax", jax, pytorch), ("--pytorch", pytorch, jax)):
         if not function.isidentifier() or keyword.iskeyword(function):
-            raise typer.BadParameter(f"{function} is no name for a function", param_hint=option)
+            raise typer.BadParameter(f"{function} is not a valid function name", param_hint=option)
         if function == other or function in TAKEN - {option.removeprefix("--")}:
-            raise typer.BadParameter(f"{function} is what another function of the script is called", param_hint=option)
+            raise typer.BadParameter(f"another function of the script is already called {function}", param_hint=option)
 
 
 def script_text(name: str, jax: str, pytorch: str) -> str:

@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 UNFINISHED: dict[Unfinished, str] = {
     "interrupted": "interrupted",
     "time-limit": "ended at the time limit",
-    "probe": "a probe of accelbench's own hung or crashed: launched again without it",
+    "probe": "one of accelbench's own probes hung or crashed: launched again without it",
 }
 
 BAR_WIDTH = 14

@@ -83,7 +83,7 @@ def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str])
     if not path.is_file():
         raise typer.BadParameter(f"cannot read {file}: no such file", param_hint="FILE")
     if not FILE_NAME.fullmatch(path.name):
-        what = "a script's name has lower-case letters, digits and underscores, as in my_filter.py: rename it"
+        what = "a script's name consists of lower-case letters, digits and underscores, such as my_filter.py: rename it"
         raise InvalidSpecError(file, [Problem("", f"{path.name}: {what}")])
     try:
         with script.used(path):
@@ -132,7 +132,7 @@ def _of_spec(assignment: str, workload: Workload) -> str:
         return assignment
     if name not in workload.Parameters.model_fields:
         offered = workload.Parameters.model_fields or ["none"]
-        what = f"{unknown('parameter', name, offered)}. Other fields have a path, as measurement.rounds.max."
+        what = f"{unknown('parameter', name, offered)}. Other fields have a path, such as measurement.rounds.max."
         raise typer.BadParameter(what, param_hint="--set")
     return f"workload.parameters.{assignment}"
 
@@ -150,7 +150,7 @@ def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:
     if path is None:
         return check_run(run)
     if not path.is_file():
-        what = f"script not found: expected {path}, beside the manifest"
+        what = f"script not found: expected {path}, next to the manifest"
         return (Problem("spec.workload.script", what),)
     with script.used(path):
         return check_run(run)

@@ -28,7 +28,7 @@ INCOMPLETE = "an older accelbench wrote this result without every launch: no tim
 def migrate(
     paths: Annotated[list[Path], typer.Argument(help="Results (CASE.result.json), or directories of them.")],
 ) -> None:
-    """Rewrite results of an older accelbench in today's format, each in its place."""
+    """Rewrite an older accelbench's results in today's format, in place."""
     from pydantic import ValidationError
 
     from accelbench.api.result import Result
@@ -60,7 +60,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
-    typer.echo(f"{path}: {why}. It is as it was.", err=True)
+    typer.echo(f"{path}: {why}. It was not changed.", err=True)
     raise typer.Exit(Exit.INVALID_SPEC)
 
 

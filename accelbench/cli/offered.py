@@ -70,12 +70,12 @@ def _notes(found: Found, profiles: Profiles) -> Iterator[str]:
     if found.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
     elif not found.config_maps:
-        yield "no operator of that class has its profiles here: these are the ones that every operator has"
+        yield "no operator of that class has profiles here: these are the ones that every operator has"
     if found.pods is None:
         yield "you may not list pods in this cluster: nodes that are taken look free"
     if any(profile.device_class for profile in profiles):
         slices = "" if found.slices else "; this cluster shows no ResourceSlice"
-        yield f"which devices a DeviceClass holds, and which are free, only the scheduler knows{slices}"
+        yield f"only the scheduler knows which devices a DeviceClass holds, and which are free{slices}"
 
 
 def as_json(shown: Offered) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _nodes(profile: Profile, nodes: Sequence[tuple[Node, tuple[Misfit, ...]]]) -
 
 
 def _uncovered(missed: Sequence[Uncovered]) -> Table:
-    table = Table("devices that no profile gets at", "nodes", "ready profiles that would", box=None)
+    table = Table("devices that no profile selects", "nodes", "ready-made profiles that do", box=None)
     for each in missed:
         table.add_row(each.resource, _some(each.nodes), ", ".join(each.ready) or "none")
     return table

@@ -20,7 +20,7 @@ Variants = Annotated[
     typer.Option(
         "--variant",
         metavar="USE",
-        help="A variant to compare, as jax/jit; repeatable, the first is the baseline. A manifest lists its own.",
+        help="A variant to compare, such as jax/jit; repeatable, the first is the baseline. A manifest has its own.",
     ),
 ]
 

@@ -8,8 +8,8 @@ import typer
 from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
-NAME = typer.Argument(metavar="[NAME]", help="One profile, with every node and why it does not fit.")
-CLASS = typer.Option("--class", help="The operator whose profiles are meant, by its className.")
+NAME = typer.Argument(metavar="[NAME]", help="Show one profile, with every node and why it does not fit.")
+CLASS = typer.Option("--class", help="The className of the operator whose profiles to show.")
 
 
 def profiles(
@@ -20,7 +20,7 @@ def profiles(
     class_name: Annotated[str, CLASS] = "accelbench",
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
 ) -> None:
-    """Show what a cluster offers: its profiles, the nodes that fit each, and devices that no profile gets at."""
+    """Show what a cluster offers: its profiles, the nodes that fit each, and devices that no profile selects."""
     show(name, context, class_name, output)
 
 

@@ -22,7 +22,9 @@ class ReportOutput(StrEnum):
     CSV = "csv"
 
 
-BASELINE = typer.Option(metavar="VARIANT", help="Compare with this variant instead; intervals then pay for all pairs.")
+BASELINE = typer.Option(
+    metavar="VARIANT", help="Compare with this variant instead; the intervals are then widened for all pairs."
+)
 OUTPUT = typer.Option("--output", "-o", help="How to print it.")
 
 
@@ -37,12 +39,12 @@ def report(
     baseline: Annotated[str | None, BASELINE] = None,
     output: Annotated[ReportOutput, OUTPUT] = ReportOutput.TABLE,
 ) -> None:
-    """Show a result that was measured before."""
+    """Show the report of an existing result."""
     from accelbench.cli.files import UnreadableResultError
     from accelbench.cli.results import read
 
     if not path.exists():
-        raise typer.BadParameter(f"there is no {path}", param_hint="RESULT")
+        raise typer.BadParameter(f"{path} does not exist", param_hint="RESULT")
     refuse_without_what_it_needs(output)
     try:
         found = with_baseline(read(path), baseline, str(path))

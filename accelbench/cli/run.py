@@ -46,8 +46,8 @@ def run(
         typer.Option(
             "--target",
             metavar="TARGET",
-            help="Compile for this, in place of measuring: h100x8, v5e-16; several with commas, or repeated. "
-            "It need not be here.",
+            help="Compile for this instead of measuring: h100x8, v5e-16; several with commas, or repeat the option. "
+            "The device need not be here.",
         ),
     ] = None,
     processors: Annotated[
@@ -58,7 +58,8 @@ def run(
 ) -> None:
     """Measure a manifest, a script or a workload on this machine, and say which is faster.
 
-    With --target nothing is measured: it says whether the programs fit the target's memory, and what they are made of.
+    With --target nothing is measured: the report says whether the programs fit the target's memory, and what they
+    consist of.
 
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def workloads(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One workload, with its parameters; or a script of yours.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Show one workload, with its parameters; or a script of yours."),
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
 ) -> None:

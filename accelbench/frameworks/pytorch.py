@@ -16,7 +16,7 @@ class CompileOptions(Options):
     dynamic: bool | None = Field(
         default=None, description="Shapes as symbols: always, never, or once a shape has changed (default)."
     )
-    fullgraph: bool = Field(default=False, description="Fail where the step cannot be captured as one graph.")
+    fullgraph: bool = Field(default=False, description="Fail if the step cannot be captured as one graph.")
 
 
 FRAMEWORK = Framework(

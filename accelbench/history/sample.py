@@ -101,7 +101,7 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Quanti
         elif failures:
             reasons.append(f"failed: {failures[0]}")
         elif result.noisy:
-            reasons.append("noisy: measured beside other load")
+            reasons.append("noisy: measured next to other load")
         elif broken:
             invalid += broken
             reasons.append(f"invalid: {', '.join(broken)}")

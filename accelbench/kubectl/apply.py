@@ -35,11 +35,11 @@ class Applied:
         if self.created:
             return f"{self.name} created"
         if not is_finished(self.run):
-            return f"{self.name} is there already with this spec, and not finished: nothing was created"
+            return f"{self.name} already exists with this spec and has not finished: nothing was created"
         when = (self.run.get("status") or {}).get("completionTime") or "long ago"
         reason = condition(self.run, "Finished")["reason"]
         return (
-            f"{self.name} is there already with this spec, finished {when} ({reason}): this is its result, and nothing "
+            f"{self.name} already exists with this spec, finished {when} ({reason}): this is its result, and nothing "
             "is measured again. For a new run use generateName, or kubectl accelbench rerun"
         )
 
@@ -61,7 +61,7 @@ def create(server: Server, body: Manifest) -> Manifest:
     except RefusedError as error:
         if error.status != CONFLICT:
             raise
-        raise ExistsError(f"{error}: give another name, or none, and the cluster makes one up") from error
+        raise ExistsError(f"{error}: give another name, or none to let the cluster choose one") from error
 
 
 def _placed(written: Written, server: Server) -> Manifest:
@@ -70,7 +70,7 @@ def _placed(written: Written, server: Server) -> Manifest:
     metadata = written.run.metadata
     if server.insisted and metadata.namespace not in {"", server.namespace}:
         name = metadata.name or metadata.generate_name
-        what = f"its manifest is for namespace {metadata.namespace}, and --namespace says {server.namespace}"
+        what = f"its manifest is for namespace {metadata.namespace}, but --namespace says {server.namespace}"
         raise ClusterError(f"benchmarkrun/{name}: {what}: change one of them")
     return {**content, "metadata": {**content["metadata"], "namespace": metadata.namespace or server.namespace}}
 
@@ -101,7 +101,7 @@ def _another(name: str, fields: Sequence[str]) -> str:
         what = f"change that in place, kubectl patch bmr {name}, or give this run another name"
     else:
         what = f"give this run another name, or use generateName; or delete that one, kubectl delete bmr {name}"
-    return f"benchmarkrun/{name} is there already, with another {' and another '.join(fields)}: {what}"
+    return f"benchmarkrun/{name} already exists, with another {' and another '.join(fields)}: {what}"
 
 
 def differences(wanted: BenchmarkRunSpec, there: BenchmarkRunSpec) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ def cancel(
 ) -> None:
     """Cancel runs, for good.
 
-    Cases in flight are discarded, results that are stored stay.
+    Cases in flight are discarded; stored results stay.
     """
     from accelbench.kubectl.apply import NAME
     from accelbench.kubectl.gate import condition, is_finished
@@ -34,7 +34,7 @@ def cancel(
                 continue
             if is_finished(run):
                 reason = condition(run, "Finished")["reason"]
-                typer.echo(f"{NAME}/{name} has finished already ({reason}): there is nothing to cancel", err=True)
+                typer.echo(f"{NAME}/{name} has already finished ({reason}): there is nothing to cancel", err=True)
                 continue
             server.patch(path(server.namespace, RUNS, name), {"spec": {"runPolicy": {"cancel": True}}})
             typer.echo(f"{NAME}/{name} cancelled")

@@ -22,7 +22,7 @@ def compare(
 ) -> None:
     """Compare two runs or series, variant by variant.
 
-    Refuses where something differs that matters. Of a series of ten results or more it also says where it stepped.
+    Refuses if something that matters differs. For a series of ten or more results, it also says where it has a step.
     """
     refuse_without_scipy()
     from accelbench.history.sample import Side

@@ -41,7 +41,7 @@ PATIENCE_SECONDS = 10.0
 """How long a run may be without any status before it is said that nobody may be there to give it one."""
 TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
 NOBODY = (
-    "no operator has taken up {name} yet: see that one is installed, that it serves namespace {namespace}, and that "
+    "no operator has picked up {name} yet: check that one is installed, that it serves namespace {namespace}, and that "
     "its className is {class_name}"
 )
 
@@ -308,7 +308,7 @@ def _read(server: Server, namespace: str, pod: str, news: "queue.SimpleQueue[_Ne
     over, refused = False, ""
     try:
         if (case := _case_of(server.get(pods(namespace, pod)))) is None:
-            over, refused = True, f"pod {pod} is of another release than your accelbench"
+            over, refused = True, f"pod {pod} runs another release than your accelbench"
             return
         # 404: its node has not heard of the pod yet, or no more; the pod itself is asked for below, and next time.
         with contextlib.suppress(NotThereError):

@@ -20,17 +20,19 @@ def logs(
     name: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
     case: Annotated[
         str | None,
-        typer.Option("--case", metavar="CASE", help="Of a sweep, the case. Default: the one that runs, or ran last."),
+        typer.Option(
+            "--case", metavar="CASE", help="The case of a sweep. Default: the one that is running, or ran last."
+        ),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the case has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the case has ended.")] = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Print the log of a run, or of one of its cases.
 
-    What launches printed, and each launch and round in words. Results are lines of the log too, compressed; they are
-    left out here, and `kubectl logs POD` has them.
+    Shows what launches printed, and each launch and round in words. The log also has the compressed results, which are
+    left out here; `kubectl logs POD` shows them.
     """
     from accelbench.cli.console import console
     from accelbench.cli.live import Lines
@@ -106,8 +108,8 @@ def _pod(server: "Server", run: dict[str, Any], case: str | None, *, follow: boo
         measured = (run.get("status") or {}).get("measuredCases") or ()
         if is_finished(run) or (case or "") in measured:
             kept = f"its result stays: kubectl accelbench report {metadata['name']}"
-            raise ClusterError(f"{what} has no pod any more, and a log goes with its pod; {kept}")
-        why = condition(run, "Finished").get("message") or "no operator has taken up the run yet"
+            raise ClusterError(f"{what} no longer has a pod, and its log went with the pod; {kept}")
+        why = condition(run, "Finished").get("message") or "no operator has picked up the run yet"
         raise ClusterError(f"{what} has no pod yet: {why}")
     running = [each for each in found if each["status"].get("phase") == "Running"]
     if len(running) > 1:

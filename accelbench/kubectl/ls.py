@@ -25,8 +25,10 @@ class ListOutput(StrEnum):
 
 
 def ls(
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of every namespace.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on, and print what changes.")] = False,
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="List the runs of every namespace.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep watching, and print what changes.")] = False,
     output: Annotated[ListOutput, typer.Option("--output", "-o", help="How to print them.")] = ListOutput.TABLE,
     namespace: Namespace = None,
     context: Context = None,

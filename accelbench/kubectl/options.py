@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from accelbench.kubectl.server import Server
 
 Namespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Default: that of the context.")
+    str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Default: the context's namespace.")
 ]
 Context = Annotated[
     str | None,
@@ -35,11 +35,11 @@ class Switch(StrEnum):
     FALSE = "false"
 
 
-Wait = Annotated[Switch, typer.Option("--wait", help="false: return once it is created.")]
+Wait = Annotated[Switch, typer.Option("--wait", help="false: return once the run is created.")]
 Timeout = Annotated[
     str | None,
     typer.Option(
-        "--timeout", metavar="DURATION", help="Follow for so long at most, as 90s, 30m or 1h30m. Default: to the end."
+        "--timeout", metavar="DURATION", help="Follow for this long at most: 90s, 30m or 1h30m. Default: to the end."
     ),
 ]
 
@@ -54,7 +54,7 @@ class RunOutput(StrEnum):
 
 RunPrinted = Annotated[
     RunOutput,
-    typer.Option("--output", "-o", help="How to print the result; name prints the created run's, and nothing else."),
+    typer.Option("--output", "-o", help="How to print the result; name prints only the created run's name."),
 ]
 
 
@@ -95,6 +95,6 @@ def seconds(duration: str | None) -> float | None:
     if duration is None:
         return None
     if not re.fullmatch(r"(\d+(\.\d+)?(h|ms|m|s))+", duration):
-        what = f"{duration}: write numbers with units, as 90s, 30m or 1h30m"
+        what = f"{duration}: write numbers with units, such as 90s, 30m or 1h30m"
         raise typer.BadParameter(what, param_hint="--timeout")
     return sum(float(number) * UNITS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)(h|ms|m|s)", duration))

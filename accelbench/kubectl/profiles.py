@@ -18,6 +18,6 @@ def profiles(
 ) -> None:
     """Show the profiles of a cluster, and what fits them.
 
-    The nodes that fit each, and devices that no profile gets at.
+    Shows the nodes that fit each profile, and devices that no profile selects.
     """
     show(name, context, class_name, output, kubeconfig)

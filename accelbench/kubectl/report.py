@@ -16,7 +16,7 @@ def report(
     context: Context = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Show what a run has found, also once it is gone: its results may outlive it."""
+    """Show the report of a run, even if the run is deleted: its results can outlive it."""
     refuse_without_what_it_needs(output)
     from accelbench.kubectl.runs import found
 

@@ -23,7 +23,7 @@ def rerun(
     old: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="The new run's name. Default: the cluster makes one up."),
+        typer.Option("--name", metavar="NAME", help="The new run's name. Default: the cluster chooses one."),
     ] = None,
     wait: Wait = Switch.TRUE,
     timeout: Timeout = None,
@@ -32,10 +32,10 @@ def rerun(
     context: Context = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Measure again what a run has measured.
+    """Run the same spec again.
 
-    A new run of the same spec and series is followed to its end, as `run` does. What was done to the old run is left
-    out: its status, that it was cancelled or suspended, and the marks of tools such as Helm and Argo CD.
+    Creates a new run with the same spec and series, and follows it to its end, as `run` does. The new run does not
+    inherit the old run's status, cancellation or suspension, nor the marks of tools such as Helm and Argo CD.
     """
     limit = seconds(timeout)
     from accelbench.kubectl.again import again

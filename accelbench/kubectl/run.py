@@ -33,10 +33,10 @@ def run(
     context: Context = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Create runs, follow them, end with their verdicts.
+    """Create runs, follow them, and print their verdicts.
 
-    A gate for CI: the exit code says what came of them. Manifests are checked before anything is created. Several runs
-    are followed one after the other, and the cluster measures them as it can. Progress goes to standard error,
+    A gate for CI: the exit code says how they ended. Manifests are checked before anything is created. Several runs
+    are followed one after the other; the cluster measures them when it can. Progress goes to standard error,
     verdicts to standard output. Ctrl-C does not end the run.
     """
     limit = seconds(timeout)

@@ -87,7 +87,7 @@ def measured(manifest: Manifest) -> BenchmarkResult:
 
 
 def _why(error: ValidationError) -> str:
-    return f"{explain(error)}; is your accelbench of the operator's release?"
+    return f"{explain(error)}; is your accelbench of the same release as the operator?"
 
 
 def found(server: Server, name: str) -> Found:

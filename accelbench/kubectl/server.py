@@ -21,8 +21,8 @@ PAGE = 500
 HTTP_ERROR = 400
 BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE, UNPROCESSABLE = 400, 401, 403, 404, 409, 410, 422
 NO_ACCESS = (
-    "you may not {verb} {what} here: ask for a role that has this, as Kubernetes' own edit has where accelbench's "
-    "chart is installed"
+    "you may not {verb} {what} here: ask for a role that allows it, such as Kubernetes' own edit with "
+    "accelbench's chart"
 )
 
 
@@ -143,7 +143,7 @@ class Server:
         except self._no_answer as error:
             raise UnreachableError(f"the cluster stopped answering: {error}") from error
         except ValueError as error:
-            raise ClusterError(f"what answers {method} {at} is no API server") from error
+            raise ClusterError(f"the answer to {method} {at} is not an API server's") from error
         return document
 
     def _send(

@@ -49,7 +49,7 @@ def to_the_end(server: Server, applied: Sequence[Applied], *, timeout: float | N
                 codes.append(_one(server, left[0].run, until, output, signals))
                 left.pop(0)
     except TimedOutError:
-        _go_on(left, "--timeout is over")
+        _go_on(left, "--timeout has passed")
         return Exit.TIMED_OUT
     except LostSightError as error:
         _go_on(left, f"error: {error}")

@@ -61,16 +61,18 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
         Problem("spec.measurement.precision", f"{precision} is {lacks}") for lacks in dict.fromkeys(lacking) if lacks
     ]
     if named and (profile.platform != "cpu" or profile.resource or profile.device_class):
-        what = f"what is compiled needs no device: profile {profile.name} has some; take one with platform: cpu"
+        what = f"compiling needs no device, but profile {profile.name} has one; use a profile with platform: cpu"
         problems.append(Problem("spec.accelerator.profile", what))
     for index, expectation in enumerate(run.spec.expectations):
         where = f"spec.expectations[{index}]"
         if expectation.target is not None and expectation.target not in named:
-            known = f"{unknown('target', expectation.target, named)}" if named else "the run is compiled for no target"
+            known = f"{unknown('target', expectation.target, named)}" if named else "the run has no compile target"
             problems.append(Problem(f"{where}.target", known))
         if named and expectation.subject not in TOLD_BY_COMPILING:
             offered = ", ".join(sorted(TOLD_BY_COMPILING))
-            what = f"{expectation.subject} is not known of what is compiled for a target; expect one of: {offered}"
+            what = (
+                f"{expectation.subject} is not known for a case that is compiled for a target; expect one of: {offered}"
+            )
             problems.append(Problem(f"{where}.{'metric' if expectation.metric else 'observation'}", what))
     return tuple(problems)
 
@@ -136,7 +138,7 @@ def _refusal(workload: Workload, use: str) -> str:
     except frameworks.UnknownFrameworkError as error:
         return f"{use}: {error}"
     if mode in known or not modes:
-        return f"{workload.name} makes no sense as {use}; it offers {', '.join(kind.use for kind in offered)}"
+        return f"{workload.name} cannot run as {use}; it offers {', '.join(kind.use for kind in offered)}"
     return f"{use}: {unknown('mode', mode, modes)}"
 
 

@@ -114,7 +114,7 @@ def sentences(found: RunComparison) -> tuple[str, ...]:
     if found.refused:
         return refusal(found)
     if found.before.results == found.after.results:
-        return (f"{found.before.name} and {found.after.name} are the same results: there is nothing to tell apart.",)
+        return (f"{found.before.name} and {found.after.name} are the same results: there is nothing to compare.",)
     if not found.compared:
         return (f"{found.before.name} and {found.after.name} have no variant of a case in common.",)
     return tuple(each.sentence for each in found.compared)

@@ -100,8 +100,8 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         ],
         "expectations": case.expectations,
         "forest": forest.plot(result, f"{identity}-forest"),
-        "forest_caption": f"Each line is the interval of a speedup over {baseline}, {confidence} sure for all together."
-        f" An interval inside the shaded {margin} on either side of 1x is equivalent.",
+        "forest_caption": f"Each line is the interval of a speedup over {baseline}, with {confidence} confidence"
+        f" for all together. An interval inside the shaded {margin} on either side of 1x is equivalent.",
         "phases": _phases(result),
         "tail": details.tail(result),
         "first_calls": details.first_calls(result),
@@ -220,9 +220,9 @@ def _overview(results: Sequence[Result]) -> Table | None:
 def _blocks_caption(result: Result, *, whole: bool) -> str:
     if whole:
         said = (
-            f"Each dot is a block, in seconds per {result.unit}; the line in each round is its launch, all that"
-            " the verdict rests on. Nothing is dropped; where a launch has very many blocks, the extremes of each"
-            " stretch are drawn. Axes do not start at zero: each panel spans what that variant took."
+            f"Each dot is a block, in seconds per {result.unit}; the line in each round is its launch, and the"
+            " verdict rests only on these lines. Nothing is dropped; if a launch has very many blocks, the extremes of"
+            " each stretch are drawn. Axes do not start at zero: each panel spans the range of its variant."
         )
         return f"{said} Shaded rounds were discarded." if result.quarantined else said
     return (

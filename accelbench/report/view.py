@@ -85,7 +85,7 @@ def state(result: Result) -> str:
     }
     why = words.get(result.stopped, "not finished")
     rounds = "1 complete round" if result.rounds == 1 else f"{result.rounds} complete rounds"
-    return f"partial: {why}; what is shown rests on {rounds}"
+    return f"partial: {why}; the numbers are from {rounds}"
 
 
 def sentences(result: Result) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 CHECK = CaseCheck(
     name="autocorrelated",
     threshold=f"lag-1 correlation at most what independent rounds exceed in 1 % of cases, from {FEWEST} rounds on",
-    reason="at a lag-1 correlation of 0.7 an interval that says 95 % covers 58 %",
+    reason="at a lag-1 correlation of 0.7, a 95 % interval covers only 58 %",
     evaluate=_evaluate,
     noise=True,
 )

@@ -44,10 +44,10 @@ CHECK = LaunchCheck(
         f"within {ALLOWED_DRIFT:.1%} of the raw clock; no function of accelbench's replaced"
     ),
     reason=(
-        "a tenth of the 1 % that a margin may ask for; blocks are calibrated to 10 ms before caches and clocks have "
-        "settled, so one may turn out half as long, still longer than a tick of the scheduler. A single call cannot be "
-        "made longer, and reading the clock costs both sides alike: half of the usual margin. Time servers stretch a "
-        "clock by 0.05 % at most"
+        "a tenth of the 1 % that a margin may ask for. Blocks are calibrated to 10 ms before caches and clocks have "
+        "settled, so one may turn out half as long, which is still longer than a scheduler tick. A single call cannot "
+        "be made longer, and reading the clock costs both sides the same: half of the usual margin. Time servers "
+        "stretch a clock by 0.05 % at most"
     ),
     evaluate=_evaluate,
 )

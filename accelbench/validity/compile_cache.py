@@ -30,8 +30,8 @@ CHECK = LaunchCheck(
     name="compile-cache",
     threshold="a launch begins with an empty cache and misses; its warm probe has no miss",
     reason=(
-        "a compile time that a cache has answered is another quantity, and often a hundred times shorter; small "
-        "programs that are alike may hit what the launch itself has just compiled, and do so wherever they run"
+        "a compile time from a cache is a different quantity, and often a hundred times shorter; small similar "
+        "programs may hit what the launch itself has just compiled, and do so wherever they run"
     ),
     evaluate=_evaluate,
 )

@@ -26,6 +26,6 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 CHECK = CaseCheck(
     name="denormals",
     threshold="all variants alike",
-    reason="arithmetic on them is twenty times slower on some processors; none may occur, so it is a warning",
+    reason="arithmetic on denormals is twenty times slower on some processors; maybe none occur, so it is a warning",
     evaluate=_evaluate,
 )

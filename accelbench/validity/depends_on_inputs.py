@@ -47,7 +47,7 @@ def _compared(unseen: UnseenReading) -> Finding:
 CHECK = LaunchCheck(
     name="depends-on-inputs",
     threshold="on inputs that the program was not built from, error at most the tolerance",
-    reason="a step that closed over its starting array was certified to be 5 times as fast",
+    reason="a step that closed over its starting array was once certified as 5 times as fast",
     evaluate=_evaluate,
     always=True,
     of=lambda facts: facts.dependence,

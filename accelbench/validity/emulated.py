@@ -16,6 +16,6 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 CHECK = LaunchCheck(
     name="emulated",
     threshold="no emulated device",
-    reason="devices that share one processor and its memory are slower together, not faster: no time says anything",
+    reason="devices that share one processor and its memory are slower together, not faster: their times mean nothing",
     evaluate=_evaluate,
 )

@@ -28,7 +28,7 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 CHECK = LaunchCheck(
     name="gradients",
     threshold="autograd on where the workload differentiates, off elsewhere",
-    reason="autograd recorded what no one differentiated, in one framework alone: 1.3 times as slow",
+    reason="autograd recorded what nobody differentiated, in one framework only: 1.3 times as slow",
     evaluate=_evaluate,
     observed=True,
 )

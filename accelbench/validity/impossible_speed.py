@@ -78,6 +78,6 @@ CHECK = CaseCheck(
         f"in {LAUNCHES} launches or more, {WINOGRAD} times that for convolutions; bytes where the working set "
         f"exceeds {CACHES} caches"
     ),
-    reason="work that a compiler hoisted or dropped makes a step many times as fast as the device",
+    reason="if a compiler hoists or drops work, a step seems many times as fast as the device",
     evaluate=_evaluate,
 )

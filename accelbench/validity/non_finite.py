@@ -14,7 +14,7 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 CHECK = LaunchCheck(
     name="non-finite",
     threshold="NaN and infinity only where the workload declares them",
-    reason="arithmetic on special values can take another time, and says nothing about the workload",
+    reason="arithmetic on special values can take more or less time, and says nothing about the workload",
     evaluate=_evaluate,
     always=True,
 )

@@ -35,7 +35,7 @@ CHECK = LaunchCheck(
     name="parity",
     threshold="error at most the tolerance",
     reason=(
-        "the tolerance is what the computation itself makes of one unit in the last place of its inputs, "
+        "the tolerance is how far the outputs move when the inputs change by one unit in the last place, "
         "times a factor for the roundings on the way: accelbench_runner.judge.reference"
     ),
     evaluate=_evaluate,

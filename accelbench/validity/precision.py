@@ -53,7 +53,7 @@ def _inside(launch: LaunchRecord, asked: Policy) -> Finding | None:
 CHECK = LaunchCheck(
     name="precision",
     threshold="the policy asked for, read back; arrays inside a step are of its types",
-    reason="TF32 or bfloat16 on one side alone is several times faster",
+    reason="TF32 or bfloat16 on one side only is several times faster",
     evaluate=_evaluate,
     observed=True,
 )

@@ -26,7 +26,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 CHECK = CaseCheck(
     name="same-inputs",
     threshold="one digest in all launches",
-    reason="weights and data decide how long an iteration takes and what is right",
+    reason="weights and data decide how long an iteration takes and which output is right",
     evaluate=_evaluate,
     observed=True,
 )

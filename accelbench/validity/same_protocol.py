@@ -15,7 +15,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 CHECK = CaseCheck(
     name="same-protocol",
     threshold="one protocol in all launches",
-    reason="the same step took 213 us in blocks and 280 us call by call: synchronising costs, and is part of one only",
+    reason="the same step took 213 us in blocks and 280 us call by call: synchronising takes time, in one of them only",
     evaluate=_evaluate,
     observed=True,
 )

@@ -59,7 +59,7 @@ def _named(neighbours: Neighbours) -> str:
 CHECK = LaunchCheck(
     name="shared-device",
     threshold=f"at most {percent(NEIGHBOURS.biases)} of the processors' time, no other process on the device",
-    reason="a machine at rest was seen at 0.4 %, one that runs a whole Kubernetes node at 3 %",
+    reason="an idle machine showed 0.4 %, one that runs a whole Kubernetes node 3 %",
     evaluate=_evaluate,
     disturbance=True,
     advice="end the other work, or pin it to other processors",

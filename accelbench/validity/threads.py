@@ -21,7 +21,7 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 CHECK = LaunchCheck(
     name="threads",
     threshold="as many as asked for",
-    reason="one framework's default is all processors, another's half of them",
+    reason="one framework uses all processors by default, another half of them",
     evaluate=_evaluate,
     observed=True,
 )

@@ -81,8 +81,8 @@ CHECK = LaunchCheck(
         f"({', '.join(sorted(LAWFUL))}: any)"
     ),
     reason=(
-        "half of the usual margin; a launch's median over blocks sees less of it still. Stolen time comes to all "
-        "variants, and a virtual machine is never without"
+        "half of the usual margin; a launch's median over blocks moves even less. Stolen time affects all variants, "
+        "and a virtual machine always has some"
     ),
     evaluate=_evaluate,
     disturbance=True,

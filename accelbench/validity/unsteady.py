@@ -63,8 +63,8 @@ CHECK = CaseCheck(
         "most launches, and in the mean over launches"
     ),
     reason=(
-        "a drift of half the margin moves a launch's median by a quarter of it; smaller ones are let pass, and larger "
-        "ones too unless they are evident beyond the blocks' own autocorrelation"
+        "a drift of half the margin moves a launch's median by a quarter of it; smaller drifts pass, and so do larger "
+        "ones unless they exceed what the blocks' own autocorrelation explains"
     ),
     evaluate=_evaluate,
     noise=True,

@@ -57,9 +57,9 @@ CHECK = CaseCheck(
         f"host at least {LEAST_RATIO:g} of the device's time"
     ),
     reason=(
-        "work that goes on after the clock is work that nobody timed, in every launch; how long thread pools turn "
-        "round before they sleep varies by milliseconds, and one launch may be delayed by a neighbour, which is why a "
-        "run that seems late is made again and its least lateness counts"
+        "work that goes on after the clock stops is not timed, in any launch. How long thread pools spin before they "
+        "sleep varies by milliseconds, and another program may delay one launch, so a run that seems late is repeated "
+        "and its least lateness counts"
     ),
     evaluate=_evaluate,
 )

@@ -117,6 +117,6 @@ CHECK = CaseCheck(
         f"of those written, {LEAST_SHARE:.0%} of cost() and another variant's, and at most {MOST_TIMES:g} times these; "
         "a step that claims several units has outputs that tell how many it did"
     ),
-    reason="a scan of 200 identical products took the time of four, and a product of constants none at all",
+    reason="a scan of 200 identical products took the time of four, and a product of constants took none",
     evaluate=_evaluate,
 )

@@ -110,7 +110,7 @@ CHECK = LaunchCheck(
         f"{EVEN:.0%} of the busiest; timed calls give what untimed ones give; export runs no products, and no more "
         "after many calls than after one"
     ),
-    reason="what is kept between calls is computed once and timed a thousand times",
+    reason="a result that is kept between calls is computed once and timed a thousand times",
     evaluate=_evaluate,
     always=True,
     of=lambda facts: facts.dependence,

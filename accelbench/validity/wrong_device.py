@@ -29,7 +29,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 CHECK = CaseCheck(
     name="wrong-device",
     threshold="the platform asked for, one device model",
-    reason="frameworks fall back to the CPU without a word",
+    reason="frameworks silently fall back to the CPU",
     evaluate=_evaluate,
     observed=True,
 )

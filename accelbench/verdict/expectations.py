@@ -56,7 +56,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     if broken := [check for check in failed if check.name not in _beside(number)]:
         names = ", ".join(dict.fromkeys(check.name for check in broken))
         noisy = result.noisy and {check.name for check in broken} <= disturbance_names()
-        why = f"measured beside other load ({names})" if noisy else f"its measurement is invalid ({names})"
+        why = f"measured next to other load ({names})" if noisy else f"its measurement is invalid ({names})"
         return ExpectationOutcome(expectation, "undecided" if noisy else "not-met", f"{_subject(expectation)}: {why}.")
     return (
         _evaluate_number(expectation, number, variant, result) if number else _evaluate_observation(expectation, result)
@@ -147,7 +147,7 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not observed.")
     if expectation.equals is None and found.type != "number":
-        why = f"it is no number, {found.text}"
+        why = f"it is not a number: {found.text}"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.", sound=True)
     if expectation.equals is not None:
         equal = [_equal(each.value, expectation.equals) for each in found.values]

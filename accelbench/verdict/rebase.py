@@ -48,7 +48,7 @@ def with_baseline(result: Result, baseline: str) -> Result:
         noisy=bool(result.noisy),
         quantity=result.comparisons[0].quantity,
     )
-    note = f"compared with {baseline} afterwards, the run's baseline was {case.baseline}: intervals pay for all pairs"
+    note = f"compared with {baseline}, not the run's baseline {case.baseline}: intervals are widened for all pairs"
     return result.model_copy(
         update={
             "case": case.model_copy(update={"baseline": baseline}),

@@ -97,7 +97,7 @@ def no_verdict_yet(interval: Interval, *, variant: str, baseline: str, rounds: i
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, sure: str) -> str:
     """What is said in the place of a verdict where disturbed rounds count."""
     finding = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_bounds(interval, sure)}"
-    return f"Noisy, so no verdict: beside other load {variant} was {finding}."
+    return f"Noisy, so no verdict: next to other load, {variant} was {finding}."
 
 
 def _bounds(interval: Interval, sure: str) -> str:

@@ -53,12 +53,12 @@ SEEN = HERE.parent / "operations" / "seen.yaml"
 CLAIMS = HERE.parents[1] / "examples" / "claims"
 WORKLOADS = """# Workloads
 
-Generated from the code by `python docs/reference/build.py`; the same in the terminal: `accelbench workloads NAME`.
+Generated from the code by `python docs/reference/build.py`. In a terminal: `accelbench workloads NAME`.
 """
 
 NUMBERS = """# Numbers
 
-Everything that is measured of a variant, generated from the code by `python docs/reference/build.py`.
+Every number that is measured for a variant. Generated from the code by `python docs/reference/build.py`.
 A manifest asks for a number by its name: `metric: speedup`. A result holds the stored ones in `variants[].numbers`.
 A number without a unit is a count.
 """
@@ -66,13 +66,13 @@ A number without a unit is a count.
 PROFILES = """# Profiles
 
 Generated from `accelbench/api/presets.yaml` and the code by `python docs/reference/build.py`.
-[Pools](../operations/pools.md) says how to use them.
+[Pools](../operations/pools.md) explains how to use them.
 """
 
 KUBECTL = """# kubectl accelbench
 
-Every command, generated from the code by `python docs/reference/build.py`; the same in a terminal:
-`kubectl accelbench COMMAND --help`. [The guide](../kubectl.md) says what they are for.
+Every command. Generated from the code by `python docs/reference/build.py`. In a terminal:
+`kubectl accelbench COMMAND --help`. [The guide](../kubectl.md) explains what they are for.
 """
 
 UNITS = {
@@ -85,41 +85,41 @@ UNITS = {
 REFUSED = "Not for a run to set."
 MANIFEST = """# The manifest
 
-What a `BenchmarkRun` can ask for, generated from its schema by `python docs/reference/build.py`. The same in a
-terminal: `kubectl explain bmr.spec --recursive`. `accelbench validate` and the API server refuse anything else, in the
-same words.
+Every field of a `BenchmarkRun`'s spec. Generated from its schema by `python docs/reference/build.py`. In a terminal:
+`kubectl explain bmr.spec --recursive`. `accelbench validate` and the API server refuse anything else, with the same
+messages.
 """
 
 OBJECTS = """# Status and result
 
-What the cluster tells of a run, generated from the schemas by `python docs/reference/build.py`. The same in a terminal:
-`kubectl explain bmr.status --recursive`, `kubectl explain bmres --recursive`. A laptop's `CASE.result.json` is the
-`result` of a BenchmarkResult. The operator alone writes them.
+Every field of a run's status and of a `BenchmarkResult`. Generated from the schemas by
+`python docs/reference/build.py`. In a terminal: `kubectl explain bmr.status --recursive`,
+`kubectl explain bmres --recursive`. In a cluster, only the operator writes them. On a laptop, `CASE.result.json` is the
+`result` of a `BenchmarkResult`.
 """
 
 REASONS = """# Reasons
 
-The words that `kubectl` and results give for what happened, generated from the code by
-`python docs/reference/build.py`.
+Every reason that `kubectl` and results give. Generated from the code by `python docs/reference/build.py`.
 """
 
 CHECKS = """# Checks
 
-Every validity check, generated from the code by `python docs/reference/build.py`. [Validity](../concepts/validity.md)
-says what follows from one that fails.
+Every validity check. Generated from the code by `python docs/reference/build.py`. [Validity](../concepts/validity.md)
+explains what happens when one fails.
 """
 
 CLI = """# The command line
 
-What each command says of itself, generated from the code by `python docs/reference/build.py`.
+The help of every command. Generated from the code by `python docs/reference/build.py`.
 """
 
 METRICS = """# Metrics
 
-What the operator's `/metrics` has, generated from the code by `python docs/reference/build.py`. Those of results show
-the latest result of each series and case. Only the leader exports them. Scrape with `honor_labels: true`: a result's
-`namespace` is that of its run. A histogram has `_bucket`, `_sum` and `_count`.
-[Numbers](numbers.md) says what is measured.
+Every metric at the operator's `/metrics`. Generated from the code by `python docs/reference/build.py`. Metrics of
+results show the latest result of each series and case. Only the leader exports them. Scrape with `honor_labels: true`:
+a result's `namespace` is that of its run. A histogram has `_bucket`, `_sum` and `_count`.
+[Numbers](numbers.md) explains what is measured.
 """
 DESCRIBED = {
     "Of a variant": VARIANT_LABELS,
@@ -132,7 +132,7 @@ DESCRIBED = {
 
 TROUBLESHOOTING = """# Troubleshooting
 
-Why a run does not start, does not end, or ends without a result; what to do; and how long anything may take.
+Why a run does not start, does not end, or ends without a result; what to do; and how long each wait can last.
 Generated from the code by `python docs/reference/build.py`.
 
 ```console
@@ -141,21 +141,22 @@ $ kubectl describe bmr my-run      # Finished says what it waits for, Succeeded 
 $ accelbench profiles              # which nodes fit which profile, and why not
 ```
 
-A run without any status has no operator: none is installed, it serves other namespaces, or another `spec.className`.
-`kubectl wait --for=condition=Finished` returns for every run that its user has not suspended and that no queue holds
-without a `startDeadlineSeconds`. [Reasons](../reference/reasons.md) has every word that a status can say.
+If a run has no status at all, no operator serves it: none is installed, or it serves other namespaces or another
+`spec.className`. `kubectl wait --for=condition=Finished` returns for every run, unless its user has suspended it or it
+waits in a queue without a `startDeadlineSeconds`. [Reasons](../reference/reasons.md) explains every reason in a status.
 """
-STARTING = """While a case waits, the message of `Finished` says for what. `{words}` are the cluster's own: the
-scheduler's, the kubelet's, the API server's, or those of the events about its Job or pod."""
-ADVICE = """Where the cluster's words are among these, the message says this in place of what the table above has."""
-FAILED = """The reason of an attempt stands in `status.attempts[]`, and in the message of `Succeeded` once none follows.
-What is tried again is so as often as `runPolicy.infrastructureRetries` says. In a sweep, the other cases go on."""
-WAITS = """Every wait ends by itself, but for two that a user decides on: a run that is suspended, and a queue without
-a deadline."""
-SEEN_TEXT = """## As it was read
+STARTING = """While a case waits, the message of `Finished` says what it waits for. `{words}` come from the
+cluster: from the scheduler, the kubelet, the API server, or the events of the Job or pod."""
+ADVICE = """If the cluster's words contain these, the message gives this advice instead of the advice above."""
+FAILED = """The reason is in `status.attempts[]`, and after the last attempt also in the message of `Succeeded`.
+Attempts marked `retried` are repeated, at most `runPolicy.infrastructureRetries` times per case. In a sweep, the other
+cases go on."""
+WAITS = """Every wait ends by itself, except for two that a user controls: a suspended run, and a queue without a
+deadline."""
+SEEN_TEXT = """## What runs have said
 
-Each of these is provoked by a test: on a real node, or on a real control plane behind a node that is
-played. This is what the run said, word for word; names end in random letters."""
+A test provokes each of these problems, on a real node, or on a real control plane with a simulated node. These
+are the messages of the run, word for word; names end in random letters."""
 
 
 def claims() -> dict[str, list[str]]:
@@ -277,8 +278,8 @@ def _allowed(field: Schema) -> str:
     if "minimum" in field and "maximum" in field and field["maximum"] < 2**31 - 1:
         return f"{field['minimum']} to {field['maximum']}"
     if field.get("x-kubernetes-int-or-string"):
-        return "a number or a text"
-    return {"boolean": "true, false", "integer": "a whole number", "string": "a text"}.get(field.get("type", ""), "")
+        return "number or text"
+    return {"boolean": "true, false", "integer": "integer", "string": "text"}.get(field.get("type", ""), "")
 
 
 def objects() -> str:
@@ -298,7 +299,7 @@ def profiles() -> str:
     """The ready ones, and the fields of one."""
     written = Profile.model_json_schema(by_alias=True)
     fields = structural(written, written["$defs"], "Profile")
-    preset = ("preset", "", "a name above", "A ready profile: what is written beside it is in place of its own.")
+    preset = ("preset", "", "a name above", "A ready-made profile. A field next to it replaces the preset's field.")
     own = [row for row in _nested(fields, "") if row[0] != "name"]
     rows = [
         (
@@ -311,10 +312,10 @@ def profiles() -> str:
         )
         for name, profile in ready().items()
     ]
-    columns = ("profile", "platform", "a pod asks for", "labels of its nodes", "tolerates", "always there")
+    columns = ("profile", "platform", "a pod asks for", "labels of its nodes", "tolerates", "always exists")
     ready_ = markdown_table(columns, rows, right=set())
     table = markdown_table(("field", "default", "allowed", "what it is"), [preset, *own], right=set())
-    return f"{PROFILES}\n## Ready ones\n\n{ready_}\n\n## Fields\n\n{table}\n"
+    return f"{PROFILES}\n## Ready-made profiles\n\n{ready_}\n\n## Fields\n\n{table}\n"
 
 
 def reasons() -> str:
@@ -326,7 +327,7 @@ def reasons() -> str:
         (FailureReason, "Of a variant: `result.variants[].failure.reason`", False),
         (StopReason, "Of the end of a case: `result.stopped`", False),
     ):
-        columns = ("reason", "what it means", "what to do", *(["tried again"] if retried else []))
+        columns = ("reason", "what it means", "what to do", *(["retried"] if retried else []))
         rows = [
             (
                 each.value,
@@ -351,7 +352,7 @@ def troubleshooting() -> str:
     parts = [
         ("It does not start", STARTING, ("the message says", "what to do", "it waits for"), causes),
         ("What the cluster says", ADVICE, ("words", "what to do"), advice),
-        ("An attempt failed", FAILED, ("reason", "what it means", "what to do", "tried again"), failures),
+        ("An attempt failed", FAILED, ("reason", "what it means", "what to do", "retried"), failures),
         ("How long anything may take", WAITS, ("what is waited for", "for how long", "then"), waits),
     ]
     sections = [
@@ -405,7 +406,7 @@ def _seen() -> Iterator[str]:
         yield f"### {row[0].upper()}{row[1:]}"
         for each in seen["conditions"]:
             yield f"```text\n{each['type']}={each['status']} {each['reason']}\n{each['message']}\n```"
-        nothing = "" if seen["conditions"] else "Nothing is left that could say anything. "
+        nothing = "" if seen["conditions"] else "Nothing is left to report anything. "
         yield f"{nothing}`{test}`, [{file.rpartition('/')[2]}](../../{file}), accelbench {seen['version']}"
 
 
@@ -441,10 +442,10 @@ def metrics() -> str:
         of, common = next((of, common) for of, common in DESCRIBED.items() if labels[: len(common)] == common)
         name = f"{told.name}_total" if told.type == "counter" else told.name
         tables[of].append((name, told.type, ", ".join(labels[len(common) :]), told.documentation))
-    columns = ("metric", "type", "labels of its own", "what it is")
+    columns = ("metric", "type", "own labels", "what it is")
     written = []
     for of, rows in tables.items():
-        has = f"Labels of all of them: `{'`, `'.join(DESCRIBED[of])}`.\n\n" if DESCRIBED[of] else ""
+        has = f"All of them have the labels `{'`, `'.join(DESCRIBED[of])}`.\n\n" if DESCRIBED[of] else ""
         written.append(f"## {of}\n\n{has}{markdown_table(columns, rows, right=set())}")
     return "\n\n".join([METRICS.rstrip(), *written]) + "\n"
 

@@ -36,15 +36,15 @@ CASE = f'{WORKLOAD}, case=~"$case", accelerator=~"$accelerator"'
 BY = "accelerator, series, variant"
 NAMED = f"{{{{accelerator}}}} {VARIANT}"
 LATEST = "max by (accelerator, case, variant, framework)"
-NO_ENERGY = "No energy: no device of these profiles counts its own (NVML), nor does a processor (RAPL)."
-NO_PRICE = "No price: give the profiles pricePerHour in the chart's values."
+NO_ENERGY = "No energy: neither the devices of these profiles (NVML) nor the processors (RAPL) report it."
+NO_PRICE = "No price: set pricePerHour of the profiles in the chart's values."
 
 
 def dashboard() -> build.Dashboard:
     """The dashboard, with three rows."""
     made = new(
         "Across accelerators",
-        "The same workload on several profiles: step time, energy and money for a unit of work. Unpaired.",
+        "The same workload on several profiles: step time, energy and price of a unit of work. Unpaired.",
         namespaces(),
         one("workload", "Workload", f"label_values(accelbench_step_seconds{{{RUNS}}}, workload)"),
         one("case", "Case", f"label_values(accelbench_step_seconds{{{WORKLOAD}}}, case)"),
@@ -69,9 +69,9 @@ def caution() -> Text:
     return words(
         "Not a verdict",
         "What these intervals are, and what they are not.",
-        "Each accelerator was measured in **runs of its own**. The intervals are those of each variant's own launches "
-        "and share no rounds, so nothing here is a paired verdict. Where two overlap, nothing is said of which is "
-        "faster.",
+        "Each accelerator was measured in **separate runs**. The intervals are those of each variant's own launches "
+        "and share no rounds, so nothing here is a paired verdict. If two intervals overlap, they do not show which "
+        "is faster.",
     ).height(4)
 
 
@@ -92,7 +92,7 @@ def numbers() -> Table:
         merged_table(
             "Step time and price",
             "Steady seconds per unit of work, with the unpaired interval of its own launches, and what a million "
-            "units cost at the profile's price an hour.",
+            "units cost at the profile's price per hour.",
             columns,
             ("series",),
             rows("seconds", f"{one_of} (accelbench_step_seconds{{{CASE}}})"),
@@ -125,13 +125,13 @@ def step_time() -> Bars:
 
 def price() -> Bars:
     """What it costs."""
-    text = "The profile's price an hour times the time of a million units, in its currency. Compiling is not in it."
+    text = "The profile's price per hour times the time of a million units, in its currency, without compiling."
     return _side_by_side("Price of a million units", text, "none", "1e6 * accelbench_step_price", NO_PRICE).decimals(4)
 
 
 def device_energy() -> Bars:
     """What the device takes."""
-    text = "Mean power of the device in the steady phase, as it counts itself, times the time of a unit."
+    text = "Mean power of the device in the steady phase, by its own count, times the time of a unit."
     return _side_by_side("Device energy", text, "joule", "accelbench_step_device_joules", NO_ENERGY).height(8)
 
 

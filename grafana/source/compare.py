@@ -38,7 +38,7 @@ from panels import (
 SERIES = f'{RUNS}, series=~"$series"'
 CASE = f'{SERIES}, case=~"$case"'
 BY = "max by (namespace, variant)"
-NO_ROOFLINE = "No share of a roofline: the workload declares no cost, or the device's limits are not known."
+NO_ROOFLINE = "No share of a roofline: the workload declares no cost, or the device's limits are unknown."
 
 
 def dashboard() -> build.Dashboard:
@@ -76,7 +76,7 @@ def verdicts() -> Table:
         merged_table(
             "Verdict",
             "Each variant against the baseline, from the latest result. Above 1 the variant is faster; lower and upper "
-            "are the ends of the confidence interval. The run leads to what was measured.",
+            "are the ends of the confidence interval. The run links to its measurements.",
             columns,
             ("Value #verdict", "namespace"),
             rows(
@@ -116,7 +116,7 @@ def speedup() -> Lines:
         in_framework_colours(
             lines(
                 "Speedup of $variant",
-                "Baseline seconds over variant seconds: above 1 the variant is faster. Shaded: the confidence "
+                "Baseline seconds divided by variant seconds; above 1 the variant is faster. Shaded: the confidence "
                 "interval. Dashed: the margin within which the two count as equivalent. Vertical marks: a verdict "
                 "changed.",
                 "suffix:x",
@@ -146,8 +146,8 @@ def step_time() -> Lines:
     return in_framework_colours(
         lines(
             "Step time",
-            "Steady seconds per unit of work, the geometric mean over launches. Logarithmic, as variants may be far "
-            "apart.",
+            "Steady seconds per unit of work, the geometric mean over launches. Logarithmic, because variants can be "
+            "far apart.",
             "s",
             over_time(readable(f"max by (case, variant, framework) (accelbench_step_seconds{{{CASE}}})"), VARIANT),
         )
@@ -178,7 +178,7 @@ def rate() -> Lines:
     return in_framework_colours(
         lines(
             "Rate",
-            "Floating-point operations per second: the workload's own count over the time of a unit.",
+            "Floating-point operations per second: the workload's own count divided by the time of a unit.",
             "flops",
             over_time(readable(f"max by (case, variant, framework) (accelbench_flops_per_second{{{CASE}}})"), VARIANT),
             empty="No rate: the workload declares no operations.",
@@ -193,8 +193,8 @@ def memory() -> Lines:
     return in_framework_colours(
         lines(
             "Peak memory",
-            "Most memory that a launch held: on a GPU its live arrays, on a CPU the process above its level before "
-            "setup.",
+            "The most memory that a launch held: on a GPU its live arrays, on a CPU the process, above its level "
+            "before setup.",
             "bytes",
             over_time(readable(f"max by (case, variant, framework) (accelbench_memory_peak_bytes{{{CASE}}})"), VARIANT),
         )
@@ -208,7 +208,7 @@ def speedup_over_sizes() -> Bars:
     return in_framework_colours(
         bars(
             "Speedup over sizes",
-            "The latest speedup of every case of the series, one for each value of its sweep: above 1 the variant is "
+            "The latest speedup of every case of the series, one for each value of its sweep. Above 1 the variant is "
             "faster than the baseline.",
             "suffix:x",
             now(
@@ -241,7 +241,7 @@ def phases() -> Bars:
     return in_framework_colours(
         bars(
             "Phases before steady state",
-            "Seconds that importing, compiling and the first step take in a fresh process, the median over launches.",
+            "Seconds for import, compilation and the first step in a fresh process, the median over launches.",
             "s",
             now(
                 "sort_desc("

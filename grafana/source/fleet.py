@@ -33,8 +33,8 @@ from panels import (
 
 ON = f'{RUNS}, accelerator=~"$accelerator"'
 LATEST = "max by (namespace, series, case, accelerator)"
-NO_KUBE = "No node metrics. Install kube-state-metrics: its kube_node_status_allocatable is shown here."
-NO_DCGM = "No GPU metrics. Install NVIDIA's dcgm-exporter: its DCGM_FI_DEV_* metrics are shown here."
+NO_KUBE = "No node metrics. Install kube-state-metrics: this panel shows its kube_node_status_allocatable."
+NO_DCGM = "No GPU metrics. Install NVIDIA's dcgm-exporter: this panel shows its DCGM_FI_DEV_* metrics."
 DEVICES = 'resource=~".*(gpu|tpu|npu).*"'
 
 
@@ -63,7 +63,7 @@ def now_in_the_queue() -> tuple[Number, ...]:
         number("Running", "BenchmarkRuns that are measured.", "short", now(runs % '"Running"')),
         number(
             "Rounds discarded",
-            "Share of the latest results' rounds that something disturbed: they were measured again.",
+            "Share of the latest results' rounds that were disturbed and measured again.",
             "percentunit",
             now(
                 f"sum({LATEST} (accelbench_result_rounds_quarantined{{{ON}}})) / "
@@ -74,7 +74,7 @@ def now_in_the_queue() -> tuple[Number, ...]:
         ).decimals(1),
         number(
             "Attempts lost",
-            "Attempts that the cluster took away in this time range: a node went, or a pod was preempted.",
+            "Attempts that the cluster lost in this time range: a node failed, or a pod was preempted.",
             "short",
             now(or_none(f"sum(increase(accelbench_attempts_lost_total{{{OPERATOR}}}[$__range]))")),
         )
@@ -97,7 +97,7 @@ def profiles() -> Table:
     return (
         merged_table(
             "Profiles",
-            "What each kind of accelerator has measured, by the latest result of every series and case.",
+            "What was measured on each kind of accelerator, by the latest result of every series and case.",
             columns,
             (),
             rows("results", f"count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON}}}))"),
@@ -126,7 +126,7 @@ def devices() -> Table:
     return (
         merged_table(
             "Devices",
-            "Accelerators that the nodes offer, and how many pods have asked for. From kube-state-metrics.",
+            "Accelerators that the nodes offer, and how many of them pods have requested. From kube-state-metrics.",
             columns,
             (),
             rows("there", f"sum by (resource) (kube_node_status_allocatable{{{DEVICES}}})"),
@@ -143,7 +143,7 @@ def queue() -> Lines:
     panel = (
         lines(
             "Runs by phase",
-            "BenchmarkRuns that are not finished, by the phase they are in.",
+            "BenchmarkRuns that are not finished, by phase.",
             "short",
             over_time(
                 "sum by (phase) (max by (namespace, phase) "
@@ -166,7 +166,7 @@ def starts() -> Bars:
         bars(
             "Time until a case is measured",
             "Over this time range. In the queue: from a case's Job until its pod. Starting: from the pod until its "
-            "container runs, with a node to be made and the image to be pulled.",
+            "container runs, including a new node and pulling the image.",
             "s",
             *(
                 now(f"histogram_quantile({share}, {found % what})", f"{name}: {words}")
@@ -202,7 +202,7 @@ def lost() -> Bars:
     return (
         bars(
             "Attempts lost",
-            "Attempts that were lost in this time range, by reason: each is made again where the run allows it.",
+            "Attempts that were lost in this time range, by reason. Each is retried if the run allows it.",
             "short",
             now(f"sum by (reason) (increase(accelbench_attempts_lost_total{{{OPERATOR}}}[$__range]))", "{{reason}}"),
             empty="No attempt was lost in this time range.",

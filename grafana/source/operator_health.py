@@ -29,7 +29,7 @@ SHARES = (0.5, 0.9, 0.99)
 
 def dashboard() -> build.Dashboard:
     """The dashboard, with three rows."""
-    made = new("Operator", "Whether the operator leads and keeps up, what it asks of the API server, what it takes.")
+    made = new("Operator", "Whether the operator leads and keeps up, its API requests, and what it uses.")
     made = made.time("now-24h", "now").with_row(build.Row("Now"))
     for panel in present():
         made = made.with_panel(panel)
@@ -54,7 +54,7 @@ def present() -> tuple[Number, ...]:
         ).text_mode(style.BigValueTextMode.NAME),
         number(
             "Leaders",
-            "Replicas that lead: one is right, none means that nothing is done.",
+            "Replicas that lead. One is right; with none, nothing happens.",
             "short",
             now(f"sum(accelbench_operator_leading{{{OPERATOR}}})"),
         ).thresholds(_one_is_right()),
@@ -72,14 +72,14 @@ def present() -> tuple[Number, ...]:
         ).thresholds(limits((1, BAD))),
         number(
             "Cases left out",
-            "Cases of series whose latest result is not exported, because more have one than the limit: they are "
+            "Cases of series whose latest result is not exported, because there are more than the limit: they are "
             "missing in every dashboard.",
             "short",
             now(f"sum(accelbench_series_omitted{{{OPERATOR}}})"),
         ).thresholds(limits((1, BAD))),
         number(
             "Cases at most",
-            "How many cases of series are exported at most, those with the newest results first.",
+            "How many cases of series are exported at most; the newest results come first.",
             "short",
             now(f"max(accelbench_series_limit{{{OPERATOR}}})"),
         ),
@@ -106,7 +106,7 @@ def reconciles() -> Lines:
     return (
         lines(
             "Reconciles",
-            "How often runs are looked at, and how often that fails and is tried again.",
+            "How often runs are reconciled, and how often that fails and is retried.",
             "ops",
             over_time(f"sum(rate(accelbench_operator_reconciles_total{RATE}))", "reconciles"),
             over_time(f"sum(rate(accelbench_operator_reconcile_failures_total{RATE}))", "failures"),
@@ -121,20 +121,20 @@ def reconciles() -> Lines:
 def reconcile_time() -> Lines:
     """How long one takes."""
     return _quantiles(
-        "Time of a reconcile", "How long looking at a run takes.", "accelbench_operator_reconcile_seconds"
+        "Time of a reconcile", "How long reconciling a run takes.", "accelbench_operator_reconcile_seconds"
     )
 
 
 def request_time() -> Lines:
     """How long the API server takes."""
-    text = "How long the API server takes to answer, but for the Lease and kopf's watch of runs."
+    text = "How long the API server takes to answer, except for the Lease and kopf's watch of runs."
     return _quantiles("Time of a request", text, "accelbench_operator_api_request_seconds")
 
 
 def _quantiles(title: str, description: str, metric: str) -> Lines:
     panel = lines(
         title,
-        f"{description} Each line: what so many of them stay below.",
+        f"{description} Each line: the time that this share of them stays below.",
         "s",
         *(
             over_time(f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{RATE})))", name)
@@ -179,7 +179,7 @@ def requests() -> Lines:
     """What it asks."""
     return lines(
         "Requests",
-        "Requests to the API server by verb and resource, but for the Lease and kopf's watch of runs.",
+        "Requests to the API server by verb and resource, except for the Lease and kopf's watch of runs.",
         "reqps",
         over_time(
             f"sum by (verb, resource) (rate(accelbench_operator_api_requests_total{RATE}))", "{{verb}} {{resource}}"
@@ -208,7 +208,7 @@ def processor() -> Lines:
     return (
         lines(
             "Processor",
-            "Share of one processor that the operator takes.",
+            "Share of one processor that the operator uses.",
             "percentunit",
             over_time(f"sum by (instance) (rate(process_cpu_seconds_total{RATE}))", "{{instance}}"),
             empty=NO_OPERATOR,

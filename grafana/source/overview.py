@@ -50,7 +50,7 @@ def dashboard() -> build.Dashboard:
     """The dashboard, with four rows."""
     made = new(
         "Overview",
-        "What ran, what the verdicts are, how they moved, and which results do not stand.",
+        "What ran, what the verdicts are, how they changed, and which results are not valid.",
         namespaces(),
         several("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
     )
@@ -94,7 +94,7 @@ def not_valid() -> Number:
     """How many results cannot be believed."""
     return number(
         "Results that are not valid",
-        "Latest results that are incomplete, or with a variant that failed or a comparison without a verdict.",
+        "Latest results that are incomplete, or have a failed variant or a comparison without a verdict.",
         "short",
         now(or_none(f"count({CASE} (accelbench_result_valid{{{RESULTS}}}) == 0)")),
     ).thresholds(limits((1, BAD)))
@@ -104,7 +104,7 @@ def not_met() -> Number:
     """How many expectations are not met."""
     return number(
         "Expectations not met",
-        "Expectations that the latest results do not meet, or leave undecided.",
+        "Expectations that the latest results do not meet or leave undecided.",
         "short",
         now(f"sum({CASE} (accelbench_result_expectations_not_met{{{RESULTS}}}))"),
     ).thresholds(limits((1, BAD)))
@@ -127,7 +127,7 @@ def verdicts() -> Table:
             "Verdicts",
             "Each variant against its run's baseline, from the latest result. Above 1 the variant is faster; lower and "
             "upper are the ends of the confidence interval. Invalid comparisons have no speedup, noisy ones no "
-            "verdict. A series leads to its comparison.",
+            "verdict. A series links to its comparison.",
             columns,
             ("Value #verdict",),
             rows(
@@ -151,8 +151,8 @@ def moved() -> Bars:
     return in_framework_colours(
         bars(
             "Step times that moved most",
-            "The longest step time in this time range over the shortest, less 1: the ten variants that moved most. "
-            "Compare shows when.",
+            "The longest step time in this time range divided by the shortest, minus 1: the ten variants that changed "
+            "most. Compare shows when.",
             "percentunit",
             now(f"topk(10, {readable(moves)})", f"{{{{series}}}} {{{{swept}}}} {VARIANT}"),
         )
@@ -191,7 +191,7 @@ def runs() -> Lines:
     panel = (
         lines(
             "Runs by phase",
-            "BenchmarkRuns in the cluster, by the phase they are in.",
+            "BenchmarkRuns in the cluster, by phase.",
             "short",
             over_time(f"sum by (phase) (max by (namespace, phase) (accelbench_runs{{{RUNS}}}))", "{{phase}}"),
         )

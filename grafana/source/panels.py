@@ -46,8 +46,8 @@ WIDER = {
 """Of columns that hold longer words."""
 MOMENT = "time:MM-DD HH:mm"
 """A unit: a moment, in as few characters as tell it."""
-NO_RESULT = "No result in this time range. Widen it, or look at what runs: kubectl get bmr -A"
-NO_OPERATOR = "The operator is not scraped. Enable metrics.serviceMonitor in the chart's values, or scrape port 8080."
+NO_RESULT = "No result in this time range. Widen it, or see which runs there are: kubectl get bmr -A"
+NO_OPERATOR = "The operator is not scraped. Enable metrics.serviceMonitor in the chart's values, or scrape port 9090."
 
 
 def dashboard(name: str, description: str, *variables: build.QueryVariable) -> build.Dashboard:

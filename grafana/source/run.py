@@ -39,10 +39,10 @@ RUN = f'{RUNS}, run=~"$run"'
 OF_THE_RUN = f"and on (namespace, series, case) accelbench_run_info{{{RUN}}}"
 KNOWN = '__name__=~"accelbench_run_info|accelbench_run_cases"'
 """A run is known by its results, and before it has any by its cases."""
-NO_LIVE = "Not under way: the operator shows progress until a run is finished."
+NO_LIVE = "Not in progress: the operator shows progress until a run is finished."
 NO_RESULT = "No result of this run yet, or another run of its series has replaced it: kubectl get bmres"
-NO_PROGRAM = "No compiler says this of what the run measured: name what to compile for in spec.accelerator.targets."
-NO_DCGM = "No DCGM metrics of this node. Install NVIDIA's dcgm-exporter; other devices export none here."
+NO_PROGRAM = "No compiled program: name targets to compile for in spec.accelerator.targets."
+NO_DCGM = "No DCGM metrics of this node. Install NVIDIA's dcgm-exporter; other devices have no metrics here."
 
 
 def dashboard() -> build.Dashboard:
@@ -84,7 +84,7 @@ def cases() -> tuple[Number, ...]:
             ("Cases", "total", "Combinations of swept parameters that the run measures."),
             ("Under way", "active", "Cases that have a Job."),
             ("Measured", "measured", "Cases that have a result."),
-            ("Failed", "failed", "Cases that have none, and no attempt left."),
+            ("Failed", "failed", "Cases that have no result, and no attempt left."),
         )
     )
 
@@ -98,7 +98,7 @@ def live_speedup() -> Lines:
     ]
     panel = lines(
         "Speedup so far",
-        "Of cases that are being measured: the interval closes with every round. It is no verdict before the case "
+        "Cases that are being measured: the interval narrows with every round. There is no verdict until the case "
         "ends.",
         "suffix:x",
         over_time(readable(f"{by} (accelbench_live_speedup_ratio{{{RUN}}})"), "{{swept}} {{variant}}"),
@@ -120,7 +120,7 @@ def underway() -> Table:
     return (
         merged_table(
             "Cases under way",
-            "Complete rounds of each case that is being measured, and the launch that it is in.",
+            "Complete rounds of each case that is being measured, and its current launch.",
             columns,
             ("Value #launch", "namespace"),
             rows("rounds", f"max by (namespace, case) (accelbench_live_rounds{{{RUN}}})"),
@@ -148,7 +148,7 @@ def results() -> Table:
     return (
         merged_table(
             "Cases",
-            "The results of this run that are the latest of their series and case. A series leads to its comparison.",
+            "Results of this run that are the latest of their series and case. A series links to its comparison.",
             columns,
             ("namespace",),
             rows("valid", f"{case} (accelbench_result_valid{{{RUNS}}}) {OF_THE_RUN}"),
@@ -192,10 +192,10 @@ def variants() -> Table:
     return (
         merged_table(
             "Variants",
-            "Steady seconds per unit of work with the interval of the variant's own launches, which share no rounds "
-            "with another's; the speedup over the baseline; the most memory that a launch held; "
-            "the bytes that a compiled call reads and writes, by XLA's estimate. A variant that "
-            "cannot be compiled for a target has not failed; the reason is there.",
+            "Steady seconds per unit of work, with the unpaired interval of the variant's own launches; the speedup "
+            "over the baseline; the most memory that a launch held; the bytes that a compiled call reads and writes, "
+            "by XLA's estimate. A variant that cannot be compiled for a target has not failed, but the reason is "
+            "shown.",
             columns,
             ("namespace", "series", "Value #reason"),
             rows("seconds", f"{by} (accelbench_step_seconds{{{RUNS}}}) {OF_THE_RUN}"),
@@ -258,8 +258,8 @@ def programs() -> Table:
     """What each program is made of."""
     return _compiled(
         "Programs",
-        "What the compiler says of each program, on one device: whether it fits a target's memory, and what it is "
-        "made of. What was compiled for a target did not run, and has no time.",
+        "What the compiler says about each program, on one device: whether it fits the target's memory, and what "
+        "it consists of. A program compiled for a target did not run, so it has no time.",
         PROGRAM,
     ).override_by_name("Fits", unit_of("bool_yes_no"))
 
@@ -268,8 +268,8 @@ def collectives() -> Table:
     """What devices send to each other."""
     return _compiled(
         "Collectives",
-        "What each program exchanges between devices in a step: how many collectives, how many bytes, and by which "
-        "collective. A program for one device exchanges nothing.",
+        "What each program exchanges between devices in a step: how many collectives, how many bytes, and with "
+        "which collective. A program for one device exchanges nothing.",
         COLLECTIVES,
     )
 
@@ -280,15 +280,15 @@ def checks() -> Table:
     return (
         merged_table(
             "Checks that did not pass",
-            "Validity checks of the run's latest results that failed, or could not be made: once a variant, or once "
-            "for all. One that failed leaves its comparison without a verdict; the result says what was read.",
+            "Validity checks of the run's latest results that failed or could not be made, counted once per variant, "
+            "or once for all. After a failed check there is no verdict; the result has the reading.",
             columns,
             ("namespace",),
             rows(
                 "A",
                 f"max by (namespace, series, case, check, outcome) (accelbench_result_checks{{{RUNS}}}) {OF_THE_RUN}",
             ),
-            empty="No check of the latest results failed, or was left out. What was compiled did not run: it has none.",
+            empty="No check of the latest results failed or was left out. Programs that did not run have no checks.",
         )
         .height(9)
         .override_by_name("Outcome", outcomes())
@@ -311,7 +311,7 @@ def _device(title: str, description: str, unit: str, metric: str, factor: str = 
     return (
         lines(
             title,
-            f"{description} From NVIDIA's DCGM exporter, of the nodes that the run was measured on.",
+            f"{description} From NVIDIA's DCGM exporter, for the nodes that the run was measured on.",
             unit,
             over_time(f'max by (Hostname, gpu) ({metric}{{Hostname=~"$node"}}){factor}', "{{Hostname}} GPU {{gpu}}"),
             empty=NO_DCGM,

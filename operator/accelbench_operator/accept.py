@@ -167,7 +167,7 @@ def _not_admitted(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
     namespace = run.metadata.namespace
     if not profile.admits(namespace):
         others = ", ".join(profile.namespaces)
-        what = f"{profile.name} is for runs in {others}, and this one is in {namespace}; ask whoever runs the operator"
+        what = f"{profile.name} is for runs in {others}, but this run is in {namespace}; ask whoever runs the operator"
         yield Problem("spec.accelerator.profile", what)
 
 

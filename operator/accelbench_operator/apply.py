@@ -158,7 +158,7 @@ class Applier:
             existing = await self._cluster.get_claim_template(metadata["namespace"], metadata["name"])
             if existing is not None and not owned_by(existing, plan.metadata.uid):
                 raise ForeignObjectError(
-                    f"ResourceClaimTemplate {metadata['name']} exists and is not this run's: delete it"
+                    f"ResourceClaimTemplate {metadata['name']} exists and does not belong to this run: delete it"
                 ) from None
 
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
@@ -334,7 +334,8 @@ class Applier:
     def _hold_job(self, body: Manifest, run_uid: str) -> None:
         job = observe_job(body)
         if job is None or not owned_by(body, run_uid):
-            raise ForeignObjectError(f"Job {body['metadata']['name']} exists and is not this run's: delete it")
+            name = body["metadata"]["name"]
+            raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
         self._store.put("Job", job, own=True)
 
     def _hold_result(self, body: Manifest, run_uid: str) -> None:
@@ -344,7 +345,7 @@ class Applier:
         except ValueError as error:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and cannot be read: delete it") from error
         if summary is None or summary.run_uid != run_uid:
-            raise ForeignObjectError(f"BenchmarkResult {name} exists and is not this run's: delete it")
+            raise ForeignObjectError(f"BenchmarkResult {name} exists and does not belong to this run: delete it")
         self._store.put("BenchmarkResult", summary, own=True)
 
     async def _lose(self, plan: Plan, case: str, job: str, loss: AttemptFailure) -> None:

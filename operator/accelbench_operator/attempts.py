@@ -83,7 +83,7 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
         # It had to go when its queue took the Job back: the pod that counts is not there yet. Nothing here may be
         # told by times: they are whole seconds, and a deletion's moves when the kubelet has ended the pod.
         state = _waiting(attempt, job, None, plan, observed, now)
-        ending = f"Pod {pod.key.name}, which had to go when its queue took the Job back, has not ended yet."
+        ending = f"Pod {pod.key.name} has not ended yet, although its queue has taken the Job back."
         return state if pod.is_over else replace(state, pending=ending, question=None)
     if (job is None and attempt.job_uid) or (job and job.ended) or (pod and pod.is_over):
         return AttemptState(AttemptPhase.OVER, pending=_told(attempt, observed))

@@ -23,7 +23,7 @@ class NotServedError(ApiError):
         """`answer` is what the API server said."""
         super().__init__(
             404,
-            f"profile {profile.name} claims a device of DeviceClass {profile.device_class}, and this cluster does not "
+            f"profile {profile.name} claims a device of DeviceClass {profile.device_class}, but this cluster does not "
             f"serve {API}, as Kubernetes 1.34 and later do ({answer}); use a profile with a resource",
         )
 

@@ -147,7 +147,7 @@ def _remedy(problems: Sequence[str]) -> str:
     if any("truncated" in problem for problem in problems):
         return "Have the node's kubelet keep larger logs (containerLogMaxSize), or print less"
     if any("altered" in problem for problem in problems):
-        return "See what else the variants print"
+        return "Check what else the variants print"
     return ""
 
 

@@ -130,8 +130,8 @@ def _wait(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _W
         return _Wait(start, f"{attempt.case}: {why}")
     if ending := still_ending(attempt.case, plan, observed, now):
         pod, until = ending
-        why = f"pod {pod.key.name} of the attempt before has not ended yet"
-        return _Wait(until, f"{attempt.case}: {why}: it is waited for until {timestamp(until)}, or deleted before")
+        why = f"pod {pod.key.name} of the previous attempt has not ended yet"
+        return _Wait(until, f"{attempt.case}: {why}; the operator waits for it until {timestamp(until)} at most")
     return None
 
 
@@ -325,7 +325,7 @@ def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
 
 def _stop(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
     if plan.policy.cancel:
-        message = "the run was cancelled; results that were stored are kept"
+        message = "the run was cancelled; stored results are kept"
         return Stop(ConditionReason.CANCELLED, message, AttemptReason.CANCELLED)
     until = _active_until(plan, status)
     spent = timedelta(seconds=status.active_seconds) >= _active_limit(plan)

@@ -44,7 +44,7 @@ def start_deadline_exceeded(pending: str, waited: timedelta) -> AttemptFailure:
 def node_lost(pod: ObservedPod, until: datetime) -> AttemptFailure:
     """The pod should have ended by its own deadline or by its deletion, and its node does not say that it did."""
     node = f"node {pod.node}" if pod.node else "its node"
-    detail = f"pod {pod.key.name} should have ended before {timestamp(until)}, and {node} does not say that it did"
+    detail = f"pod {pod.key.name} should have ended before {timestamp(until)}, but {node} has not reported it"
     return _failure(AttemptReason.NODE_LOST, detail)
 
 
@@ -56,20 +56,20 @@ def job_deleted(name: str) -> AttemptFailure:
 def pod_gone(job: ObservedJob, disruption: str = "") -> AttemptFailure:
     """The Job ended and its pod, with its log, is gone; `disruption` is why, where that was seen."""
     if disruption or DISRUPTION in job.failure:
-        return _failure(AttemptReason.DISRUPTED, f"{disruption or job.failure.rstrip('. ')}; its log is gone with it")
+        return _failure(AttemptReason.DISRUPTED, f"{disruption or job.failure.rstrip('. ')}; its log is gone too")
     detail = f" ({job.failure})" if job.failure else ""
-    gone = f"the pod of Job {job.key.name} was deleted with its log before its result was stored{detail}"
+    gone = f"the pod of Job {job.key.name} and its log were deleted before the result was stored{detail}"
     return _failure(AttemptReason.POD_LOST, gone)
 
 
 def job_refused(message: str) -> AttemptFailure:
-    """The API server takes no such Job."""
+    """The API server refuses the Job."""
     return _failure(AttemptReason.JOB_REFUSED, message)
 
 
 def not_found_out(message: str) -> AttemptFailure:
     """The API server does not say what became of it, or something of ours is replaced by somebody else's."""
-    return _failure(AttemptReason.RESULT_LOST, f"what became of it cannot be found out: {message}")
+    return _failure(AttemptReason.RESULT_LOST, f"cannot find out what became of it: {message}")
 
 
 def result_refused(message: str) -> AttemptFailure:
@@ -103,5 +103,5 @@ def without_result(pod: ObservedPod, said: str, evidence: str) -> AttemptFailure
         told = (pod.pod_reason, pod.pod_message) if pod.pod_reason else (pod.reason, pod.message)
         cause = ": ".join(part for part in told if part) or pod.waiting or "no reason given"
         return _failure(AttemptReason.NOT_STARTED, f"pod {pod.key.name} ended before its container ran: {cause}")
-    detail = f"the runner ended with exit code {pod.exit_code} and left no whole result. {evidence} ({where})"
+    detail = f"the runner ended with exit code {pod.exit_code} and left no complete result. {evidence} ({where})"
     return _failure(AttemptReason.RESULT_LOST, detail)

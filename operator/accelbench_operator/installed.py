@@ -36,7 +36,7 @@ async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = 
         await api.get(f"/apis/{GROUP}/{VERSION}/{where}benchmarkruns", {"limit": 1})
         yield f"the operator may list runs in {namespace or 'every namespace'}"
     if settings.lease is None:
-        raise NotAtWorkError("ACCELBENCH_LEASE is not set: give the operator's own, namespace/name")
+        raise NotAtWorkError("ACCELBENCH_LEASE is not set: set it to the operator's Lease, namespace/name")
     holder = await _leader(api, settings.lease, time.monotonic() + wait_seconds)
     yield f"{holder} leads, and renews the Lease {settings.lease.namespace}/{settings.lease.name}"
 
@@ -56,7 +56,7 @@ async def _leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
         before = renewed
         if time.monotonic() > deadline:
             raise NotAtWorkError(
-                f"nobody has renewed the Lease {lease.namespace}/{lease.name}, which takes {LEASE_SECONDS} s at most: "
+                f"nobody renews the Lease {lease.namespace}/{lease.name}; a leader renews it within {LEASE_SECONDS} s: "
                 "kubectl logs of the operator's pods says why"
             )
         await asyncio.sleep(LOOK_SECONDS)

@@ -94,13 +94,16 @@ async def ask(queues: Queues, job: ObservedJob, now: datetime) -> QueueReport:
         )
         return QueueReport(job.held, now, words, in_queue=False)
     except ApiError as error:
-        words = f"Job {job.key.name} waits in {_queue(job)}; kubectl get workloads says why, which the operator cannot"
+        words = (
+            f"Job {job.key.name} waits in {_queue(job)}; kubectl get workloads says why. The operator cannot read the "
+            "Workload"
+        )
         return QueueReport(job.held, now, f"{words}: {error.message.rstrip('.')}")
     if there is not None and job.queue not in there:
         return QueueReport(job.held, now, _missing(job, there), in_queue=False)
     if workload and (end := _end(workload)):
         return QueueReport(job.held, now, f"Job {job.key.name} stays suspended: {end}", in_queue=False)
-    said = _why(workload) if workload else "Kueue has made no Workload of it: see whether its controller runs"
+    said = _why(workload) if workload else "Kueue has created no Workload for it: check that its controller runs"
     return QueueReport(job.held, now, f"Job {job.key.name} waits in {_queue(job)}: {said}")
 
 
@@ -116,8 +119,8 @@ def _missing(job: ObservedJob, there: Sequence[str]) -> str:
         )
     instead = nearest(job.queue, there) if there else "the namespace has none"
     return (
-        f"LocalQueue {job.queue} does not exist in namespace {job.key.namespace} ({instead}): have it made, or apply "
-        "the run under another name with a queue that is there"
+        f"LocalQueue {job.queue} does not exist in namespace {job.key.namespace} ({instead}): have it created, or "
+        "apply the run under another name with a queue that exists"
     )
 
 
@@ -135,12 +138,12 @@ def _end(workload: Manifest) -> str:
     conditions = _conditions(workload)
     finished = conditions.get("Finished", {})
     if finished.get("status") == "True":
-        return f"Kueue has given its Workload up ({finished['reason']}: {finished['message']})"
+        return f"Kueue has given up on its Workload ({finished['reason']}: {finished['message']})"
     if workload["spec"].get("active", True):
         return ""
     said = conditions.get("Evicted", {}).get("message") or "it has spec.active: false"
     name = workload["metadata"]["name"]
-    return f"its Workload {name} is deactivated ({said}); set its spec.active to true to have it queued again"
+    return f"its Workload {name} is deactivated ({said}); set its spec.active to true to queue it again"
 
 
 def _why(workload: Manifest) -> str:
@@ -157,7 +160,7 @@ def _why(workload: Manifest) -> str:
             _check(check) for check in workload["status"].get("admissionChecks") or () if check["state"] != "Ready"
         ]
     said = "; ".join(word.rstrip(". ") for word in words)
-    return said or "Kueue has said nothing of it yet; with StrictFIFO it looks at the first in the queue alone"
+    return said or "Kueue has said nothing about it yet; with StrictFIFO it only looks at the first in the queue"
 
 
 def _check(check: Manifest) -> str:

@@ -100,7 +100,7 @@ class LiveCases:
         try:
             await self._read(key)
         except Exception:
-            logger.exception("%s/%s: its log is followed no more", key.namespace, key.name)
+            logger.exception("%s/%s: its log is no longer followed", key.namespace, key.name)
             self._cases.pop(key.uid, None)
 
     async def _read(self, key: ObjectKey) -> None:

@@ -88,12 +88,12 @@ def _measured(field: str, number: Number) -> Metric[VariantSummary]:
 OF_A_RESULT: tuple[Metric[Summary], ...] = (
     Metric(
         "accelbench_result_valid",
-        "Whether the latest result is complete and no comparison of it is invalid (1) or not (0).",
+        "1 if the latest result is complete and none of its comparisons is invalid, else 0.",
         lambda result: result.valid,
     ),
     Metric(
         "accelbench_result_complete",
-        "Whether the latest result was measured to its end (1) or is what was kept of it (0).",
+        "1 if the latest result was measured to its end, 0 if only a part of it was kept.",
         lambda result: result.complete,
     ),
     Metric(
@@ -103,12 +103,12 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
     ),
     Metric(
         "accelbench_result_rounds_quarantined",
-        "Rounds of the latest result that count for no variant, because the device was throttled or shared.",
+        "Rounds of the latest result that were discarded, because the device was throttled or shared.",
         lambda result: result.quarantined,
     ),
     Metric(
         "accelbench_equivalence_margin_ratio",
-        "The relative difference that the verdicts of the latest result call equivalent.",
+        "The relative difference up to which the verdicts of the latest result say equivalent.",
         lambda result: result.margin,
     ),
     Metric(
@@ -118,20 +118,20 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
     ),
     Metric(
         "accelbench_result_checks_failed",
-        "How often a validity check failed in the latest result: one sample a check that did, or 0 without a name.",
+        "How often a validity check failed in the latest result: one sample per failed check, or 0 without a name.",
         lambda result: {(check,): count for check, count in Counter(result.failed_checks).items()} or {("",): 0},
         by=("check",),
     ),
     Metric(
         "accelbench_result_checks",
-        "How often a validity check of the latest result came out otherwise than passed: once a variant, or once for "
-        "all of them.",
+        "How often a validity check of the latest result did not pass: counted once for each variant, or once for all "
+        "of them.",
         lambda result: {(check, outcome): count for check, outcome, count in result.checks_not_passed},
         by=("check", "outcome"),
     ),
     Metric(
         "accelbench_result_expectations_not_met",
-        "Expectations of the run that the latest result does not meet, or leaves undecided.",
+        "Expectations of the run that the latest result does not meet or leaves undecided.",
         lambda result: len(result.not_met),
     ),
     Metric(
@@ -153,13 +153,13 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     ),
     Metric(
         "accelbench_step_lower_seconds",
-        "Lower end of the interval on a variant's own step time, over its launches. It is not paired: of two variants "
-        "the speedup decides.",
+        "Lower end of the interval of a variant's own step time, over its launches. It is not paired: to compare two "
+        "variants, use the speedup.",
         lambda variant: variant.lower,
     ),
     Metric(
         "accelbench_step_upper_seconds",
-        "Upper end of the interval on a variant's own step time, over its launches.",
+        "Upper end of the interval of a variant's own step time, over its launches.",
         lambda variant: variant.upper,
     ),
     Metric(
@@ -171,8 +171,8 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     *(_measured(field, number) for field, number in MEASURED.items() if number.metric),
     Metric(
         "accelbench_variant_failed",
-        "Whether the variant failed in the latest result: 1 with the reason, or 0 without one. One that cannot be "
-        "compiled for a target has not failed: 0 with the reason.",
+        "1 with the reason if the variant failed in the latest result, else 0 without a reason. A variant that cannot "
+        "be compiled for a target has not failed: 0 with the reason.",
         lambda variant: {(variant.failure or variant.not_compiled or "",): variant.failure is not None},
         by=("reason",),
     ),
@@ -181,7 +181,7 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
 OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
     Metric(
         NUMBERS["speedup"].metric,
-        "Baseline seconds over variant seconds: above 1 the variant is faster.",
+        "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
         lambda comparison: comparison.speedup,
     ),
     Metric(
@@ -196,13 +196,13 @@ OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
     ),
     Metric(
         "accelbench_comparison_rounds",
-        "Complete pairs of launches that the speedup rests on.",
+        "Complete pairs of launches behind the speedup.",
         lambda comparison: comparison.rounds,
     ),
     Metric(
         "accelbench_pays_back_steps",
-        "Steps after which compiling has paid back against the baseline, or until which the variant is ahead: 0 at "
-        "once, infinity for never.",
+        "Steps after which compiling has paid back, or until which the variant is ahead: 0 means "
+        "at once, infinity means never.",
         lambda comparison: (
             {} if comparison.pays_back is None else {(comparison.pays_back,): comparison.pays_back_steps}
         ),
@@ -219,12 +219,12 @@ OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
 OF_A_CASE_UNDER_WAY: tuple[Metric[LiveCase], ...] = (
     Metric(
         "accelbench_live_rounds",
-        "Rounds that a case under way has completed, disturbed ones included.",
+        "Rounds that a running case has completed, disturbed ones included.",
         lambda case: case.round,
     ),
     Metric(
         "accelbench_live_launch_info",
-        "The launch that a case under way is in, always 1: its variant, and the phase that it has reached.",
+        "The current launch of a running case, always 1: its variant and the phase that it has reached.",
         lambda case: {(case.variant, case.phase): 1} if case.variant else None,
         by=("variant", "phase"),
     ),
@@ -233,17 +233,17 @@ OF_A_CASE_UNDER_WAY: tuple[Metric[LiveCase], ...] = (
 OF_A_COMPARISON_UNDER_WAY: tuple[Metric[LiveComparison], ...] = (
     Metric(
         "accelbench_live_speedup_ratio",
-        "Where the speedup of a case under way stands: baseline seconds over variant seconds. It is no verdict.",
+        "The speedup so far of a running case: baseline seconds over variant seconds. It is no verdict.",
         lambda comparison: comparison.speedup,
     ),
     Metric(
         "accelbench_live_speedup_lower_ratio",
-        "Lower bound of the confidence interval on it.",
+        "Lower bound of the confidence interval of the speedup so far.",
         lambda comparison: comparison.lower,
     ),
     Metric(
         "accelbench_live_speedup_upper_ratio",
-        "Upper bound of the confidence interval on it.",
+        "Upper bound of the confidence interval of the speedup so far.",
         lambda comparison: comparison.upper,
     ),
 )
@@ -251,7 +251,7 @@ OF_A_COMPARISON_UNDER_WAY: tuple[Metric[LiveComparison], ...] = (
 OF_THE_OPERATOR: tuple[Metric[Snapshot], ...] = (
     Metric(
         "accelbench_runs",
-        "BenchmarkRuns in the cluster, by the phase they are in.",
+        "BenchmarkRuns in the cluster, by phase.",
         lambda operator: {(namespace, phase): count for (namespace, phase), count in operator.runs.items()},
         by=("namespace", "phase"),
     ),
@@ -263,17 +263,17 @@ OF_THE_OPERATOR: tuple[Metric[Snapshot], ...] = (
     ),
     Metric(
         "accelbench_series_omitted",
-        "Cases of series whose latest result is not exported, because more have one than accelbench_series_limit.",
+        "Cases of series whose latest result is not exported, because there are more than accelbench_series_limit.",
         lambda operator: operator.omitted,
     ),
     Metric(
         "accelbench_series_limit",
-        "How many cases of series are exported at most, those with the newest results first.",
+        "How many cases of series are exported at most; the newest results come first.",
         lambda operator: operator.limit,
     ),
     Metric(
         "accelbench_operator_leading",
-        "Whether this replica leads (1): only the leader writes, and exports results.",
+        "1 if this replica leads, else 0. Only the leader writes to the cluster and exports results.",
         lambda operator: operator.leading,
     ),
     Metric(
@@ -299,20 +299,19 @@ OF_THE_OPERATOR: tuple[Metric[Snapshot], ...] = (
     ),
     Metric(
         "accelbench_operator_reconciles_total",
-        "Times that a run was looked at and acted on.",
+        "How often the operator reconciled a run.",
         lambda operator: operator.queue.reconciled_total,
         type="counter",
     ),
     Metric(
         "accelbench_operator_reconcile_failures_total",
-        "Times that this raised, and the run was put back to be tried again.",
+        "How often reconciling a run failed and was scheduled again.",
         lambda operator: operator.queue.failed_total,
         type="counter",
     ),
     Metric(
         "accelbench_operator_api_requests_total",
-        "Requests that this replica made of the API server, but for its Lease and kopf's watch of runs; code 0 where "
-        "there was no answer.",
+        "Requests of this replica to the API server, except for its Lease and kopf's watch of runs. Code 0: no answer.",
         lambda operator: {(kind.verb, kind.resource, str(kind.code)): n for kind, n in operator.requests.items()},
         by=("verb", "resource", "code"),
         type="counter",

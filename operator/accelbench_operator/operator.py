@@ -50,7 +50,7 @@ class Operator:
         self._keys: dict[str, RunKey] = {}
         self._lag = 0.0
         self._api = api
-        self._skew = "the CRDs were not looked at yet"
+        self._skew = "the CRDs have not been checked yet"
         self.crds_fit = asyncio.Event()
         """Set once the cluster's CRDs are found to be what this release writes."""
         self.telemetry = api.telemetry
@@ -113,7 +113,7 @@ class Operator:
             try:
                 self._skew = await find_skew(self._api)
             except (ApiError, KeyError, ValueError) as error:
-                self._skew = f"the CRDs cannot be looked at: {error}"
+                self._skew = f"the CRDs cannot be checked: {error}"
             if not self._skew:
                 self.crds_fit.set()
                 return

@@ -25,7 +25,7 @@ class Cause(Enum):
     NO_POD = (
         Wait.POD,
         "Job {job} has no pod yet",
-        "Where that lasts, a quota or an admission webhook refuses it; kubectl describe job {job} says which",
+        "If that lasts, a quota or an admission webhook refuses it; kubectl describe job {job} says which",
     )
     POD_REFUSED = (
         Wait.POD,
@@ -38,14 +38,14 @@ class Cause(Enum):
         "No node takes the pod: {words}",
         "kubectl describe pod and accelbench profiles {profile} say more",
     )
-    IMAGE = (Wait.START, "The image cannot be pulled ({words})", "See the image's name and spec.imagePullSecrets")
-    CONTAINER = (Wait.START, "The container cannot be made ({words})", "See what spec.podTemplate refers to")
+    IMAGE = (Wait.START, "The image cannot be pulled ({words})", "Check the image's name and spec.imagePullSecrets")
+    CONTAINER = (Wait.START, "The container cannot be created ({words})", "Check what spec.podTemplate refers to")
     PREPARING = (
         Wait.START,
-        "The node prepares the pod",
-        "Images of both frameworks are large, a first pull takes minutes",
+        "The node is preparing the pod",
+        "Images with both frameworks are large; a first pull takes minutes",
     )
-    TOLD = (Wait.START, "The node prepares the pod: {words}", "Images of both frameworks are large")
+    TOLD = (Wait.START, "The node is preparing the pod: {words}", "Images with both frameworks are large")
     OTHER = (Wait.START, "The pod waits: {words}", "kubectl describe pod {pod} says more")
 
     def __init__(self, wait: Wait, sentence: str, remedy: str) -> None:
@@ -60,9 +60,9 @@ class Advice(Enum):
     QUOTA = ("exceeded quota", "Wait for others to end, have the quota raised, or ask for less")
     PRIORITY = ("no PriorityClass", "Create that PriorityClass, or correct spec.podTemplate.spec.priorityClassName")
     POLICY = ("denied", "Change what the policy names, in spec.podTemplate or in the profile")
-    TERMINATING = ("is being terminated", "The namespace goes, and the run with it")
-    CONFIG_MAP = ("configmap", "Create it: the pod goes on by itself")
-    SECRET = ("secret", "Create it: the pod goes on by itself")
+    TERMINATING = ("is being terminated", "The namespace is being deleted, and the run with it")
+    CONFIG_MAP = ("configmap", "Create it, and the pod continues by itself")
+    SECRET = ("secret", "Create it, and the pod continues by itself")
     DEVICE_CLASS = (
         "claim",
         (
@@ -72,16 +72,16 @@ class Advice(Enum):
     )
     DEVICES = (
         "Insufficient {resource}",
-        "Profile {profile} asks for {asked}: wait until some is free, add a node, or install its device plugin",
+        "Profile {profile} asks for {asked}: wait until enough are free, add a node, or install its device plugin",
     )
     AMOUNTS = ("Insufficient", "Profile {profile} asks for {cpu} cpu and {memory}: free some, or ask for less")
     TURN = (
         "anti-affinity",
-        "Profile {profile} gives a case its node to itself, and another is measured there: this one waits its turn",
+        "Profile {profile} gives each case a node to itself, and this node has another case: this one waits its turn",
     )
     SELECTOR = (
         "node affinity/selector",
-        "Profile {profile} selects nodes by {selector}, spec.podTemplate may add to that",
+        "Profile {profile} selects nodes by {selector}; spec.podTemplate may add to that",
     )
     TAINT = (
         "untolerated taint",
@@ -89,7 +89,7 @@ class Advice(Enum):
     )
     OWN_SELECTOR = (
         "node affinity/selector",
-        "Profile {profile} selects no nodes, spec.podTemplate does: see its nodeSelector and affinity",
+        "Profile {profile} selects no nodes, but spec.podTemplate does: check its nodeSelector and affinity",
     )
 
     def __init__(self, words: str, remedy: str) -> None:
@@ -145,7 +145,7 @@ def _preparing(script: ConfigMapKey | None, words: str) -> str:
     told = _told(Cause.TOLD if words else Cause.PREPARING, next(_on_lack(words), None), words=words)
     if script is None:
         return told
-    return f"{told} Where that lasts, see whether ConfigMap {script.name} is there and has the key {script.key}."
+    return f"{told} If that lasts, check that ConfigMap {script.name} exists and has the key {script.key}."
 
 
 def _told(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:

@@ -263,7 +263,7 @@ class Reconciler:
             )
         except Exception as error:
             logger.exception("%s/%s cannot be planned", run["metadata"].get("namespace"), run["metadata"]["name"])
-            what = f"accelbench itself failed while planning, which is a defect: {type(error).__name__}: {error}"
+            what = f"accelbench itself failed while planning, which is a bug: {type(error).__name__}: {error}"
             return Refused((Problem("", what),))
 
     def _rest(self, key: RunKey, phase: str) -> None:

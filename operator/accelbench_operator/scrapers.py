@@ -48,7 +48,7 @@ class Scrapers:
         try:
             answer = await self._review(token)
         except ApiError as error:
-            return HTTPStatus.SERVICE_UNAVAILABLE, f"the API server cannot be asked who this is: {error}"
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
         if len(self._known) >= MOST_REMEMBERED:
             self._known.clear()
         self._known[token] = _Remembered(answer, now + REMEMBERED_SECONDS)

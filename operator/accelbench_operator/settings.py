@@ -132,7 +132,7 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
         tls.context()
     except OSError as error:
         files = f"{tls.certificate} and {tls.key}{f' and {client_ca}' if client_ca else ''}"
-        raise SettingsError(f"ACCELBENCH_METRICS_TLS: {files} have to be PEM files that fit: {error}") from error
+        raise SettingsError(f"ACCELBENCH_METRICS_TLS: {files} must be PEM files that match: {error}") from error
     return tls
 
 
@@ -141,7 +141,7 @@ def _authorization(environment: Mapping[str, str]) -> bool:
     if text not in {"true", "false"}:
         raise SettingsError(f'ACCELBENCH_METRICS_AUTHORIZATION="{text}": must be true or false')
     if text == "true" and not environment.get("ACCELBENCH_METRICS_TLS", "").strip():
-        raise SettingsError("ACCELBENCH_METRICS_AUTHORIZATION: needs ACCELBENCH_METRICS_TLS: tokens go over TLS alone")
+        raise SettingsError("ACCELBENCH_METRICS_AUTHORIZATION: needs ACCELBENCH_METRICS_TLS: tokens must go over TLS")
     return text == "true"
 
 

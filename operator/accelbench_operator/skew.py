@@ -12,7 +12,7 @@ from accelbench.api.metadata import GROUP, VERSION
 from accelbench_operator.kubernetes_api import KubernetesApi, NotFoundError
 
 SERVED = f"/openapi/v3/apis/{GROUP}/{VERSION}"
-REMEDY = "kubectl apply --server-side -f crds/ of this release"
+REMEDY = "apply those of this release, kubectl apply --server-side -f crds/"
 NAMED = 3
 """How many fields a message names."""
 
@@ -35,7 +35,7 @@ def compare(document: Mapping[str, Any]) -> str:
     if not lacking:
         return ""
     more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
-    return f"the cluster's CRDs are of another release: they lack {', '.join(lacking[:NAMED])}{more}: {REMEDY}"
+    return f"the cluster's CRDs are from another release and lack {', '.join(lacking[:NAMED])}{more}: {REMEDY}"
 
 
 def own_schema(kind: crd.Kind) -> Schema:

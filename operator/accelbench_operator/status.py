@@ -21,7 +21,7 @@ MAXIMUM_COMPARISONS = 64
 MAXIMUM_HEADLINE = 160
 MAXIMUM_MESSAGE = 2048
 SHORT_MESSAGE = 256
-NOISY = "measured beside other load, as acceptNoise allows: an interval, no certified verdict"
+NOISY = "measured next to other load, as acceptNoise allows: an interval, but no certified verdict"
 NAMED_CASES = 3
 """How many cases a message names before it says how many more there are."""
 
@@ -243,7 +243,7 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
         ConditionReason.INCOMPLETE,
         [
             f"{result.case}: measured in part{f': {cause}' if (cause := result.shortcoming.rstrip('. ')) else ''}; "
-            f"see BenchmarkResult {result.name}, and the log that its Job keeps"
+            f"see BenchmarkResult {result.name} and its Job's log"
             for result in results
             if not result.complete
         ],

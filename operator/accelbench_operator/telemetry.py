@@ -16,32 +16,32 @@ class Telemetry(Collector):
     def __init__(self) -> None:
         self.reconcile = Histogram(
             "accelbench_operator_reconcile_seconds",
-            "How long one step of one run took, its requests included.",
+            "How long reconciling one run took once, with its requests.",
             buckets=RECONCILE_BUCKETS,
             registry=None,
         )
         self.request = Histogram(
             "accelbench_operator_api_request_seconds",
-            "How long the API server took until it began to answer, but for watches.",
+            "How long the API server took to begin its answer, watches excluded.",
             labelnames=("verb", "resource"),
             buckets=REQUEST_BUCKETS,
             registry=None,
         )
         self.queue = Histogram(
             "accelbench_case_queue_seconds",
-            "From a case's Job until its pod: what a queue, a quota and the Job controller took.",
+            "Seconds from a case's Job to its pod: spent on a queue, a quota and the Job controller.",
             buckets=WAIT_BUCKETS,
             registry=None,
         )
         self.start = Histogram(
             "accelbench_case_start_seconds",
-            "From a case's pod until its container runs: what scheduling, images and the kubelet took.",
+            "Seconds from a case's pod to its running container: spent on scheduling, images and the kubelet.",
             buckets=WAIT_BUCKETS,
             registry=None,
         )
         self.lost = Counter(
             "accelbench_attempts_lost",
-            "Attempts at a case that were lost, by reason, whether or not another one followed.",
+            "Attempts at a case that were lost, by reason, whether or not they were retried.",
             labelnames=("reason",),
             registry=None,
         )

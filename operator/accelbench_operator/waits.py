@@ -35,7 +35,7 @@ class Limit:
     """It does not end before so many of them."""
     counted: str = ""
     """From when, where that is not the beginning of the wait."""
-    otherwise: str = "without end where it is not set"
+    otherwise: str = "without limit if it is not set"
     """What holds where neither says anything."""
 
     def of(self, policy: RunPolicy) -> timedelta | None:
@@ -52,19 +52,19 @@ class Wait(Enum):
     """For what; how a message begins that has the words of who refuses it; how long; with which reason it ends."""
 
     CREATE_JOB = (
-        "a Job that the API server refuses: a quota, an admission policy, a foreign object of its name",
+        "a Job that the API server refuses: a quota, an admission policy, another object with its name",
         "its Job cannot be created",
         _UNTIL_STARTED,
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
     QUEUE = (
-        "a queue, for a Job that it holds suspended; its own words are in the message",
+        "the queue that holds the Job suspended; the message has its words",
         "",
         Limit(policy="start_deadline_seconds"),
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
     NO_QUEUE = (
-        "somebody to let a suspended Job go: its queue does not exist, or the cluster has no Kueue",
+        "somebody to resume a suspended Job: its queue does not exist, or the cluster has no Kueue",
         "",
         _UNTIL_STARTED,
         AttemptReason.START_DEADLINE_EXCEEDED,
@@ -82,35 +82,35 @@ class Wait(Enum):
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
     END_OF_POD = (
-        "the end of a pod, which has a deadline of its own; the cluster is asked live before it counts as lost",
+        "the end of a pod, which has its own deadline; before it counts as lost, the API server is asked",
         "",
         _PAST_ITS_TIME,
         AttemptReason.NODE_LOST,
     )
     LOOK = (
-        "an answer of the API server on what became of a Job or a pod",
-        "what became of it cannot be found out",
+        "the API server, to say what became of a Job or a pod",
+        "cannot find out what became of it",
         Limit(timedelta(minutes=30), tries=LEAST_TRIES),
         AttemptReason.RESULT_LOST,
-        "See whether the API server answers, and delete what stands in the way",
+        "Check that the API server answers, and delete what is in the way",
     )
     RESULT = (
-        "an answer of the API server on whether a case has a result, before its attempt counts as lost",
-        "whether it has a result cannot be found out",
+        "the API server, to say whether a case has a result, before its attempt counts as lost",
+        "cannot find out whether it has a result",
         Limit(timedelta(minutes=30), tries=LEAST_TRIES),
         AttemptReason.RESULT_LOST,
-        "See whether the API server answers",
+        "Check that the API server answers",
     )
     READ_LOG = (
-        "the log of an ended pod",
+        "the log of a pod that has ended",
         "the log of its pod cannot be read",
         # A node that is gone holds up no run.
         Limit(timedelta(minutes=5), tries=LEAST_TRIES),
         ConditionReason.INCOMPLETE,
-        "See whether its node is Ready; after 5 minutes the case counts without its log",
+        "Check that its node is Ready; after 5 minutes the case counts without its log",
     )
     STORE_RESULT = (
-        "storing a result that is refused for now: a quota, an admission policy, an error of the API server",
+        "the API server, to accept a result that it refuses: a quota, an admission policy, an error",
         "its result cannot be stored",
         # Somebody may raise the quota.
         Limit(timedelta(minutes=30), tries=LEAST_TRIES),
@@ -118,14 +118,14 @@ class Wait(Enum):
         "Have that changed within 30 minutes; the Job keeps its log",
     )
     RETRY = (
-        "another attempt after one that the infrastructure lost: 10 s, then twice as long each time",
+        "the next attempt, after the infrastructure lost one: 10 s, then twice as long each time",
         "",
         # Whatever lost it may not be over.
         Limit(timedelta(minutes=10)),
         None,
     )
     EARLIER_POD = (
-        "the pod of the attempt before, which has not ended",
+        "the pod of the previous attempt, which has not ended",
         "",
         _PAST_ITS_TIME,
         None,
@@ -133,13 +133,13 @@ class Wait(Enum):
     ACTIVE = (
         "the cases of a run, while they are measured",
         "",
-        Limit(policy="active_deadline_seconds", otherwise="by default as long as all cases can need"),
+        Limit(policy="active_deadline_seconds", otherwise="by default as long as all cases together can take"),
         ConditionReason.ACTIVE_DEADLINE_EXCEEDED,
     )
     RESUME = (
-        "its user, who has suspended it",
+        "the user, who has suspended the run",
         "",
-        Limit(otherwise="without end"),
+        Limit(otherwise="without limit"),
         None,
     )
 

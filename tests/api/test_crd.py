@@ -175,7 +175,7 @@ def test_what_the_server_keeps_is_what_was_generated(crds: Cluster, kind: Kind) 
 @pytest.mark.cluster
 def test_kubectl_explains_the_spec(crds: Cluster) -> None:
     said = crds.kubectl("explain", "bmr.spec").stdout
-    assert "What is to be compared, on what, and how surely." in said
+    assert "What to compare, where, and how certain the result has to be." in said
     assert "A variant's name; default: the first variant." in said
     measurement = crds.kubectl("explain", "bmr.spec.measurement.precision").stdout
     assert "ENUM: float64 float32 tf32 bfloat16 float16" in " ".join(measurement.split())

@@ -138,7 +138,7 @@ def test_a_result_says_nothing_twice_and_nothing_of_variants_that_the_case_has_n
     name = "name" if field == "variants" else "variant"
     foreign = document | {field: [*document[field][:-1], document[field][-1] | {name: "another"}]}
     for bad in (twice, foreign):
-        with pytest.raises(ValidationError, match="is there twice, or is no variant of the case"):
+        with pytest.raises(ValidationError, match="is there twice or is no variant of the case"):
             Result.model_validate_json(json.dumps(bad))
 
 

@@ -14,7 +14,7 @@ from cluster.cluster import Cluster
 pytestmark = pytest.mark.cluster
 
 ONE_EXPERIMENT = "Forbidden: cannot be changed: a run is one experiment; apply it under another name"
-IN_FLIGHT = "Forbidden: cannot be changed: it holds from the first case to the last; apply the run under another name"
+IN_FLIGHT = "Forbidden: cannot be changed: all cases of a run share it; apply the run under another name"
 FULL = changed(
     {
         "metadata.name": "updates",

@@ -58,7 +58,7 @@ BROKEN = [
     ),
     pytest.param(
         "class Doubling:\n    name = 'doubling'\n",
-        "this is no class that inherits accelbench.workload.Workload",
+        "this is not a class that inherits accelbench.workload.Workload",
         id="no workload",
     ),
     pytest.param(

@@ -49,7 +49,7 @@ BOTH = {"enabled": True}
         ),
         (
             {"images": {"tag": "1", "operatorDigest": f"sha256:{'a' * 64}", "runnerDigest": f"sha256:{'b' * 64}"}},
-            "images.tag beside both digests",
+            "images.tag with both digests",
             "leave images.tag empty",
         ),
         (

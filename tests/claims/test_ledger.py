@@ -56,10 +56,10 @@ def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
     ("rows", "said"),
     [
         ("1000", "no claim in row 1000; there are 1 to 37, 52 to 63"),
-        ("two", "'two' is no row"),
-        ("2-x", "'2-x' is no row"),
-        ("1-", "'1-' is no row and no range of rows, such as 28 or 28-37"),
-        ("-3", "'-3' is no row"),
+        ("two", "'two' is neither a row"),
+        ("2-x", "'2-x' is neither a row"),
+        ("1-", "'1-' is neither a row nor a range of rows, such as 28 or 28-37"),
+        ("-3", "'-3' is neither a row"),
     ],
 )
 def test_a_row_that_is_none_is_refused_with_those_that_are(rows: str, said: str) -> None:

@@ -73,7 +73,7 @@ def test_a_script_that_does_not_say_what_it_offers_is_checked_in_one_mode_of_eac
     ("name", "text", "said"),
     [
         ("broken.py", "def step(:\n", "broken.py, line 1: "),
-        ("My-Filter.py", "", "a script's name has lower-case letters, digits and underscores"),
+        ("My-Filter.py", "", "a script's name consists of lower-case letters, digits and underscores"),
         ("broken.yaml", MANIFEST.replace("jax/jit", "jax/jitt"), "did you mean jit?"),
     ],
 )
@@ -110,7 +110,7 @@ def test_init_overwrites_nothing(started: Path) -> None:
     before = (started / "my_filter.yaml").read_text()
     again = accelbench("init", "my_filter", cwd=started)
     assert again.returncode == Exit.USAGE
-    assert "my_filter.py exists, and nothing is overwritten" in again.stderr
+    assert "my_filter.py already exists and is not overwritten" in again.stderr
     assert (started / "my_filter.yaml").read_text() == before
 
 
@@ -126,11 +126,11 @@ def test_the_functions_have_the_names_that_were_asked_for(started: Path) -> None
     ("arguments", "said"),
     [
         (["Filter!"], "lower-case letters"),
-        (["xor"], "accelbench has a workload xor already"),
-        (["mine", "--jax", "1st"], "1st is no name for a function"),
-        (["mine", "--pytorch", "lambda"], "lambda is no name for a function"),
-        (["mine", "--jax", "reference"], "reference is what another function of the script is called"),
-        (["mine", "--jax", "mine", "--pytorch", "mine"], "mine is what another function of the script is called"),
+        (["xor"], "accelbench already has a workload xor"),
+        (["mine", "--jax", "1st"], "1st is not a valid function name"),
+        (["mine", "--pytorch", "lambda"], "lambda is not a valid function name"),
+        (["mine", "--jax", "reference"], "another function of the script is already called reference"),
+        (["mine", "--jax", "mine", "--pytorch", "mine"], "another function of the script is already called mine"),
     ],
 )
 def test_init_refuses_names_that_cannot_work(

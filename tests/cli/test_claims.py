@@ -31,7 +31,7 @@ def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
     assert (tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json").exists()
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
     assert again.returncode == Exit.SUCCESS, again.stderr
-    assert again.stdout == "row 33: confirmed (run before; --again runs it anew)\n"
+    assert again.stdout == "row 33: confirmed (already run; --again reruns it)\n"
 
 
 def test_a_run_that_gave_no_result_is_run_again(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_stopped_run_goes_on_with_the_cases_that_it_had_not_reached(tmp_path: 
 def test_what_other_hardware_can_settle_alone_is_said_and_left(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "33", "--hardware", "tpu", cwd=tmp_path, play="crash")
     assert done.returncode == Exit.SUCCESS
-    assert "row 33: untestable here, it needs cpu" in done.stderr
+    assert "row 33: untestable here: it needs cpu" in done.stderr
 
 
 def test_the_report_is_a_page_with_the_verdict_and_its_numbers(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_bad_input_is_refused_with_what_there_is(tmp_path: Path) -> None:
 
 def test_seconds_of_a_machine_that_nobody_names_can_be_settled_nowhere(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "19", cwd=tmp_path, play="crash")
-    assert "row 19: untestable anywhere, the article does not name its machine" in done.stderr
+    assert "row 19: untestable anywhere: the article does not name its machine" in done.stderr
     listed = json.loads(accelbench("claims", "list", "--rows", "19", "--output", "json", cwd=tmp_path).stdout)
     assert [each["verdict"] for each in listed] == ["untestable-anywhere"]
 
@@ -108,7 +108,7 @@ def test_a_result_that_was_asked_other_bounds_is_no_verdict(tmp_path: Path) -> N
 
 def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_beside(tmp_path: Path) -> None:
     alone = accelbench("claims", "run", "--rows", "3", cwd=tmp_path, play="crash")
-    assert "row 3: untestable here, it needs RTX 3090" in alone.stderr
+    assert "row 3: untestable here: it needs RTX 3090" in alone.stderr
     done = accelbench("claims", "run", "--rows", "3", "--beside", cwd=tmp_path, play="good")
     assert done.stdout == "row 3: untestable-here\n"
     page = accelbench("claims", "report", "--rows", "3", cwd=tmp_path).stdout

@@ -136,7 +136,7 @@ def test_without_what_finds_steps_the_verdicts_stand_and_it_says_what_to_install
 def test_a_result_compared_with_itself_is_said_to_be_the_same_and_paths_are_named_once(tmp_path: Path) -> None:
     path = written(tmp_path / "a.result.json")
     done = compare(path, path)
-    assert "A and B are the same results: there is nothing to tell apart." in text(done)
+    assert "A and B are the same results: there is nothing to compare." in text(done)
     assert "inconclusive" not in text(done).partition("variant")[0]
     other = compare(path, written(tmp_path / "b.result.json", factor=0.5))
     assert text(other).startswith("A: /")

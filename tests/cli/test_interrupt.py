@@ -50,7 +50,7 @@ def test_a_signal_ends_every_child_within_two_seconds_and_keeps_what_was_measure
         wait_until(lambda: not is_running(child), what="the runner's child to end", seconds=2, every_seconds=0.02)
         shown, said = process.communicate(timeout=60)
     assert process.returncode == code
-    assert "partial: interrupted; what is shown rests on 1 complete round" in shown, said
+    assert "partial: interrupted; the numbers are from 1 complete round" in shown, said
     assert "what was measured is kept" in said
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["exitCode"] == code

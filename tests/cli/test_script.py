@@ -57,7 +57,7 @@ def test_a_script_that_is_not_there_is_named(mine: Path) -> None:
     (mine / "softmax_rows.py").unlink()
     done = accelbench("run", "mine.yaml", cwd=mine)
     assert done.returncode == 3
-    assert f"script not found: expected {mine / 'softmax_rows.py'}, beside the manifest" in done.stderr
+    assert f"script not found: expected {mine / 'softmax_rows.py'}, next to the manifest" in done.stderr
 
 
 def test_what_is_wrong_with_a_script_is_said_with_its_line(mine: Path) -> None:

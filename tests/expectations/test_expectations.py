@@ -279,7 +279,7 @@ def test_texts_are_compared_as_they_are() -> None:
 def test_a_text_is_within_no_bounds() -> None:
     assert outcome_observed(observed(("nothing", 5), kind="text"), at_least="1") == (
         "not-met",
-        f"compilations of {VARIANT} at least 1: it is no number, nothing.",
+        f"compilations of {VARIANT} at least 1: it is not a number: nothing.",
     )
 
 

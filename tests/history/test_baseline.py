@@ -54,7 +54,7 @@ def test_two_that_were_not_compared_get_a_verdict_and_the_report_says_so() -> No
     verdicts = {each.variant: each.verdict for each in result.comparisons}
     assert verdicts == {BASELINE: "slower", VARIANT: "equivalent"}
     assert "for the run's 3 comparisons together" in result.comparisons[0].sentence
-    assert "intervals pay for all pairs" in result.notes[-1]
+    assert "intervals are widened for all pairs" in result.notes[-1]
 
 
 def test_the_runs_own_baseline_changes_nothing() -> None:

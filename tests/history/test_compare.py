@@ -180,4 +180,4 @@ def test_a_noisy_result_is_no_side_of_a_comparison() -> None:
     noisy = run(noisy=(Disturbed(round=1, reasons=("shared-device of jax/jit: 52 %",)),))
     found = of(compared(run(), noisy))
     assert (found.verdict, found.interval) == (None, None)
-    assert found.sentence.endswith("jax/jit in B has no time (noisy: measured beside other load).")
+    assert found.sentence.endswith("jax/jit in B has no time (noisy: measured next to other load).")

@@ -75,7 +75,7 @@ def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_ha
     assert comparison.speedup is not None
     assert comparison.lower is not None
     assert float(comparison.lower) < 2 < float(comparison.speedup)
-    assert comparison.sentence.startswith("Noisy, so no verdict: beside other load jax/jit was 2.06 times as fast as")
+    assert comparison.sentence.startswith("Noisy, so no verdict: next to other load, jax/jit was 2.06 times as fast as")
     assert found.quarantined == ()
     assert [each.round for each in found.noisy] == [2, 3]
     assert {check.name for check in found.certificate.failed(BASELINE)} == {"shared-device", "throttled"}

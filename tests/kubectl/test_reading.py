@@ -155,7 +155,7 @@ def test_logs_are_words_and_go_with_their_pod(
     assert (waiting.returncode, "has not started: 1 of 2 cases done" in waiting.stderr) == (Exit.USAGE, True)
     wait_until(lambda: len(kubelet.pods(cluster.namespace)) == 1, what="the Job of the first case to be deleted")
     gone = jane.plugin("logs", "chain", "--case", first)
-    assert "has no pod any more, and a log goes with its pod" in gone.stderr
+    assert "no longer has a pod, and its log went with the pod" in gone.stderr
     assert "kubectl accelbench report chain" in gone.stderr
 
 

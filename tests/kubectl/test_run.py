@@ -136,7 +136,7 @@ def test_what_the_server_refuses_of_one_document_creates_none(jane: User, cluste
     assert "you may not create benchmarkruns here: ask for a role that has this" in done.stderr
     assert cluster.get("bmr")["items"] == []
     done = jane.plugin("run", "-n", cluster.namespace, "-f", "-", given=elsewhere)
-    assert "is for namespace kube-system, and --namespace says" in done.stderr
+    assert "is for namespace kube-system, but --namespace says" in done.stderr
     done = jane.plugin("run", "-f", "-", given=f"{manifest('one')}---\n{manifest('one')}")
     assert (done.returncode, "is given to two runs" in done.stderr) == (Exit.INVALID_SPEC, True)
 
@@ -160,7 +160,7 @@ def test_a_run_that_is_there_is_followed_if_it_asks_the_same_and_refused_if_not(
     assert jane.plugin("run", "-f", "-", "--wait=false", given=manifest()).returncode == 0
     other = jane.plugin("run", "-f", "-", given=manifest().replace("length: 4", "length: 5"))
     assert other.returncode == Exit.USAGE
-    assert "benchmarkrun/chain is there already, with another workload: give this run another name" in other.stderr
+    assert "benchmarkrun/chain already exists, with another workload: give this run another name" in other.stderr
     assert "kubectl delete bmr chain" in other.stderr
     policy = jane.plugin("run", "-f", "-", given=manifest(more="  runPolicy: {parallelism: 2}\n"))
     assert "with another runPolicy: change that in place, kubectl patch bmr chain" in policy.stderr
@@ -168,7 +168,7 @@ def test_a_run_that_is_there_is_followed_if_it_asks_the_same_and_refused_if_not(
     wait_for(cluster, operator, "Finished", "Succeeded")
     same = jane.plugin("run", "-f", "-", given=manifest())
     assert same.returncode == 0, same.stderr
-    assert "is there already with this spec, finished" in same.stderr
+    assert "already exists with this spec, finished" in same.stderr
     assert "nothing is measured again" in same.stderr
     assert "faster" in same.stdout
     assert len(cluster.get("bmr")["items"]) == 1
@@ -218,8 +218,8 @@ def test_a_timeout_leaves_it_going_too_and_a_run_that_nobody_takes_up_is_said_to
 ) -> None:
     done = jane.plugin("run", "-f", "-", "--timeout=14s", given=manifest())
     assert done.returncode == Exit.TIMED_OUT
-    assert "no operator has taken up chain yet" in done.stderr
-    assert "--timeout is over: benchmarkrun/chain goes on" in done.stderr
+    assert "no operator has picked up chain yet" in done.stderr
+    assert "--timeout has passed: benchmarkrun/chain goes on" in done.stderr
     bad = jane.plugin("run", "-f", "-", "--timeout=5 minutes", given=manifest())
     assert (bad.returncode, "as 90s, 30m or 1h30m" in bad.stderr) == (Exit.USAGE, True)
 
@@ -234,7 +234,7 @@ def test_a_run_that_is_cancelled_or_deleted_under_way_has_measured_nothing(
         assert cancelled.stdout == "benchmarkrun.accelbench.dev/chain cancelled\n", cancelled.stderr
         code, _, said = run.end()
     assert (code, "Cancelled:" in said) == (Exit.NOT_MEASURED, True)
-    assert "finished already (Cancelled)" in jane.plugin("cancel", "bmr/chain").stderr
+    assert "already finished (Cancelled)" in jane.plugin("cancel", "bmr/chain").stderr
     with jane.started("run", "-f", "-", given=manifest("other")) as run:
         run.hears("No node takes the pod")
         cluster.kubectl("delete", "bmr", "other", "--wait=false")

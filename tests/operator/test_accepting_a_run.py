@@ -52,7 +52,7 @@ def test_a_file_that_only_a_laptop_has_is_refused_with_what_to_do_where_an_older
     refused = accept(run_manifest(workload={"script": {"file": "mine.py"}}), Profiles(), IMAGE)
 
     assert isinstance(refused, Refused)
-    assert "spec.workload.script.file: a file is found on a laptop alone" in refused.message
+    assert "spec.workload.script.file: file works only on a laptop" in refused.message
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_profile_that_is_for_other_namespaces_is_refused_with_whose_it_is() ->
     refused = accept(run_manifest(accelerator={"profile": "shared"}), profiles, IMAGE)
 
     assert isinstance(refused, Refused)
-    assert "spec.accelerator.profile: shared is for runs in ml, vision, and this one is in team" in refused.message
+    assert "spec.accelerator.profile: shared is for runs in ml, vision, but this run is in team" in refused.message
 
 
 def test_a_profile_that_is_for_the_runs_namespace_is_accepted() -> None:

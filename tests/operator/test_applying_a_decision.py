@@ -64,7 +64,7 @@ def test_a_job_of_the_same_name_and_another_owner_is_not_taken_for_ours(world: W
     metadata["ownerReferences"][0]["uid"] = "another"
     metadata["labels"][labels.RUN_UID] = label
 
-    with pytest.raises(ForeignObjectError, match="is not this run's"):
+    with pytest.raises(ForeignObjectError, match="does not belong to this run"):
         world.do(CREATE)
 
 
@@ -221,7 +221,7 @@ def test_a_log_that_can_be_read_again_is_whole(world: World) -> None:
     world.cluster.read_log = raising(ApiError(503, "busy"))  # type: ignore[method-assign]
     with pytest.raises(ApiError):
         world.do(Collect(ATTEMPT, last=False))
-    said = "the log of its pod cannot be read: busy. See whether its node is Ready"
+    said = "the log of its pod cannot be read: busy. Check that its node is Ready"
     assert said in str(world.applier.obstacles.of(UID)[ATTEMPT.job])
 
     world.cluster.read_log = read_log  # type: ignore[method-assign]
@@ -366,7 +366,7 @@ def test_a_template_that_is_there_already_is_the_runs_own_or_nothing_is_created(
     world.cluster.jobs.clear()
     (template,) = world.cluster.claim_templates.values()
     template["metadata"]["ownerReferences"][0]["uid"] = "another"
-    with pytest.raises(ForeignObjectError, match="is not this run's: delete it"):
+    with pytest.raises(ForeignObjectError, match="does not belong to this run: delete it"):
         create_claiming(world)
     assert not world.cluster.jobs
 

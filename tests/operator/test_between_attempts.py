@@ -98,7 +98,7 @@ def test_the_next_attempt_is_made_once_the_pod_of_the_one_before_has_ended() -> 
     assert decision.actions == ()
     assert decision.status.attempts == (aside,)
     assert decision.requeue_at == NOW + timedelta(seconds=30) + Wait.EARLIER_POD.patience
-    assert f"pod {going.key.name} of the attempt before has not ended yet" in message(decision, "Finished")
+    assert f"pod {going.key.name} of the previous attempt has not ended yet" in message(decision, "Finished")
 
     gone = next_for(plan, observe(pods=[replace(going, phase="Failed")]), attempts=(aside,))
     assert gone.actions == (CreateJob(aside.case, 2),)

@@ -125,7 +125,7 @@ def job_refused() -> Provoked:
 
 def held_by_a_queue() -> Provoked:
     world = held(World(startDeadlineSeconds=600), "team-a")
-    return Provoked(world, "waits in queue team-a: Kueue has made no Workload of it", timedelta(seconds=600))
+    return Provoked(world, "waits in queue team-a: Kueue has created no Workload for it", timedelta(seconds=600))
 
 
 def held_by_nobody() -> Provoked:
@@ -165,7 +165,7 @@ def a_silent_node() -> Provoked:
     world.cluster.posted.append(event(world, pod["metadata"]["uid"], "FailedMount", 'configmap "x" not found'))
     world.go_on(timedelta(seconds=world.go_on() or 0))
     return Provoked(
-        world, 'The node prepares the pod: FailedMount: configmap "x" not found. Create it', DAY - FIRST_QUESTION
+        world, 'The node is preparing the pod: FailedMount: configmap "x" not found. Create it', DAY - FIRST_QUESTION
     )
 
 
@@ -183,14 +183,14 @@ def no_answer() -> Provoked:
     world = World().ended().refuse("list_pods", UnreachableError(0, "no route to host"))
     world.cluster.pods.clear()
     since = world.refused()
-    return Provoked(world, "what became of it cannot be found out: no route to host", Wait.LOOK.patience, since)
+    return Provoked(world, "cannot find out what became of it: no route to host", Wait.LOOK.patience, since)
 
 
 def no_answer_on_the_result() -> Provoked:
     world = World().started()
     world.cluster.end(world.job, "deleted")
     world.refuse("get_result", UnreachableError(0, "no route to host"))
-    says = "whether it has a result cannot be found out: no route to host"
+    says = "cannot find out whether it has a result: no route to host"
     return Provoked(world, says, Wait.RESULT.patience, world.refused())
 
 
@@ -228,7 +228,7 @@ def the_pod_before() -> Provoked:
     world.cluster.set_policy(suspend=False)
     since = world.cluster.now
     world.go_on()
-    return Provoked(world, "of the attempt before has not ended yet", Wait.EARLIER_POD.patience, since)
+    return Provoked(world, "of the previous attempt has not ended yet", Wait.EARLIER_POD.patience, since)
 
 
 def at_work() -> Provoked:

@@ -147,7 +147,7 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
     logs.parts.put_nowait(f"{encode_event(STARTED)}\n".encode())
     await until(lambda: cases.now and cases.now[0].variant == "jax/jit")
     assert len(cases.now) == 1
-    assert "its log is followed no more" in caplog.text
+    assert "its log is no longer followed" in caplog.text
     work.cancel()
 
 

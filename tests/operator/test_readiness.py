@@ -75,8 +75,8 @@ async def test_a_newer_crd_lacks_nothing() -> None:
 async def test_a_field_that_the_server_would_drop_is_named_with_what_to_do() -> None:
     older = Served(lambda schemas: status_of(schemas)["attempts"]["items"]["properties"].pop("notBefore"))
     assert await skew.find_skew(older) == (  # type: ignore[arg-type]
-        "the cluster's CRDs are of another release: they lack BenchmarkRun.status.attempts[].notBefore: "
-        "kubectl apply --server-side -f crds/ of this release"
+        "the cluster's CRDs are from another release and lack BenchmarkRun.status.attempts[].notBefore: "
+        "apply those of this release, kubectl apply --server-side -f crds/"
     )
 
 

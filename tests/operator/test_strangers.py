@@ -69,7 +69,7 @@ def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(w
     world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == ["ResultRefused"]
     [loss] = world.applier.losses[UID].values()
-    assert "exists and is not this run's: delete it" in loss.message
+    assert "exists and does not belong to this run: delete it" in loss.message
 
 
 def test_a_result_of_somebody_else_is_no_result_of_a_run_that_is_about_to_finish(world: World) -> None:

@@ -175,7 +175,7 @@ def test_a_pod_that_had_to_go_with_its_queues_decision_is_neither_collected_nor_
     going = running(ATTEMPT, deleted=NOW + 3 * MINUTE, disowned=True)
     decision = at(3 * MINUTE, job=ADMITTED, pods=[going])
     assert finished(decision) == ("False", "Queued")
-    assert f"Pod {going.key.name}, which had to go" in message(decision, "Finished")
+    assert f"Pod {going.key.name} has not ended yet" in message(decision, "Finished")
     assert decision.actions == ()
     assert decision.status.active_start_time is None
 
@@ -231,9 +231,9 @@ CHECK = {"name": "budget", "state": "Pending", "message": "ask finance"}
         (workload(PREEMPTED, ("QuotaReserved", "False", "Pending", PREEMPTED[3])), "accommodate a workload"),
         (workload(PREEMPTED, FULL), "accommodate a workload; couldn't assign flavors: insufficient quota"),
         (workload(("QuotaReserved", "True", "x", "y"), checks=[CHECK]), "check budget is Pending: ask finance"),
-        (workload(), "Kueue has said nothing of it yet"),
+        (workload(), "Kueue has said nothing about it yet"),
         (workload(("QuotaReserved", "False", "Inadmissible", "ClusterQueue c is inactive")), "c is inactive"),
-        (None, "Kueue has made no Workload of it: see whether its controller runs"),
+        (None, "Kueue has created no Workload for it: check that its controller runs"),
     ],
 )
 def test_a_run_in_a_queue_says_what_kueue_says(found: Any, said: str) -> None:

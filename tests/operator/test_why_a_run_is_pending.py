@@ -52,7 +52,7 @@ def test_each_reason_comes_with_what_to_do(waiting: Any, expected: str) -> None:
 def test_a_script_may_be_what_the_node_waits_for() -> None:
     script = ConfigMapKey(name="my-workloads", key="softmax.py")
     said = explain_pending(JOB, pod(waiting={"reason": "ContainerCreating"}), PROFILE, script)
-    assert said.endswith("see whether ConfigMap my-workloads is there and has the key softmax.py.")
+    assert said.endswith("check that ConfigMap my-workloads exists and has the key softmax.py.")
 
 
 def test_a_job_without_pod_points_to_quotas_and_webhooks() -> None:
@@ -77,13 +77,13 @@ def test_what_refuses_the_pod_of_a_job_is_told_in_its_own_words(words: str, expe
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ('Pulling: Pulling image "registry.example/runner:1"', "Images of both frameworks are large"),
-        ('FailedMount: configmap "mine" not found', "Create it: the pod goes on by itself"),
+        ('Pulling: Pulling image "registry.example/runner:1"', "Images with both frameworks are large"),
+        ('FailedMount: configmap "mine" not found', "Create it, and the pod continues by itself"),
     ],
 )
 def test_what_a_node_does_before_it_starts_the_pod_is_told_in_the_kubelets_words(words: str, expected: str) -> None:
     said = explain_pending(JOB, pod(), PROFILE, words=words)
-    assert said.startswith(f"The node prepares the pod: {words}. ")
+    assert said.startswith(f"The node is preparing the pod: {words}. ")
     assert expected in said
 
 

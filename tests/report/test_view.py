@@ -79,9 +79,9 @@ def test_many_comparisons_are_summed_up_in_three_sentences() -> None:
 def test_a_partial_result_says_so_and_on_how_many_rounds_it_rests() -> None:
     assert view.state(sample.result()) == ""
     partial = sample.result(complete=False, stopped="Interrupted", rounds=1)
-    assert view.state(partial) == "partial: interrupted; what is shown rests on 1 complete round"
+    assert view.state(partial) == "partial: interrupted; the numbers are from 1 complete round"
     checkpoint = sample.result(complete=False, stopped=None, rounds=2)
-    assert view.state(checkpoint) == "partial: not finished; what is shown rests on 2 complete rounds"
+    assert view.state(checkpoint) == "partial: not finished; the numbers are from 2 complete rounds"
 
 
 def test_phases_stand_in_the_order_of_a_launch() -> None:

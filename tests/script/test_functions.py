@@ -105,7 +105,7 @@ def test_what_a_function_returns_has_names(load: Load, returned: str, names: lis
         (
             "def arrays(rng, rows: int = 8)",
             "def data(rng)",
-            "line 8: jax(): nobody says what it is given; write",
+            "line 8: jax(): nothing says which arrays it gets; write",
         ),
         ("def arrays(rng, rows: int = 8)", "def arays(rng)", "line 4: arays(): is it meant to be arrays()?"),
         ("def pytorch", "def torch", "line 14: torch(): is it meant to be pytorch()?"),
@@ -139,7 +139,7 @@ def test_a_helper_that_sounds_alike_is_a_helper(load: Load) -> None:
         ('{"x": rng.standard_normal(8)}', "jax() is given the arrays x: missing a required argument: 'origin'"),
         ("rng.standard_normal(8)", "arrays() returned a ndarray; it has to return a dictionary of arrays"),
         ('{"x": None, "origin": 1}', 'line 4: arrays() returned "x" as None; it has to be an array of numbers'),
-        ('{"x": [[1], [2, 3]], "origin": 1}', 'line 4: arrays() returned "x" as no array: '),
+        ('{"x": [[1], [2, 3]], "origin": 1}', 'line 4: arrays() returned "x", which is not an array: '),
     ],
 )
 def test_arrays_that_no_function_takes_are_said_with_their_line(load: Load, returned: str, said: str) -> None:

@@ -66,7 +66,7 @@ def test_its_pod_asks_for_no_device() -> None:
         ({"accelerator": {"targets": ["h100x9"]}}, 'spec.accelerator.targets[0]: unknown target "h100x9"'),
         (
             {"accelerator": {"profile": "nvidia", "targets": ["h100"]}},
-            "spec.accelerator.profile: what is compiled needs no device: profile nvidia has some",
+            "spec.accelerator.profile: compiling needs no device, but profile nvidia has one",
         ),
         (
             {"accelerator": {"targets": ["v5e-16"]}, "measurement": {"precision": "tf32"}},
@@ -77,7 +77,7 @@ def test_its_pod_asks_for_no_device() -> None:
                 "accelerator": {"targets": ["v5e-16"]},
                 "expectations": [{"metric": "speedup", "variant": "jax/jit", "atLeast": "2"}],
             },
-            "spec.expectations[0].metric: speedup is not known of what is compiled for a target",
+            "spec.expectations[0].metric: speedup is not known for a case that is compiled for a target",
         ),
         (
             {
@@ -88,7 +88,7 @@ def test_its_pod_asks_for_no_device() -> None:
         ),
         (
             {"expectations": [{"metric": "kernelsPerCall", "variant": "jax/jit", "atMost": "1", "target": "h100"}]},
-            "spec.expectations[0].target: the run is compiled for no target",
+            "spec.expectations[0].target: the run has no compile target",
         ),
     ],
 )

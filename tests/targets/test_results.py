@@ -30,7 +30,7 @@ SECONDS = dict.fromkeys(
 def test_a_variant_that_was_compiled_cannot_have_a_time(timed: dict[str, Any]) -> None:
     result = compiled()
     variants = (result.variants[0], result.variants[1].model_copy(update=timed))
-    with pytest.raises(ValidationError, match="what is compiled for a target did not run: it has no time"):
+    with pytest.raises(ValidationError, match="a case that is compiled for a target did not run: it has no time"):
         Result.model_validate(result.model_copy(update={"variants": variants}).model_dump())
 
 

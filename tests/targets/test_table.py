@@ -58,7 +58,7 @@ def test_a_profile_names_a_target_in_place_of_devices() -> None:
     ("fields", "said"),
     [
         ("{platform: cpu, target: h100x9}", 'profile h100: target: unknown target "h100x9"; did you mean'),
-        ("{platform: cuda, resource: nvidia.com/gpu, target: h100}", "what is compiled needs no device"),
+        ("{platform: cuda, resource: nvidia.com/gpu, target: h100}", "compiling needs no device"),
     ],
 )
 def test_a_profile_whose_target_cannot_be_is_refused(fields: str, said: str) -> None:

@@ -90,12 +90,12 @@ def places(installed: Installed) -> Iterator[dict[str, Cluster]]:
 # What the cluster says, and what to do about it.
 WAITING = {
     "not enough devices": ("no-devices", "Insufficient nvidia.com/gpu", "or install its device plugin"),
-    "no matching node": ("no-node", "didn't match Pod's node affinity/selector", "spec.podTemplate does: see its"),
+    "no matching node": ("no-node", "didn't match Pod's node affinity/selector", "spec.podTemplate does: check its"),
     "quota for Jobs": ("no-jobs", "exceeded quota: few, requested: count/jobs.batch=1", "have the quota raised"),
     "quota for pods": ("no-pods", "exceeded quota: few, requested: pods=1", "have the quota raised"),
     "no such priority": ("no-priority", "no PriorityClass with name urgent was found", "Create that PriorityClass"),
     "admission policy": ("no-policy", "denied request: no Jobs on Sundays", "Change what the policy names"),
-    "image cannot be pulled": ("no-image", "registry.invalid/no/where:1", "See the image's name"),
+    "image cannot be pulled": ("no-image", "registry.invalid/no/where:1", "Check the image's name"),
     "container has no configuration": ("no-key", "couldn't find key no-such-key in ConfigMap", "spec.podTemplate"),
 }
 
@@ -118,12 +118,12 @@ def test_a_case_that_cannot_start_says_why_in_the_clusters_words_and_ends_with_t
 def test_a_pod_that_no_api_server_takes_ends_the_case_at_once_with_its_words(
     places: dict[str, Cluster], record: Callable[..., None]
 ) -> None:
-    words = ("JobRefused", "effect must be 'NoExecute' when `tolerationSeconds` is set", "See spec.podTemplate")
+    words = ("JobRefused", "effect must be 'NoExecute' when `tolerationSeconds` is set", "Check spec.podTemplate")
     record("invalid pod", ended(places["no-pod"], "no-pod", "CaseFailed", *words))
 
 
 def test_a_container_that_cannot_start_ends_the_case_with_what_the_runtime_said(
     places: dict[str, Cluster], record: Callable[..., None]
 ) -> None:
-    words = ("NotStarted", 'exec: "python": executable file not found', "See the image, its command")
+    words = ("NotStarted", 'exec: "python": executable file not found', "Check the image and its command")
     record("container cannot start", ended(places["no-program"], "no-program", "CaseFailed", *words))

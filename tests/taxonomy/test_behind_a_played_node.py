@@ -93,7 +93,7 @@ def test_a_pod_whose_node_is_silent_past_its_time_is_lost_and_the_node_is_named(
     operator.start()
     apply(cluster, **ONCE)
     kubelet.start(next_pod(kubelet, cluster), ago=timedelta(minutes=65))
-    words = ("NodeLost: pod ", "and node taxonomy does not say that it did", "See whether the node is Ready")
+    words = ("NodeLost: pod ", "but node taxonomy has not reported it", "Check whether the node is Ready")
     record("node lost", ended(cluster, "chain", "CaseFailed", *words))
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
 

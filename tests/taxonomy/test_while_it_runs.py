@@ -153,7 +153,7 @@ def test_a_log_that_the_node_has_lost_is_asked_for_again_and_the_run_says_so(
     [log] = (cluster.kubeconfig.parent / "var/log/pods" / folder / "runner").glob("*.log")
     log.unlink()
     kill(pod)
-    record("log lost", told(cluster, "log-lost", "the log of its pod cannot be read: ", "See whether its node"))
+    record("log lost", told(cluster, "log-lost", "the log of its pod cannot be read: ", "Check that its node"))
 
 
 def test_a_job_that_is_deleted_by_hand_ends_the_case_and_says_what_to_do_instead(

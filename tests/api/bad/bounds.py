@@ -81,13 +81,13 @@ BOUNDS = (
     bad(
         "two nodes",
         {"spec.accelerator.nodes": 2},
-        "spec.accelerator.nodes: Invalid value: 2: accelbench measures one; more would be reserved, and lie idle",
+        "spec.accelerator.nodes: Invalid value: 2: accelbench uses one for now; more would be reserved and stay idle",
     ),
     bad(
         "two devices",
         {"spec.accelerator.devicesPerNode": 2},
         "spec.accelerator.devicesPerNode: Invalid value: 2: "
-        "accelbench measures one; more would be reserved, and lie idle",
+        "accelbench uses one for now; more would be reserved and stay idle",
     ),
     bad(
         "no parallelism",

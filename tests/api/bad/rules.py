@@ -73,7 +73,7 @@ RULES = (
     bad(
         "a parameter both fixed and swept",
         {"spec.workload.parameters": {"size": 512}, "spec.sweep": [axis("size", 2)]},
-        'spec.sweep: Invalid value: "size" is swept and fixed as well; remove it from workload.parameters',
+        'spec.sweep: Invalid value: "size" is both swept and fixed; remove it from workload.parameters',
     ),
     bad(
         "an interval of no width",
@@ -118,7 +118,7 @@ RULES = (
     bad(
         "an expectation of nothing",
         expectation(),
-        "spec.expectations[0]: Invalid value: give atLeast or atMost, or both; or, of an observation, equals",
+        "spec.expectations[0]: Invalid value: give atLeast, atMost or both; for an observation, equals is possible too",
     ),
     bad(
         "an expectation of a metric and an observation",
@@ -133,13 +133,12 @@ RULES = (
     bad(
         "a time that equals another",
         expectation(metric="seconds", equals="0.5"),
-        "spec.expectations[0]: Invalid value: no time equals another: give atLeast or atMost; "
-        "equals is of observations",
+        "spec.expectations[0]: Invalid value: equals is only for observations; for a metric, give atLeast or atMost",
     ),
     bad(
         "an observation that equals something and is bounded too",
         observation(equals="2", atMost="3"),
-        "spec.expectations[0]: Invalid value: equals says it all; remove atLeast and atMost",
+        "spec.expectations[0]: Invalid value: equals excludes atLeast and atMost; remove them",
     ),
     bad(
         "an observation of no variant",
