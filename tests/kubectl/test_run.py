@@ -133,7 +133,7 @@ def test_what_the_server_refuses_of_one_document_creates_none(jane: User, cluste
     elsewhere = manifest("two").replace("name: two", "name: two, namespace: kube-system")
     done = jane.plugin("run", "-f", "-", given=f"{manifest('one')}---\n{elsewhere}")
     assert done.returncode == Exit.USAGE
-    assert "you may not create benchmarkruns here: ask for a role that has this" in done.stderr
+    assert "you may not create benchmarkruns here: ask for a role that allows it" in done.stderr
     assert cluster.get("bmr")["items"] == []
     done = jane.plugin("run", "-n", cluster.namespace, "-f", "-", given=elsewhere)
     assert "is for namespace kube-system, but --namespace says" in done.stderr

@@ -324,7 +324,7 @@ def test_what_is_refused_again_and_again_is_said_in_the_servers_words_while_it_w
     observed = observe([make_job(plan, attempt, ended=True)], [ended(attempt)])
     for tries, said in (
         (1, "0 of 1 cases done."),
-        (2, f"{attempt.case}: the log of its pod cannot be read: busy. See"),
+        (2, f"{attempt.case}: the log of its pod cannot be read: busy. Check"),
     ):
         obstacle = Obstacle(Wait.READ_LOG, NOW, tries, "busy")
         decision = next_for(plan, replace(observed, obstacles={attempt.job: obstacle}), attempts=(attempt,))

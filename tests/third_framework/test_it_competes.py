@@ -69,7 +69,7 @@ def test_it_loses_a_comparison(path: str, tmp_path: Path) -> None:
 
 
 def test_a_use_of_a_framework_that_is_broken_is_refused_with_what_is_wrong(path: str, tmp_path: Path) -> None:
-    refused = {"broken": "nowhere", "misnamed": "no Framework of that name", "list": "did you mean lists?"}
+    refused = {"broken": "nowhere", "misnamed": "not a Framework of that name", "list": "did you mean lists?"}
     for name, why in refused.items():
         wrong = MANIFEST.replace("use: lists/eager", f"use: {name}/eager")
         (tmp_path / "wrong.yaml").write_text(wrong)
