@@ -59,8 +59,11 @@ def page(settled: Sequence[Settled], articles: Articles, *, here: Hardware, resu
         "What workloads compute, and what their parameters mean, stands [at the end](#workloads).",
         "## All of them",
         markdown_table(
-            ("row", "what is asked", "article", "verdict"),
-            [(_to_row(each.claim), each.claim.asks, each.claim.article, _named(each.verdict)) for each in settled],
+            ("row", "what is asked", "article", "verdict", "measured with"),
+            [
+                (_to_row(each.claim), each.claim.asks, each.claim.article, _named(each.verdict), _source(each))
+                for each in settled
+            ],
             right={0},
         ),
     ]
@@ -79,6 +82,13 @@ def page(settled: Sequence[Settled], articles: Articles, *, here: Hardware, resu
         ]
     parts += ["## Workloads", glossary.of_workloads(result for each in settled for result in _results(each))]
     return "\n\n".join(parts) + "\n"
+
+
+def _source(settled: Settled) -> str:
+    """Whether the programs that decided are those of today."""
+    if not settled.runs:
+        return ""
+    return "an older source" if any(run.older for run in settled.runs) else "today's source"
 
 
 def _named(verdict: ClaimVerdict) -> str:
