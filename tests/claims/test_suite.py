@@ -94,7 +94,10 @@ def test_neither_side_need_be_the_baseline_and_moods_cancel() -> None:
             "invalid (parity)",
         ),
         ({"certificate": Certificate()}, "invalid (parity, non-finite)"),
-        ({"noisy": (Disturbed(round=2, reasons=("shared-device of pytorch/eager: 52 %",)),)}, "noisy (measured next to"),
+        (
+            {"noisy": (Disturbed(round=2, reasons=("shared-device of pytorch/eager: 52 %",)),)},
+            "noisy (measured next to",
+        ),
     ],
 )
 def test_one_case_that_does_not_count_leaves_all_undecided(changes: dict[str, Any], said: str) -> None:

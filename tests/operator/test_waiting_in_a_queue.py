@@ -267,8 +267,8 @@ def test_a_run_that_no_queue_will_admit_says_so_and_what_to_do(
     ("error", "said", "in_queue"),
     [
         (NotFoundError(404, "404 page not found"), "this cluster has no Kueue to admit it: install Kueue, or", False),
-        (ForbiddenError(403, "workloads is forbidden"), "The operator cannot read the Workload: workloads is forbidden", True),
-        (ApiError(500, "conversion webhook failed."), "The operator cannot read the Workload: conversion webhook failed", True),
+        (ForbiddenError(403, "workloads is forbidden"), "cannot read the Workload: workloads is forbidden", True),
+        (ApiError(500, "conversion webhook failed."), "cannot read the Workload: conversion webhook failed", True),
     ],
 )
 def test_whatever_refuses_to_tell_is_told(error: ApiError, said: str, in_queue: bool) -> None:
