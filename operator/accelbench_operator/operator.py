@@ -67,7 +67,7 @@ class Operator:
         applier = Applier(cluster, self._store, api.clock)
         self._queue: KeyedQueue[RunKey] = KeyedQueue(self._reconcile, self._loop.time)
         self._reconciler = Reconciler(
-            cluster, self._store, applier, settings, api.clock, self._queue.stepped, self._lost
+            cluster, self._store, applier, settings, api.clock, self._queue.stepped, self._lost, self._queue.add
         )
         self._reflectors = [
             Reflector(api, self._store, kind, _path(group, plural, namespace), observe, settings.class_name, namespace)

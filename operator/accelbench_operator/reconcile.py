@@ -57,10 +57,12 @@ class Reconciler:
         clock: Callable[[], datetime],
         acted: Callable[[RunKey], None] = lambda _: None,
         lost: Callable[[str], None] = lambda _: None,
+        look: Callable[[RunKey, float], None] = lambda _key, _seconds: None,
     ) -> None:
         """`acted` is told of each step that was taken: a run of many cases can take minutes.
 
-        `lost` is told why an attempt was, once that is written.
+        `lost` is told why an attempt was, once that is written. `look` is asked for another look after so many seconds,
+        where this one raises.
         """
         self._cluster = cluster
         self.store = store
@@ -70,6 +72,7 @@ class Reconciler:
         self._clock = clock
         self._acted = acted
         self._lost = lost
+        self._look = look
         self._known = KnownRuns()
         self._resting: set[RunKey] = set()
         self.phases: dict[RunKey, str] = {}
@@ -112,7 +115,13 @@ class Reconciler:
             # It has changed since, or may have: it was only heard of.
             self._known.drop(key.uid)
             return 0.0
-        await self._act(decision, plan, observed, key)
+        try:
+            await self._act(decision, plan, observed, key)
+        except Exception:
+            # What is refused again and again is tried ever more rarely; deadlines are kept all the same.
+            if decision.requeue_at and decision.requeue_at > now:
+                self._look(key, (decision.requeue_at - now).total_seconds())
+            raise
         if ends:
             return 0.0  # to see what is left to do after the end
         again = self._again(decision, wait)

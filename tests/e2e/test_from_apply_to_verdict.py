@@ -119,9 +119,9 @@ def test_every_query_of_the_overview_and_of_the_operators_dashboard_returns_data
     ]
 
     def silent() -> list[str]:
-        """A rate needs a second scrape of what has only just begun."""
+        """What moved most is looked for once a minute, and a rate needs a second scrape."""
         return [title for title, query in queries if not installed.prometheus.query(query)]
 
     with contextlib.suppress(DeadlineError):
-        wait_until(lambda: not silent(), what="data for every query")
+        wait_until(lambda: not silent(), what="data for every query", seconds=150)
     assert silent() == []

@@ -63,6 +63,26 @@ def test_one_cases_trouble_does_not_hold_up_the_others_and_is_not_forgotten() ->
     assert len(cluster.created) == 1
 
 
+def test_what_is_refused_is_looked_at_again_when_its_deadline_has_come() -> None:
+    cluster = new_cluster(startDeadlineSeconds=75)
+    looks: list[float] = []
+
+    async def create_job(job: Any) -> Any:
+        raise ApiError(403, "exceeded quota")
+
+    cluster.create_job = create_job  # type: ignore[method-assign]
+    store = Store(lambda _: None)
+    applier = Applier(cluster, store, cluster.clock)
+    operator = Reconciler(
+        cluster, store, applier, SETTINGS, cluster.clock, look=lambda _, seconds: looks.append(seconds)
+    )
+
+    for _ in range(2):  # from the second on, the attempt is one that waits
+        with pytest.raises(ApiError, match="exceeded quota"):
+            asyncio.run(operator(KEY))
+    assert looks == [pytest.approx(75, abs=1)]
+
+
 def test_a_run_that_is_gone_or_another_of_the_same_name_is_left_alone() -> None:
     cluster = new_cluster()
 

@@ -87,5 +87,6 @@ def assert_grafana_shows_the_verdicts(cluster: Cluster, directory: Path, port: i
     given = {each["variant"]: each["verdict"] for each in stored["result"]["comparisons"]}
     queries = dict(ALL["overview"].queries())
     with running_prometheus(directory, f"127.0.0.1:{port}") as prometheus:
-        samples = prometheus.query(ALL["overview"].filled_in(queries["overview: Verdicts: verdict"]))
+        query = ALL["overview"].filled_in(queries["overview: Verdicts: verdict"], namespace=cluster.namespace)
+        samples = prometheus.query(query)
     assert {each["metric"]["variant"]: each["metric"]["verdict"] for each in samples} == given
