@@ -17,7 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from accelbench_operator.metrics import Families, of_the_operator, of_the_process
-from accelbench_operator.results_text import Metrics, ResultsText
+from accelbench_operator.results_text import MetricTexts, ResultsText
 from accelbench_operator.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Scrape:
     """What is sent: `parts` in order."""
 
     content_type: str
-    results: Metrics
+    results: MetricTexts
     own: bytes
 
     def parts(self) -> Iterator[bytes]:

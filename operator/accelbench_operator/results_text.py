@@ -1,7 +1,7 @@
 """The text about results in one format, made anew only where there is another result.
 
 Results never change once they are stored. Of thousands of series their text takes a second of processor time, so they
-are dealt out to blocks, and each block keeps its text: compressed, as all of it has 14 MB at 2,000 cases of series.
+are split into blocks, and each block keeps its text. It is compressed: all of it has 14 MB at 2,000 cases of series.
 """
 
 import zlib
@@ -39,13 +39,13 @@ class ResultsText:
         self._shown: Sequence[Summary] = ()
         self._blocks: dict[int, Block] = {}
 
-    def of(self, shown: Sequence[Summary]) -> "Metrics":
+    def of(self, shown: Sequence[Summary]) -> "MetricTexts":
         """The text of these."""
         if shown is not self._shown:
             # Another scrape may be reading the blocks.
-            self._blocks = {number: self._block(number, results) for number, results in _dealt(shown)}
+            self._blocks = {number: self._block(number, results) for number, results in _split(shown)}
             self._shown = shown
-        return Metrics(self._heads, tuple(self._blocks.values()))
+        return MetricTexts(self._heads, tuple(self._blocks.values()))
 
     def _block(self, number: int, results: tuple[Summary, ...]) -> Block:
         kept = self._blocks.get(number)
@@ -59,8 +59,8 @@ class ResultsText:
 
 
 @dataclass(frozen=True)
-class Metrics:
-    """What is known of each metric: its head, and the lines of every block."""
+class MetricTexts:
+    """Of each metric its head (HELP and TYPE), and the lines of every block."""
 
     heads: tuple[bytes, ...]
     blocks: tuple[Block, ...]
@@ -71,8 +71,8 @@ class Metrics:
             yield b"".join((head, *(zlib.decompress(block.lines[number]) for block in self.blocks)))
 
 
-def _dealt(shown: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
-    """By series: those that could give the same sample are in one block, whichever others come and go."""
+def _split(shown: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
+    """Split by series, so that a result stays in its block, and two that could give the same sample are in one."""
     blocks: defaultdict[int, list[Summary]] = defaultdict(list)
     for result in shown:
         blocks[hash(series_of(result)) % BLOCKS].append(result)

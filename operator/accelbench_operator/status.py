@@ -1,6 +1,7 @@
 """The run's status, derived from attempts and results alone, so that a restarted operator shows what it showed before.
 
-Nothing in it depends on the time it is looked at: what does not change is not written again.
+Nothing in it depends on the time it is looked at: what does not change is not written again. Rows of results that it
+already has are kept, as results never change.
 """
 
 import itertools
@@ -161,7 +162,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
         "Succeeded": succeeded,
     }
     results = [progress.results[name] for name in plan.names if name in progress.results]
-    # A result never changes, so that its rows are not made again: of a sweep they would be half of a step's work.
+    # To make all rows again would be more than half of the work of a step of a large sweep.
     made = {(row.result, row.variant): row for row in status.comparisons}
     rows = itertools.chain.from_iterable(_rows(result, made) for result in results)
     first = min((attempt.start_time for attempt in progress.attempts), default=None)
