@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PAGE = PurePosixPath("docs/concepts/parity.md")
+CONFLICT = re.compile(r"^(<{7}|={7}$|>{7})", re.MULTILINE)
+"""What git leaves around the two sides of a merge."""
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +54,10 @@ def test_a_list_may_follow_a_paragraph(site: ModuleType) -> None:
 
 def test_a_file_is_shown_whole_whatever_it_quotes(site: ModuleType) -> None:
     assert site.quoted(Path("a.yaml"), "x: ```\n") == "# a.yaml\n\n````yaml\nx: ```\n````\n"
+
+
+@pytest.mark.parametrize("pattern", ["*.md", "docs/**/*.md", "charts/**/*.md"])
+def test_every_merge_was_finished(pattern: str) -> None:
+    pages = list(ROOT.glob(pattern))
+    marked = [str(page.relative_to(ROOT)) for page in pages if CONFLICT.search(page.read_text())]
+    assert (bool(pages), marked) == (True, [])
