@@ -121,7 +121,7 @@ class AttemptReason(Reason):
     DISRUPTED = (
         "Disrupted",
         "The pod was drained, evicted or preempted.",
-        "Give runs a priority class, and their nodes a disruption budget",
+        "Give the pods a priorityClassName, in the profile or in spec.podTemplate, and a PodDisruptionBudget",
         True,
     )
     INTERRUPTED = (

@@ -59,10 +59,10 @@ def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
     others = written.keys() - functions.keys() - {"arrays", "reference"}
     for name in (*frameworks.names(), "arrays", "reference"):
         if name not in written and (meant := workload_checks.misspelt(name, others)):
-            raise InvalidWorkloadError(f"{place(written[meant])}: is it meant to be {name}()?")
+            raise InvalidWorkloadError(f"{place(written[meant])}: did you mean {name}()?")
     if "arrays" not in written:
         raise InvalidWorkloadError(
-            f"{place(next(iter(functions.values())))}: nothing says which arrays it gets; write {ARRAYS}"
+            f"{place(next(iter(functions.values())))}: no arrays() makes its inputs; write {ARRAYS}"
         )
     return _kind(module, functions, unpickled(written["arrays"]), written.get("reference"))
 
@@ -84,7 +84,7 @@ def _kind(
     for function in written:
         if both := sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys()):
             raise InvalidWorkloadError(
-                f"{place(function)} takes {', '.join(both)}, which arrays() takes too: a function gets arrays alone; "
+                f"{place(function)} takes {', '.join(both)}, which arrays() takes too: functions are given arrays only; "
                 "return it as an array, or rename one of the two"
             )
     members: dict[str, Any] = {
@@ -133,11 +133,11 @@ def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
     except NameError:  # of an annotation that only a type checker reads
         arguments = [*inspect.signature(arrays).parameters.values()]
     if not arguments:
-        raise InvalidWorkloadError(f"{place(arrays)} takes no argument; its first is the random generator: {ARRAYS}")
+        raise InvalidWorkloadError(f"{place(arrays)} takes no argument; its first has to be the random generator: {ARRAYS}")
     fields: dict[str, Any] = {}
     for each in arguments[1:]:
         if each.default is each.empty:
-            raise InvalidWorkloadError(f"{place(arrays)}: every parameter has a default; {each.name} has none")
+            raise InvalidWorkloadError(f"{place(arrays)}: every parameter needs a default; {each.name} has none")
         said = each.annotation is not each.empty and not isinstance(each.annotation, str)
         kind = each.annotation if said else type(each.default)
         fields[each.name] = (kind, Field(default=each.default))
@@ -153,7 +153,7 @@ def _arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -
         found = unpickled(draw)(rng, **parameters.model_dump())
         if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
             raise InvalidWorkloadError(
-                f"{place(draw)} imports {', '.join(imported)}, and so would launches of the other framework; use NumPy"
+                f"{place(draw)} imports {', '.join(imported)}, and launches of the other framework would too; use NumPy"
             )
         if not isinstance(found, Mapping):
             raise InvalidWorkloadError(
@@ -216,7 +216,7 @@ def _refuse_changed(function: Callable[..., Any], batch: Mapping[str, Any], vers
     changed = [name for name, array in batch.items() if getattr(array, "_version", None) != versions[name]]
     if changed:
         raise InvalidWorkloadError(
-            f"{place(function)} changes {', '.join(changed)} in place, and its next call works on that: copy it first"
+            f"{place(function)} changes {', '.join(changed)} in place, and its next call would start from that; copy it first"
         )
 
 
@@ -238,7 +238,7 @@ def _named(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
         named = {RESULT: out}
     for name, each in named.items():
         if not isinstance(name, str):
-            raise InvalidWorkloadError(f"{place(function)} names a result {name!r}; names are text")
+            raise InvalidWorkloadError(f"{place(function)} names a result {name!r}; a name is a string")
         if not hasattr(each, "dtype"):
             which = "" if each is out else f'"{name}" as '
             raise InvalidWorkloadError(

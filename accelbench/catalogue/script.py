@@ -68,7 +68,7 @@ def load(file: Path) -> Workload:
         raise InvalidWorkloadError(f"{file.name}, line {error.lineno}: {error.msg}") from error
     for line, package in _imported_first(tree.body):
         raise InvalidWorkloadError(
-            f"{file.name}, line {line}: imports {package} at the top, and so would launches of the other framework; "
+            f"{file.name}, line {line}: imports {package} at the top, and launches of the other framework would too; "
             f"import it inside the methods that use it"
         )
     module = _executed(file, text)
@@ -118,8 +118,8 @@ def _executed(file: Path, text: str) -> ModuleType:
         raise workload_checks.invalid(error, where) from error
     if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
         raise InvalidWorkloadError(
-            f"{file.name}: what it imports at the top imports {', '.join(imported)}, and so would launches of the "
-            f"other framework; import it inside the methods that use it"
+            f"{file.name}: what it imports at the top imports {', '.join(imported)}, and launches of the "
+            f"other framework would too; import it inside the methods that use it"
         )
     return module
 

@@ -60,7 +60,7 @@ def describe(error: BaseException) -> str:
     """The exception in one line, with what to do where Python itself says too little."""
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, SystemExit):
-        return f'{said}: it ends the process; what a file does by itself belongs under if __name__ == "__main__"'
+        return f'{said}: it ends the process; code that the file runs by itself belongs under if __name__ == "__main__"'
     return said
 
 
@@ -104,7 +104,7 @@ def check_step(step: Callable[..., Any], found: Any) -> None:
     if isinstance(found, tuple) and len(found) == 2:  # noqa: PLR2004
         if late := next(_unfinished(found), None):
             raise InvalidWorkloadError(
-                f"{place(step)} returned a {late}, and nobody waits for that; a step has to return what it has computed"
+                f"{place(step)} returned a {late}, and nothing waits for it; a step has to return its results"
             )
         return
     raise InvalidWorkloadError(
@@ -168,7 +168,7 @@ def instantiate(kind: type[Workload]) -> Workload:
     try:
         file, line = file_of(kind), inspect.getsourcelines(kind)[1]
     except (OSError, TypeError) as error:
-        raise InvalidWorkloadError(f"class {kind.__name__} has no source, which errors could point at") from error
+        raise InvalidWorkloadError(f"class {kind.__name__} has no source file for errors to point at") from error
     try:
         return _instantiate(kind, f"{file.name}, line {line}: class {kind.__name__}")
     except RAISED as error:
@@ -182,7 +182,7 @@ def _instantiate(kind: type[Workload], where: str) -> Workload:
         defaults = kind.Parameters()
     except ValidationError as error:
         fields = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
-        raise InvalidWorkloadError(f"{where}: every parameter has a default; {fields} has none") from error
+        raise InvalidWorkloadError(f"{where}: every parameter needs a default; {fields} has none") from error
     workload = kind()
     variants = workload.variants()
     timed = returned(workload.measure, Measure, defaults).protocol != "observe"
@@ -192,9 +192,9 @@ def _instantiate(kind: type[Workload], where: str) -> Workload:
         raise InvalidWorkloadError(f"{where} {_without(kind, missing)}")
     for name in OPTIONAL - vars(kind).keys():
         if meant := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
-            raise InvalidWorkloadError(f"{where} has no {name}(): is {meant}() meant to be {name}()?")
+            raise InvalidWorkloadError(f"{where} has no {name}(); did you mean {name}() by {meant}()?")
     if not variants:
-        raise InvalidWorkloadError(f"{where} offers no variant: modes is empty, and nothing is marked with @variant")
+        raise InvalidWorkloadError(f"{where} has no variants: modes is empty, and nothing is marked with @variant")
     for name in sorted(needed | OPTIONAL):
         _accepts(getattr(workload, name))
     if timed:
@@ -212,7 +212,7 @@ def _without(kind: type[Workload], missing: Sequence[str]) -> str:
     advice = []
     for name in missing:
         if meant := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
-            advice.append(f"is {meant}() meant to be {name}()?")
+            advice.append(f"did you mean {name}() by {meant}()?")
         elif name in SKELETONS:
             advice.append(f"write {SKELETONS[name]}")
         else:

@@ -142,11 +142,11 @@ ROWS: tuple[Row, ...] = (
     *_both("slows_the_clock", EAGER, JIT, parameters=(("also_raw", True),)),
     *_both("replaces_the_timer", EAGER, JIT, fails=("clock",)),
     # Work that is done elsewhere, or later
-    *_both("returns_a_future", EAGER, OPS, ends="Raised", says="nobody waits"),
+    *_both("returns_a_future", EAGER, OPS, ends="Raised", says="nothing waits"),
     # A thread that is quick enough is not late; its work is nowhere to be counted all the same.
     *_both("works_in_a_thread", EAGER, OPS, fails=(*LATER, "work-skipped"), unchecked="work-skipped"),
     *_both("works_in_a_process", EAGER, OPS, unchecked="work-present"),
-    *_both("returns_a_promise", EAGER, OPS, ends="Raised", says="nobody waits"),
+    *_both("returns_a_promise", EAGER, OPS, ends="Raised", says="nothing waits"),
     *_both("returns_an_object", EAGER, OPS, ends="Raised", says="recursion"),
     *_both("works_in_its_export", EAGER, JIT, fails=(*LATER, "work-skipped")),
     Row("finishes_in_its_export", JIT, unchecked="work-skipped"),

@@ -89,22 +89,22 @@ def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
         (GOOD + "\n1 / 0\n", "doubling.py, line 31: ZeroDivisionError: division by zero"),
         ("", "found: none"),
         (GOOD + "\nclass Second(Doubling):\n    pass\n", "found: Doubling, Second"),
-        (GOOD.replace("def pytorch(", "def torch("), "no pytorch(): is torch() meant to be pytorch()?"),
+        (GOOD.replace("def pytorch(", "def torch("), "no pytorch(): did you mean pytorch() by torch()?"),
         (
             GOOD.partition("    def pytorch(")[0],
             'line 11: class Doubling has no pytorch(): write it, or leave pytorch out: modes = {"jax": ',
         ),
         (
             GOOD.replace("def cost(", "def costs("),
-            "Doubling has no cost(): is costs() meant to be cost()?",
+            "Doubling has no cost(); did you mean cost() by costs()?",
         ),
-        (GOOD.replace("def reference(", "def refrence("), "has no reference(): is refrence() meant to be reference()?"),
-        (GOOD.replace("    def arrays", "    modes = {}\n\n    def arrays"), "offers no variant"),
+        (GOOD.replace("def reference(", "def refrence("), "has no reference(); did you mean reference() by refrence()?"),
+        (GOOD.replace("    def arrays", "    modes = {}\n\n    def arrays"), "has no variants"),
         (
             GOOD.replace("Program, Workload", "Program, Workload, WorkloadParameters").replace(
                 "    def arrays", "    class Parameters(WorkloadParameters):\n        size: int\n\n    def arrays"
             ),
-            "every parameter has a default; size has none",
+            "every parameter needs a default; size has none",
         ),
     ],
     ids=[
