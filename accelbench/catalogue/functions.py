@@ -84,8 +84,8 @@ def _kind(
     for function in written:
         if both := sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys()):
             raise InvalidWorkloadError(
-                f"{place(function)} takes {', '.join(both)}, which arrays() takes too: functions are given arrays only; "
-                "return it as an array, or rename one of the two"
+                f"{place(function)} takes {', '.join(both)}, which arrays() takes too: functions are given arrays "
+                "only; return it as an array, or rename one of the two"
             )
     members: dict[str, Any] = {
         "__module__": module.__name__,
@@ -133,7 +133,9 @@ def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
     except NameError:  # of an annotation that only a type checker reads
         arguments = [*inspect.signature(arrays).parameters.values()]
     if not arguments:
-        raise InvalidWorkloadError(f"{place(arrays)} takes no argument; its first has to be the random generator: {ARRAYS}")
+        raise InvalidWorkloadError(
+            f"{place(arrays)} takes no argument; its first has to be the random generator: {ARRAYS}"
+        )
     fields: dict[str, Any] = {}
     for each in arguments[1:]:
         if each.default is each.empty:
@@ -216,7 +218,8 @@ def _refuse_changed(function: Callable[..., Any], batch: Mapping[str, Any], vers
     changed = [name for name, array in batch.items() if getattr(array, "_version", None) != versions[name]]
     if changed:
         raise InvalidWorkloadError(
-            f"{place(function)} changes {', '.join(changed)} in place, and its next call would start from that; copy it first"
+            f"{place(function)} changes {', '.join(changed)} in place, and its next call would start from that; "
+            "copy it first"
         )
 
 

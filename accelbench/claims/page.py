@@ -24,17 +24,20 @@ SAID: dict[ClaimVerdict, str] = {
         "an interval has a bound inside it, too few rounds were measured, or a check failed; or an article says that "
         "something can be, and what was measured is no example of it"
     ),
-    "measured": "the question is ours, and no article answers it: the numbers stand, and there is no verdict",
-    "not-measured-yet": "what confirms and refutes it is written down, and the measurement is still to come",
-    "untestable-here": "it needs other hardware; what was found here stands beside, and decides nothing",
-    "untestable-anywhere": "seconds of a machine that nobody names: nothing can settle it; what was found is beside",
+    "measured": "the question is ours, and no article answers it: there are numbers, but no verdict",
+    "not-measured-yet": "its conditions are written down, but nothing has been measured yet",
+    "untestable-here": "it needs other hardware; what was measured here is shown, but decides nothing",
+    "untestable-anywhere": (
+        "the article gives seconds on a machine that it does not name, so nothing can settle it; what was measured "
+        "here is shown"
+    ),
 }
 KNOWN: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "inconclusive")
 """Verdicts that something was measured for."""
 HOW = (
-    "A verdict follows from what the file expects and from what was measured; nobody writes it by hand. Each comment "
-    "was written for one verdict: if a new measurement changes it, the comment disappears. Where an article says that "
-    "something can be so, one example confirms it, and none refutes it."
+    "A verdict follows from the file's conditions and from the measurement; nobody writes it by hand. Each comment was "
+    "written for one verdict, and disappears if a new measurement changes it. Where an article says that something can "
+    "be so, one example confirms it, and nothing refutes it."
 )
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
 FULL, CHECKED = 60, 600
@@ -56,7 +59,7 @@ def page(settled: Sequence[Settled], articles: Articles, *, here: Hardware, resu
         "\n".join(f"- **{each.name}**: {_by_whom(each)}" for each in articles.articles),
         "## Words",
         glossary.words(settled),
-        "What workloads compute, and what their parameters mean, stands [at the end](#workloads).",
+        "[The end of the page](#workloads) says what each workload computes and what its parameters mean.",
         "## All of them",
         markdown_table(
             ("row", "what is asked", "article", "verdict", "measured with"),
@@ -99,8 +102,8 @@ def _by_whom(article: Article) -> str:
     said = escaped(article.title)
     if article.link:
         said = f"[{said}]({article.link})"
-    author = f"By {escaped(article.author)}" if article.author else "Its text names no author"
-    return f"{said}. {author}; {article.published or 'its text has no date'}."
+    author = f"By {escaped(article.author)}" if article.author else "No author is given"
+    return f"{said}. {author}; {article.published or 'no date is given'}."
 
 
 def _verdicts(settled: Sequence[Settled]) -> str:
@@ -120,14 +123,14 @@ def _changes(changed: Sequence[Settled]) -> list[str]:
         turns.update((before, after) for before, after in pairwise(verdicts) if before in KNOWN and after != before)
     entries = sum(len(each.claim.history) for each in changed)
     said = (
-        f"{len(changed)} of them were held to other conditions before, with {entries} changes in all. Each says what "
-        "they were, what came out then, and why they were changed."
+        f"{len(changed)} of them had other conditions before, with {entries} changes in all. Each says what the "
+        "conditions were, what the verdict was, and why they were changed."
     )
     if turns:
         each_of_them = [
             f"{count} {_named(before)} to {_named(after)}" for (before, after), count in turns.most_common()
         ]
-        said += f" {turns.total()} of the changes made a known verdict another one: {figures.listed(each_of_them)}."
+        said += f" {turns.total()} of the changes replaced a known verdict: {figures.listed(each_of_them)}."
     return [said]
 
 
@@ -168,11 +171,11 @@ def _checking(settled: Sequence[Settled]) -> str:
     quick, whole = sum(each <= FULL for each in alone), sum(each <= CHECKED for each in alone)
     all_of_them = figures.duration(sum(took.values()))
     older = {run.name for each in settled for run in (*each.runs, *each.beside) if run.older}
-    marked = f" {len(older)} results are of older sources of their workloads, and marked so." if older else ""
+    marked = f" {len(older)} results are of an older source of their workload, and are marked." if older else ""
     return (
         f"{len(alone)} of the {len(settled)} can be checked here with one command; the others need other hardware, or "
-        f"wait for a measurement. On the machine above {quick} took under a minute each, {whole} under ten minutes, "
-        f"and all together {all_of_them}. Compiling needs no GPU or TPU, only these packages: "
+        f"wait for a measurement. On the machine above, {quick} took less than a minute each and {whole} less than "
+        f"ten; all together took {all_of_them}. Compiling needs no GPU or TPU, only these packages: "
         f"`pip install 'accelbench[targets-gpu,targets-tpu]'`.{marked}\n\n"
         "    accelbench claims run --rows 17\n    accelbench claims report --rows 17"
     )
@@ -199,7 +202,7 @@ def _section(settled: Settled, results: str, *, several: bool) -> list[str]:
     ]
     parts += tables.of(settled.runs, claim)
     if settled.beside:
-        parts += ["Beside it, deciding nothing:", *tables.of(settled.beside, claim)]
+        parts += ["Also measured, deciding nothing:", *tables.of(settled.beside, claim)]
     if settled.findings:
         parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
     parts += [*_rule(claim), *_doubts(settled), *_history(claim, results)]
@@ -220,9 +223,9 @@ def _rule(claim: Claim) -> list[str]:
 
 def _settled_on(claim: Claim) -> str:
     if claim.machine == UNNAMED:
-        return "A time is claimed of one machine, which the article does not name: nothing can settle it."
+        return "The article gives a time on a machine that it does not name, so nothing can settle it."
     if claim.machine:
-        return f"A time is claimed of one machine ({escaped(claim.machine)}), and no other can settle it."
+        return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
     hardware = figures.listed([NAMES[each] for each in claim.hardware])
     return f"{'Asked of' if claim.own else 'It can be settled on'}: {hardware}."
 
@@ -236,7 +239,7 @@ def _doubts(settled: Settled) -> list[str]:
         if run.older
     ]
     said += [
-        f"The conditions were changed after the result of {_day(run)} ({run.name}) was measured: see what they were."
+        f"The conditions changed after the result of {_day(run)} ({run.name}) was measured; earlier ones are below."
         for run in settled.runs
         if run.bounds_changed
     ]
@@ -258,15 +261,16 @@ def _history(claim: Claim, results: str) -> list[str]:
     if not claim.history:
         return []
     entries = [f"- {_earlier(each, results)}" for each in claim.history]
-    return ["What it was held to before:", "\n".join(entries)]
+    # A forge folds it, and so does the site.
+    return ['<details markdown="1"><summary>Earlier conditions</summary>', "\n".join(entries), "</details>"]
 
 
 def _earlier(earlier: Earlier, results: str) -> str:
     there = results.rpartition("/")[0]
     link = f" [The result as it was]({there}/{earlier.result})." if earlier.result else ""
     return (
-        f"Until {earlier.changed} it was held to this: {escaped(earlier.asked)}. It was {_named(earlier.verdict)}: "
-        f"{escaped(earlier.found)} That changed because {escaped(earlier.why)}{link}"
+        f"Until {earlier.changed} the condition was this: {escaped(earlier.asked)}. The verdict was "
+        f"{_named(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}{link}"
     )
 
 

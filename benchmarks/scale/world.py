@@ -15,6 +15,7 @@ from typing import Self
 
 import psutil
 
+from accelbench_operator.exposition import OPENMETRICS
 from cluster.cluster import Cluster
 from cluster.run import down, end_abandoned, session_directory, up
 from cluster.wait import wait_until
@@ -92,7 +93,9 @@ class Operator:
         """Seconds that a scrape takes, and what it says."""
         began = time.monotonic()
         url = f"http://127.0.0.1:{self._process.metrics_port}/metrics"
-        with urllib.request.urlopen(url, timeout=120) as response:
+        client = urllib.request.build_opener()
+        client.addheaders = [("Accept", OPENMETRICS)]
+        with client.open(url, timeout=120) as response:
             text: str = response.read().decode()
         return time.monotonic() - began, text
 

@@ -11,7 +11,7 @@ import uuid
 from kubernetes.aio.config import ConfigException
 
 from accelbench.api.profiles import InvalidProfilesError
-from accelbench_operator.exposition import Exposition, anybody, exposed
+from accelbench_operator.exposition import OPENMETRICS, Exposition, anybody, exposed
 from accelbench_operator.health import served
 from accelbench_operator.kubernetes_api import KubernetesApi, load_configuration
 from accelbench_operator.operator import Operator
@@ -39,9 +39,16 @@ async def run(settings: Settings) -> None:
             asyncio.TaskGroup() as group,
         ):
             work = group.create_task(operator.run())
+            group.create_task(_prepare(exposition, operator))
             # kopf never looks again for a kind that is not served when it begins.
             await operator.crds_fit.wait()
             await watch_runs(settings, operator.run_changed, operator.run_gone, ending=work.cancel)
+
+
+async def _prepare(exposition: Exposition, operator: Operator) -> None:
+    """The first text about thousands of results takes a second, for which no scrape has to wait."""
+    await operator.synced.wait()
+    await asyncio.to_thread(exposition.write, operator.snapshot(), OPENMETRICS)
 
 
 def main() -> int:

@@ -22,7 +22,8 @@ from accelbench_operator.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
-FORMATS = 4
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+"""What Prometheus accepts first."""
 RENEW_SECONDS = 60.0
 
 
@@ -33,20 +34,18 @@ class Exposition:
         """`collectors` are exported beside the snapshot."""
         self._collectors = (*collectors, of_the_process())
         self._results: dict[str, ResultsText] = {}
-        """By content type, of which whoever scrapes may ask for any number."""
+        """By media type: its versions differ in nothing that results have."""
 
     def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
-        """A scrape for an Accept header; results are shown where this replica leads."""
+        """A scrape for an Accept header; results are shown where this replica leads, and ready where it does not."""
         encode, content_type = choose_encoder(accept)
-        results = self._results.get(content_type)
-        if results is None:
-            if len(self._results) >= FORMATS:
-                self._results.clear()
-            results = self._results[content_type] = ResultsText(encode)
-        shown = operator.results if operator.leading else ()
+        media_type = content_type.partition(";")[0]
+        if media_type not in self._results:
+            self._results[media_type] = ResultsText(encode)
+        results = self._results[media_type].of(operator.results)
         others = itertools.chain.from_iterable(each.collect() for each in self._collectors)
         own = encode(Families(itertools.chain(of_the_operator(operator), others)))
-        return Scrape(content_type, results.of(shown), own)
+        return Scrape(content_type, results if operator.leading else results.heads_alone, own)
 
 
 @dataclass(frozen=True)

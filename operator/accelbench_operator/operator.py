@@ -1,7 +1,6 @@
 """The parts together: reflectors fill the store, events and the store fill the queue, workers reconcile."""
 
 import asyncio
-import gc
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 from accelbench.api.metadata import API_VERSION
 from accelbench_operator.apply import Applier
 from accelbench_operator.cluster import KubernetesCluster
+from accelbench_operator.garbage import small_collections
 from accelbench_operator.gone import keep_forgetting
 from accelbench_operator.health import LATE_SECONDS, LONGEST_WORK_SECONDS, Readings
 from accelbench_operator.known import Manifest, RunKey
@@ -53,6 +53,8 @@ class Operator:
         self._skew = "the CRDs have not been checked yet"
         self.crds_fit = asyncio.Event()
         """Set once the cluster's CRDs are found to be what this release writes."""
+        self.synced = asyncio.Event()
+        """Set once everything that is there has been listed."""
         self.telemetry = api.telemetry
         self._store = Store(self._changed, self._began)
         self._series = settings.metrics_series
@@ -91,22 +93,21 @@ class Operator:
 
     async def run(self) -> None:
         """Work until cancelled; nothing is decided before everything that is there has been listed."""
-        # What was imported, and what is listed, stays: to look through all of it for what is unreachable takes a tenth
-        # of a second, in which nothing else is done.
-        gc.freeze()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._measure_lag())
-            for reflector in self._reflectors:
-                group.create_task(reflector.run())
-            await self._wait_for_crds()
-            for reflector in self._reflectors:
-                await reflector.synced.wait()
-            gc.freeze()
-            async with self._standing(), asyncio.TaskGroup() as work:
-                work.create_task(self._queue.run(WORKERS))
-                work.create_task(keep_deleting(self._surplus, self._delete))
-                work.create_task(self._live.run())
-                work.create_task(keep_forgetting(self._api, self._runs, self._keys, self.run_gone))
+        with small_collections() as collections:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._measure_lag())
+                for reflector in self._reflectors:
+                    group.create_task(reflector.run())
+                await self._wait_for_crds()
+                for reflector in self._reflectors:
+                    await reflector.synced.wait()
+                collections.settle()
+                self.synced.set()
+                async with self._standing(), asyncio.TaskGroup() as work:
+                    work.create_task(self._queue.run(WORKERS))
+                    work.create_task(keep_deleting(self._surplus, self._delete))
+                    work.create_task(self._live.run())
+                    work.create_task(keep_forgetting(self._api, self._runs, self._keys, self.run_gone))
 
     async def _wait_for_crds(self) -> None:
         while not self.crds_fit.is_set():

@@ -5,7 +5,6 @@ runner's pod where 0.4 KiB are wanted; it needs a thread and a connection pool f
 """
 
 import asyncio
-import gc
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -94,9 +93,6 @@ class Reflector:
                 self._store.merge(self._kind, listed, since)
                 names.update(map(name_of, listed))
                 await asyncio.sleep(0)
-            if not self.synced.is_set():
-                # It stays: to look for what is unreachable among tens of thousands takes a tenth of a second each time.
-                gc.freeze()
             if not (token := page["metadata"].get("continue")):
                 break
             query["continue"] = token

@@ -65,6 +65,11 @@ class MetricTexts:
     heads: tuple[bytes, ...]
     blocks: tuple[Block, ...]
 
+    @property
+    def heads_alone(self) -> "MetricTexts":
+        """The same metrics without a result."""
+        return MetricTexts(self.heads, ())
+
     def __iter__(self) -> Iterator[bytes]:
         """Their texts, in order."""
         for number, head in enumerate(self.heads):

@@ -112,7 +112,7 @@ def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_besid
     done = accelbench("claims", "run", "--rows", "3", "--beside", cwd=tmp_path, play="good")
     assert done.stdout == "row 3: untestable-here\n"
     page = accelbench("claims", "report", "--rows", "3", cwd=tmp_path).stdout
-    assert "Beside it, deciding nothing:" in page
+    assert "Also measured, deciding nothing:" in page
     assert "| scaling none | jax/op-by-op |" in page
 
 

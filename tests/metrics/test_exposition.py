@@ -17,7 +17,6 @@ from kubernetes.aio import config
 from kubernetes.aio.client import Configuration
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from accelbench_operator import exposition
 from accelbench_operator.exposition import Exposition, Scrape, Tls, exposed
 from accelbench_operator.kubernetes_api import KubernetesApi
 from accelbench_operator.rbac import SCRAPERS
@@ -55,7 +54,15 @@ def test_a_scraper_that_asks_for_ever_other_formats_fills_no_memory() -> None:
     shown, served = snapshot(("team-a", faster())), Exposition()
     for version in range(100):
         served.write(shown, f"application/openmetrics-text;version=1.0.{version}")
-    assert len(served._results) <= exposition.FORMATS
+    assert len(served._results) == 1
+
+
+def test_who_leads_next_has_the_text_of_results_ready() -> None:
+    shown, served = snapshot(("team-a", faster())), Exposition()
+    following = served.write(replace(shown, leading=False)).results
+    ready = [*served._results["text/plain"]._blocks.values()]
+    leading = served.write(shown).results
+    assert (following.blocks, [*map(id, leading.blocks)]) == ((), [*map(id, ready)])
 
 
 def test_openmetrics_is_one_whole_document() -> None:

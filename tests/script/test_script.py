@@ -98,7 +98,10 @@ def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
             GOOD.replace("def cost(", "def costs("),
             "Doubling has no cost(); did you mean cost() by costs()?",
         ),
-        (GOOD.replace("def reference(", "def refrence("), "has no reference(); did you mean reference() by refrence()?"),
+        (
+            GOOD.replace("def reference(", "def refrence("),
+            "has no reference(); did you mean reference() by refrence()?",
+        ),
         (GOOD.replace("    def arrays", "    modes = {}\n\n    def arrays"), "has no variants"),
         (
             GOOD.replace("Program, Workload", "Program, Workload, WorkloadParameters").replace(

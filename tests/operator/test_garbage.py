@@ -1,0 +1,69 @@
+"""What lives long is looked at once, and what is dropped goes all the same."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING
+
+import pytest
+
+from accelbench_operator.garbage import SmallCollections, small_collections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANY = 100_000
+FEW = MANY // 4
+
+
+class Cycle:
+    """Only the collector frees it."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture
+def collections() -> Iterator[SmallCollections]:
+    with small_collections() as found:
+        found.settle()
+        yield found
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("collections")
+def test_no_collection_looks_at_many() -> None:
+    kept, most = [], 0
+    for _ in range(MANY):
+        kept.append([])
+        if len(kept) % 1000 == 0:
+            most = max(most, len(gc.get_objects()))
+    assert (len(kept), most < FEW) == (MANY, True), most
+
+
+@pytest.mark.usefixtures("collections")
+def test_a_cycle_that_was_dropped_early_is_freed() -> None:
+    dropped = weakref.ref(Cycle())
+    kept = [[] for _ in range(MANY)]
+    assert (len(kept), dropped()) == (MANY, None)
+
+
+@pytest.mark.usefixtures("collections")
+def test_a_cycle_that_was_dropped_late_is_freed_once_twice_as_much_is_kept() -> None:
+    cycle = Cycle()
+    gc.collect()
+    there = gc.get_freeze_count()
+    dropped = weakref.ref(cycle)
+    del cycle
+    gc.collect()
+    late = dropped() is not None
+    kept = [[] for _ in range(there + MANY)]
+    assert (len(kept) > there, late, dropped()) == (True, True, None)
+
+
+def test_outside_the_collector_is_as_it_was() -> None:
+    before = gc.get_threshold(), list(gc.callbacks)
+    with small_collections():
+        assert gc.get_threshold() != before[0]
+    assert (gc.get_threshold(), list(gc.callbacks)) == before
