@@ -344,12 +344,14 @@ class Result(Document):
     def valid(self) -> bool:
         """Every comparison has a verdict and none is invalid, no variant failed, and the case is complete.
 
-        Where the protocol is observe, nothing is compared, and every check has to hold.
+        What was measured alone has its time. Where the protocol is observe, nothing is compared, and every check has
+        to hold.
         """
         return (
             self.complete
             and not any(comparison.invalid or comparison.verdict is None for comparison in self.comparisons)
             and not self.failed_variants
+            and not self.untimed_variants
             and not self.refuted_observations
         )
 
@@ -363,6 +365,13 @@ class Result(Document):
         if not self.compiled:
             return failed
         return tuple(each for each in failed if each.failure and each.failure.reason != FailureReason.UNSUPPORTED)
+
+    @property
+    def untimed_variants(self) -> tuple[VariantResult, ...]:
+        """Those of a case without comparisons that did not fail, and have no time that counts all the same."""
+        if self.comparisons or self.compiled or self.protocol == "observe":
+            return ()
+        return tuple(each for each in self.variants if not each.failure and not each.seconds)
 
     @property
     def refuted_observations(self) -> bool:

@@ -132,9 +132,10 @@ def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
     except NameError:  # of an annotation that only a type checker reads
         arguments = [*inspect.signature(arrays).parameters.values()]
-    if not arguments:
+    if not arguments or arguments[0].default is not inspect.Parameter.empty:
+        taken = f"({arguments[0]}) first" if arguments else "no argument"
         raise InvalidWorkloadError(
-            f"{place(arrays)} takes no argument; its first has to be the random generator: {ARRAYS}"
+            f"{place(arrays)} takes {taken}; its first argument has to be the random generator: {ARRAYS}"
         )
     fields: dict[str, Any] = {}
     for each in arguments[1:]:

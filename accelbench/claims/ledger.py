@@ -215,7 +215,7 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
             raise UnknownRowError(f"{part.strip()!r} is neither a row nor a range of rows, such as 28 or 28-37")
         several = [row for row in known if int(first) <= row <= int(last)]
         if not several:
-            raise UnknownRowError(f"no claim in row {part.strip()}; there are {_ranges(known)}")
+            raise UnknownRowError(f"no claim in row {part.strip()}; rows are {_ranges(known)}")
         wanted += several
     return tuple(known[row] for row in dict.fromkeys(wanted))
 

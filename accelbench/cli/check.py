@@ -34,13 +34,14 @@ def check(
 
     from accelbench.cli import checked
     from accelbench.cli.console import console
-    from accelbench.cli.device import missing_frameworks, platform_of
+    from accelbench.cli.device import missing_frameworks, platform_of, require_a_framework
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.manifests import InvalidSpecError, read_target, script_of
 
     try:
         runs = read_target(file, variants or (), assignments or ())
         platforms = [platform_of(run) for run in runs]
+        require_a_framework(*runs)
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error

@@ -115,20 +115,24 @@ def _measure(
 ) -> None:
     """All cases that are not done; ends the process where it cannot go on, or was told to stop."""
     from accelbench.cli.console import console
-    from accelbench.cli.device import platform_of
+    from accelbench.cli.device import platform_of, require_a_framework
     from accelbench.cli.laptop import measure
     from accelbench.cli.live import display
     from accelbench.cli.manifests import InvalidSpecError
 
     try:
+        require_a_framework(asked)
         with display(console(stderr=True)) as shown:
             outcome = measure(asked, platform_of(asked), directory, signals=signals, display=shown, done=done)
     except InvalidSpecError as error:
         _end(error.explained(), Exit.INVALID_SPEC)
     except OSError as error:
         _end(f"error: {error.filename or directory.path}: {error.strerror}", Exit.USAGE)
-    for line in (line for case in outcome.cases for line in case.trouble):
+    trouble = [line for case in outcome.cases for line in case.trouble]
+    for line in trouble:
         typer.echo(line, err=True)
+    if trouble and signals.received is None:
+        _end("accelbench itself failed; the claims that were settled are kept", Exit.INTERNAL)
     if signals.received is not None:
         _end("interrupted: the claims that were settled are kept", outcome.exit)
 

@@ -69,6 +69,15 @@ def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> str:
     return platform.name
 
 
+def require_a_framework(*runs: BenchmarkRun) -> None:
+    """Raises InvalidSpecError for a run none of whose variants can run here: no framework of theirs is installed."""
+    for run in runs:
+        missing = missing_frameworks(run)
+        if len(missing) == len(run.spec.variants):
+            problems = [Problem("spec.variants", what) for what in dict.fromkeys(missing.values())]
+            raise InvalidSpecError(run.metadata.name, problems)
+
+
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
     """Variants whose framework is not installed, each with what to do about it; nothing is imported."""
     needed = {variant.label: frameworks.find(variant.use.partition("/")[0]) for variant in run.spec.variants}

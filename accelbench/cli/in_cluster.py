@@ -54,7 +54,7 @@ def connect(context: str | None = None, kubeconfig: Path | None = None) -> Conne
         from kubernetes import client, config
         from urllib3.exceptions import HTTPError
     except ImportError as error:
-        raise ClusterError(not_installed("kubernetes", "kubectl")) from error
+        raise ClusterError(f"the Python package {not_installed('kubernetes', 'kubectl')}") from error
     file = None if kubeconfig is None else str(kubeconfig)
     try:
         api = config.new_client_from_config(file, context)

@@ -48,12 +48,17 @@ def init(
 
 
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
-    from accelbench import catalogue
+    import sys
+
+    from accelbench import catalogue, frameworks
     from accelbench.api.case import name_of_file
 
     if not FILE_NAME.fullmatch(name) or keyword.iskeyword(name):
         what = "a name consists of lower-case letters, digits and underscores, such as my_filter"
         raise typer.BadParameter(f"{name}: {what}", param_hint="NAME")
+    if name in frameworks.packages() | {"numpy", "accelbench"} | sys.stdlib_module_names:
+        what = f"{name}.py would hide the Python package {name}: choose another name"
+        raise typer.BadParameter(what, param_hint="NAME")
     if name_of_file(name) in catalogue.names():
         raise typer.BadParameter(
             f"accelbench already has a workload {name_of_file(name)}: choose another name", param_hint="NAME"

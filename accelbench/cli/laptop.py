@@ -152,7 +152,7 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
         if result is not None:
             if result.failed_variants:
                 codes.append(Exit.VARIANT_FAILED)
-            if _untold(result):
+            if _untold(result) or result.untimed_variants:
                 codes.append(Exit.INVALID_MEASUREMENT)
             if result.noisy:
                 codes.append(Exit.NOISY)

@@ -11,7 +11,7 @@ import typer
 from accelbench.api.case import SCRIPT_SUFFIX, name_of_file
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.metadata import API_VERSION
-from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec
+from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec, Measurement
 from accelbench.catalogue import UnknownWorkloadError, find, names, script
 from accelbench.cli.overrides import InvalidOverrideError, override
 from accelbench.plan.problems import check_run
@@ -44,6 +44,8 @@ class InvalidSpecError(Exception):
 def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
     """The BenchmarkRuns of `file` (`-`: standard input), overridden and checked; raises InvalidSpecError."""
     source = "standard input" if file == STANDARD_INPUT else file
+    if file.endswith(SCRIPT_SUFFIX):
+        raise InvalidSpecError(file, [Problem("", "it is a script and not a manifest; use accelbench check")])
     text = text_of(file)
     try:
         runs = _overridden(text, source, assignments) if assignments else load_manifests(text, source)
@@ -132,7 +134,9 @@ def _of_spec(assignment: str, workload: Workload) -> str:
         return assignment
     if name not in workload.Parameters.model_fields:
         offered = workload.Parameters.model_fields or ["none"]
-        what = f"{unknown('parameter', name, offered)}. Other fields have a path, such as measurement.rounds.max."
+        if name in {each.alias or field for field, each in Measurement.model_fields.items()}:
+            raise typer.BadParameter(f"{name} is no parameter; did you mean measurement.{name}?", param_hint="--set")
+        what = f"{unknown('parameter', name, offered)} (Other fields have a path, such as measurement.rounds.max.)"
         raise typer.BadParameter(what, param_hint="--set")
     return f"workload.parameters.{assignment}"
 

@@ -137,8 +137,11 @@ def _documents(text: str, path: Path) -> list[Any]:
 
 
 def _result(document: object, path: Path) -> Result:
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind == "BenchmarkRun":
+        raise UnreadableResultError(f"{path}: a manifest and not a result; measure it with accelbench run")
     try:
-        if isinstance(document, dict) and document.get("kind") == "BenchmarkResult":
+        if kind == "BenchmarkResult":
             return BenchmarkResult.model_validate(document).result
         return Result.model_validate(document)
     except ValidationError as error:

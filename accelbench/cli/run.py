@@ -65,7 +65,7 @@ def run(
     ends the measurement and keeps what was measured; a second one kills it.
     """
     from accelbench.cli.console import console
-    from accelbench.cli.device import missing_frameworks, platform_of, targeted, without_what_runs
+    from accelbench.cli.device import missing_frameworks, platform_of, require_a_framework, targeted, without_what_runs
     from accelbench.cli.files import OccupiedError
     from accelbench.cli.interrupt import Signals
     from accelbench.cli.json_report import json_report
@@ -79,6 +79,7 @@ def run(
         runs = read_target(file, variants or (), changes)
         runs = tuple(targeted(without_what_runs(each) if targets else each) for each in runs)
         platforms = [platform_of(each) for each in runs]
+        require_a_framework(*runs)
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error

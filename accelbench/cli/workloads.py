@@ -77,6 +77,7 @@ def _find(name: str) -> "Workload":
 
 def describe(workload: "Workload") -> dict[str, Any]:
     """Name, summary, parameters and variants, as JSON has them."""
+    from accelbench import frameworks
     from accelbench.catalogue import options_model
 
     return {
@@ -86,7 +87,10 @@ def describe(workload: "Workload") -> dict[str, Any]:
         "observes": _observed(workload),
         "parameters": _properties(workload.Parameters),
         "variants": {
-            use: {"summary": kind.summary, "options": _properties(options_model(kind))}
+            use: {
+                "summary": kind.summary or frameworks.find(kind.framework).modes[kind.mode].summary,
+                "options": _properties(options_model(kind)),
+            }
             for use, kind in workload.variants().items()
         },
     }

@@ -23,6 +23,8 @@ class Options(BaseModel):
 class Mode:
     """A way to run a plain step."""
 
+    summary: str = ""
+    """What it does, for people who choose among them."""
     options: type[Options] = Options
     compiles_in_first_call: bool = False
     """Else the first call is a step and no more: it was compiled before, or never is."""

@@ -8,9 +8,9 @@ FRAMEWORK = Framework(
     package="jax",
     extra="jax",
     modes={
-        "jit": Mode(),  # one compiled program; the steps of a call unrolled
-        "op-by-op": Mode(),  # every operation dispatched on its own
-        "scan": Mode(),  # one compiled program; the steps of a call in a loop of the program's own
+        "jit": Mode("One compiled program; the steps of a call are unrolled."),
+        "op-by-op": Mode("Without jit: every operation is compiled and dispatched on its own."),
+        "scan": Mode("One compiled program; the steps of a call are a loop inside it (lax.scan)."),
     },
     adapter="accelbench_runner.frameworks.jax:Jax",
     platforms=("cpu", "cuda", "tpu"),

@@ -6,6 +6,6 @@ FRAMEWORK = Framework(
     name="numpy",
     title="NumPy",
     package="numpy",
-    modes={"eager": Mode()},
+    modes={"eager": Mode("Every operation runs when Python reaches it.")},
     adapter="accelbench_runner.frameworks.numpy:NumPy",
 )

@@ -24,7 +24,10 @@ FRAMEWORK = Framework(
     title="PyTorch",
     package="torch",
     extra="torch",
-    modes={"eager": Mode(), "compile": Mode(options=CompileOptions, compiles_in_first_call=True)},
+    modes={
+        "eager": Mode("PyTorch by default: every operation runs when Python reaches it."),
+        "compile": Mode("One call of torch.compile on the step.", CompileOptions, compiles_in_first_call=True),
+    },
     adapter="accelbench_runner.frameworks.pytorch:PyTorch",
     platforms=("cpu", "cuda"),
     own=frozenset({"torch"}),

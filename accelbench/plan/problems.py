@@ -139,6 +139,9 @@ def _refusal(workload: Workload, use: str) -> str:
         return f"{use}: {error}"
     if mode in known or not modes:
         return f"{workload.name} cannot run as {use}; it offers {', '.join(kind.use for kind in offered)}"
+    if not mode:
+        uses = ", ".join(kind.use for kind in offered)
+        return f"{use}: a variant is a framework and a mode; {workload.name} offers {uses}"
     return f"{use}: {unknown('mode', mode, modes)}"
 
 

@@ -62,5 +62,5 @@ CHECK = LaunchCheck(
     reason="an idle machine showed 0.4 %, one that runs a whole Kubernetes node 3 %",
     evaluate=_evaluate,
     disturbance=True,
-    advice="end the other work, or pin it to other processors",
+    advice="end the other work, or leave it processors of its own (--processors 1 on a laptop)",
 )

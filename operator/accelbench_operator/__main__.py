@@ -21,6 +21,8 @@ from accelbench_operator.watch import watch_runs
 
 USAGE_ERROR = 2
 
+logger = logging.getLogger(__name__)
+
 
 async def run(settings: Settings) -> None:
     """Operate until a signal comes, or a part ends that never should: then the container is started again."""
@@ -48,7 +50,10 @@ async def run(settings: Settings) -> None:
 async def _prepare(exposition: Exposition, operator: Operator) -> None:
     """The first text about thousands of results takes a second, for which no scrape has to wait."""
     await operator.synced.wait()
-    await asyncio.to_thread(exposition.write, operator.snapshot(), OPENMETRICS)
+    try:
+        await asyncio.to_thread(exposition.write, operator.snapshot(), OPENMETRICS)
+    except Exception:
+        logger.exception("metrics of results cannot be written; runs go on")
 
 
 def main() -> int:

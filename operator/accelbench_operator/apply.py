@@ -194,9 +194,10 @@ class Applier:
         return pod
 
     async def _pods_of(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
-        """Those that the attempt's Job controls: a copy that somebody made has its labels, too."""
+        """Those that the attempt's Job controls, whatever their labels are by now: anybody may change those."""
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
-        return [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
+        pods = [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
+        return [replace(pod, key=replace(pod.key, run_uid=plan.metadata.uid), case=attempt.case) for pod in pods]
 
     async def _read(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
         attempt = action.attempt
@@ -206,6 +207,7 @@ class Applier:
             now = timestamp(self._clock())
             # Reading up to 8 MiB takes long enough to be noticed by the event loop.
             found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
+            del log  # many MB, which the traceback of a refusal would hold
         if isinstance(found, AttemptFailure):
             await self._lose(plan, attempt.case, attempt.job, found)
         else:

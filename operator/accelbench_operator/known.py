@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from accelbench.api.run import BenchmarkRunStatus
+from accelbench.plan.names import attempt_name
 from accelbench_operator.accept import Plan, Refused
 
 Manifest = Mapping[str, Any]
@@ -114,7 +115,7 @@ def read_status(run: Manifest) -> BenchmarkRunStatus:
     What cannot be read is not taken for empty: a run that has finished would begin again.
     """
     try:
-        return BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")
+        status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in problem["loc"])
@@ -122,6 +123,14 @@ def read_status(run: Manifest) -> BenchmarkRunStatus:
             f"status.{where}: {problem['msg']}; this operator leaves the run alone: install the release that "
             "wrote it, or delete the run and apply it again"
         ) from error
+    name, uid = run["metadata"]["name"], run["metadata"]["uid"]
+    for attempt in status.attempts:
+        if attempt.job and attempt.job != attempt_name(name, uid, attempt.case, attempt.number):
+            raise UnreadableStatusError(
+                f"status.attempts: {attempt.job} is not the Job of attempt {attempt.number} at {attempt.case}, so "
+                "somebody has changed it; this operator leaves the run alone: delete the run and apply it again"
+            )
+    return status
 
 
 def foreign_fields(run: Manifest) -> Manifest:

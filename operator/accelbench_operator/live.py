@@ -8,7 +8,7 @@ import contextlib
 import heapq
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -37,6 +37,8 @@ AFTER = timedelta(seconds=10)
 """A case that is shorter needs no follower."""
 FOLLOW_SECONDS = 3600
 AGAIN_SECONDS = 30.0
+AT_A_TIME = 100
+"""Lines that are read before others get their turn: a pod may print megabytes at once."""
 
 
 class LiveCases:
@@ -112,12 +114,22 @@ class LiveCases:
                 # What was read is not read again: a log has many MB, and may have more than are read at a time.
                 query["sinceSeconds"] = math.ceil((self._api.clock() - heard).total_seconds()) + 1
             with contextlib.suppress(ApiError):
-                async for line in self._api.lines(path, query, FOLLOW_SECONDS, MAXIMUM_LINE_BYTES):
+                lines = self._api.lines(path, query, FOLLOW_SECONDS, MAXIMUM_LINE_BYTES)
+                async for number, line in _numbered(lines):
                     heard = self._api.clock()
+                    if number % AT_A_TIME == 0:
+                        await asyncio.sleep(0)
                     if event := parse_event(line):
                         self._cases[key.uid] = after(self._cases[key.uid], event)
             # It ended, or was rotated away, or its node is busy.
             await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def _numbered(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int, str]]:
+    number = 0
+    async for line in lines:
+        number += 1
+        yield number, line
 
 
 def after(case: LiveCase, event: Event) -> LiveCase:

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 WORKERS = 16
 LAG_PERIOD_SECONDS = 1.0
 SKEW_PERIOD_SECONDS = 10.0
+UNHEARD_SECONDS = 10.0
+"""Until a run is looked at again in a namespace that refuses a list of what it holds: the others go on."""
 
 GROUP_PATH = f"/apis/{API_VERSION}"
 KINDS: tuple[tuple[Kind, str, str, Callable[[Mapping[str, Any]], Held | None]], ...] = (
@@ -54,7 +56,7 @@ class Operator:
         self.crds_fit = asyncio.Event()
         """Set once the cluster's CRDs are found to be what this release writes."""
         self.synced = asyncio.Event()
-        """Set once everything that is there has been listed."""
+        """Set once everything that is there, and may be listed, has been."""
         self.telemetry = api.telemetry
         self._store = Store(self._changed, self._began)
         self._series = settings.metrics_series
@@ -100,7 +102,7 @@ class Operator:
                     group.create_task(reflector.run())
                 await self._wait_for_crds()
                 for reflector in self._reflectors:
-                    await reflector.synced.wait()
+                    await reflector.answered.wait()
                 collections.settle()
                 self.synced.set()
                 async with self._standing(), asyncio.TaskGroup() as work:
@@ -187,6 +189,8 @@ class Operator:
     async def _reconcile(self, key: RunKey) -> float | None:
         if not self._leading():
             return None
+        if any(not each.synced.is_set() for each in self._reflectors if each.namespace in {None, key.namespace}):
+            return UNHEARD_SECONDS
         with self.telemetry.reconcile.time():
             after = await self._reconciler(key)
         if key not in self._reconciler.phases:

@@ -75,6 +75,8 @@ class Reconciler:
         self._look = look
         self._known = KnownRuns()
         self._resting: set[RunKey] = set()
+        self._leaving: set[RunKey] = set()
+        """Deleted, and held back by somebody's finalizer."""
         self.phases: dict[RunKey, str] = {}
         """The phase of every run that is known."""
 
@@ -82,7 +84,10 @@ class Reconciler:
         """A watch tells of a run; returns whether there may be something to do."""
         if not self._operates(run, key.uid):
             self.forget(key)
-            return False
+            if not self._is_ours(run, key.uid):
+                return False
+            self._leaving.add(key)
+            return self.store.has_jobs(key.uid)
         if is_at_rest(run) and not self.store.has_jobs(key.uid):
             self._rest(key, run["status"].get("phase", ""))
             return False
@@ -91,6 +96,12 @@ class Reconciler:
 
     async def __call__(self, key: RunKey) -> float | None:
         """One step of one run."""
+        if key in self._leaving:
+            await self._end_jobs(key)
+            return None
+        return await self._step(key)
+
+    async def _step(self, key: RunKey) -> float | None:
         if key in self._resting and not self.store.has_jobs(key.uid):
             return None
         known = await self._know(key)
@@ -184,7 +195,7 @@ class Reconciler:
         return until if now < until else None
 
     async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: RunKey) -> None:
-        errors = []
+        first: Exception | None = None
         for action in decision.actions:
             try:
                 if isinstance(action, DeleteJob):
@@ -195,17 +206,27 @@ class Reconciler:
                     await self._applier.apply(action, plan, observed)
             except Exception as error:  # noqa: BLE001 - it is raised below
                 # One case's trouble must not hold up the others.
-                errors.append(error)
+                first = first or error
             self._acted(key)
-        if errors:
-            raise errors[0]
+        if first is not None:
+            try:
+                raise first
+            finally:
+                first = None  # else this frame and the traceback hold each other, and what they hold
 
     def _operates(self, run: Manifest, uid: str) -> bool:
-        """Whether it is the run that was meant, is to stay, and is of this operator's class."""
-        metadata = run["metadata"]
-        if metadata["uid"] != uid or metadata.get("deletionTimestamp"):
-            return False
-        return bool(run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name)
+        """Whether it is this operator's, and is to stay."""
+        return self._is_ours(run, uid) and not run["metadata"].get("deletionTimestamp")
+
+    def _is_ours(self, run: Manifest, uid: str) -> bool:
+        """Whether it is the run that was meant, and of this operator's class."""
+        of_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
+        return bool(run["metadata"]["uid"] == uid and of_class)
+
+    async def _end_jobs(self, key: RunKey) -> None:
+        """Nobody wants them any more; the cluster deletes them only once their owner has gone."""
+        for job in self.store.observed(key.namespace, key.uid, {}).jobs.values():
+            await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
     def cases(self) -> dict[tuple[str, ...], int]:
         """How many cases of each run that has not finished are in which state: by namespace, name and state."""
@@ -287,6 +308,7 @@ class Reconciler:
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
         self._resting.discard(key)
+        self._leaving.discard(key)
         self.phases.pop(key, None)
 
     def forget_all(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from accelbench.api import labels
-from accelbench_operator.kubernetes_api import ApiError, KubernetesApi
+from accelbench_operator.kubernetes_api import ApiError, ForbiddenError, KubernetesApi, NotFoundError
 from accelbench_operator.snapshot import Summary
 from accelbench_operator.store import Held, Kind, Name, Store, name_of
 
@@ -55,11 +55,13 @@ class Reflector:
         self._kind: Kind = kind
         self._path = path
         self._observe = observe
-        self._namespace = namespace
+        self.namespace = namespace
         self._sleep = sleep
         self._delay = FIRST_DELAY_SECONDS
         self.synced = asyncio.Event()
         """Set once the first list is in the store."""
+        self.answered = asyncio.Event()
+        """Set once the API server has given the first list, or refused it in this namespace."""
 
     def __str__(self) -> str:
         """What it reflects."""
@@ -71,10 +73,13 @@ class Reflector:
             try:
                 version = await self._list()
                 self.synced.set()
+                self.answered.set()
                 for _ in range(WATCHES_A_LIST):
                     version = await self._watch(version)
             except (ApiError, ValueError, KeyError) as error:
                 logger.warning("%s: %s: %s; listing again", self._path, type(error).__name__, error)
+                if self.namespace and isinstance(error, ForbiddenError | NotFoundError):
+                    self.answered.set()
                 await self._pause()
 
     async def _pause(self) -> None:
@@ -96,7 +101,7 @@ class Reflector:
             if not (token := page["metadata"].get("continue")):
                 break
             query["continue"] = token
-        self._store.retain(self._kind, self._namespace, names, since)
+        self._store.retain(self._kind, self.namespace, names, since)
         return str(page["metadata"]["resourceVersion"])
 
     async def _watch(self, version: str) -> str:

@@ -6,7 +6,7 @@ are split into blocks, and each block keeps its text. It is compressed: all of i
 
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client.registry import Collector
@@ -36,19 +36,18 @@ class ResultsText:
         """`encode` is the client's, for the format."""
         self._encode = encode
         self._heads = tuple(map(self._text, of_results(())))
-        self._shown: Sequence[Summary] = ()
-        self._blocks: dict[int, Block] = {}
+        self._kept: tuple[Sequence[Summary], Mapping[int, Block]] = ((), {})
 
     def of(self, shown: Sequence[Summary]) -> "MetricTexts":
         """The text of these."""
-        if shown is not self._shown:
-            # Another scrape may be reading the blocks.
-            self._blocks = {number: self._block(number, results) for number, results in _split(shown)}
-            self._shown = shown
-        return MetricTexts(self._heads, tuple(self._blocks.values()))
+        # Scrapes are written in threads: both are read at once, and replaced at once.
+        last, blocks = self._kept
+        if shown is not last:
+            blocks = {number: self._block(blocks.get(number), results) for number, results in _split(shown)}
+            self._kept = shown, blocks
+        return MetricTexts(self._heads, tuple(blocks.values()))
 
-    def _block(self, number: int, results: tuple[Summary, ...]) -> Block:
-        kept = self._blocks.get(number)
+    def _block(self, kept: Block | None, results: tuple[Summary, ...]) -> Block:
         if kept is not None and kept.results == results:
             return kept
         families = zip(of_results(results), self._heads, strict=True)

@@ -23,6 +23,7 @@ MAXIMUM_HEADLINE = 160
 MAXIMUM_MESSAGE = 2048
 SHORT_MESSAGE = 256
 NOISY = "measured next to other load, as acceptNoise allows: an interval, but no certified verdict"
+UNTIMED = "no round counts, so nothing has a time; see the notes of its BenchmarkResult"
 NAMED_CASES = 3
 """How many cases a message names before it says how many more there are."""
 
@@ -252,7 +253,7 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
     yield (
         ConditionReason.INVALID_MEASUREMENT,
         [
-            f"{result.case}: {', '.join(result.failed_checks)} failed"
+            f"{result.case}: {f'{names} failed' if (names := ', '.join(result.failed_checks)) else UNTIMED}"
             for result in results
             if not result.valid and not result.only_noisy
         ],

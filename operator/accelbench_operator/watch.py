@@ -4,9 +4,10 @@ Only `on.event` is used, so nothing is written to the runs by kopf: no finalizer
 """
 
 import asyncio
+import itertools
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import aiohttp
@@ -15,6 +16,15 @@ import kopf
 from accelbench.api.metadata import GROUP, VERSION
 from accelbench_operator.known import Manifest, RunKey
 from accelbench_operator.settings import Settings
+
+
+class Backoffs:
+    """Without an end: where one namespace is gone or refuses the watch of its runs, those of the others go on."""
+
+    def __iter__(self) -> Iterator[float]:
+        """Seconds between two tries of a request."""
+        yield from (1.0, 2.0, 4.0, 8.0, 16.0)
+        yield from itertools.repeat(30.0)
 
 
 class NoDiffs(kopf.DiffBaseStorage):
@@ -90,6 +100,7 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 330
     settings.watching.connect_timeout = 30
+    settings.networking.error_backoffs = Backoffs()
     settings.process.ultimate_exiting_timeout = 20
     # It would log each event of each run.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)

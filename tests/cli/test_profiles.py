@@ -39,7 +39,7 @@ def test_without_the_kubernetes_client_it_says_what_to_install() -> None:
     done = profiles(without="kubernetes")
     assert (done.returncode, done.stderr) == (
         2,
-        "error: kubernetes is not installed: pip install 'accelbench[kubectl]'\n",
+        "error: the Python package kubernetes is not installed: pip install 'accelbench[kubectl]'\n",
     )
 
 

@@ -60,7 +60,7 @@ def test_a_scraper_that_asks_for_ever_other_formats_fills_no_memory() -> None:
 def test_who_leads_next_has_the_text_of_results_ready() -> None:
     shown, served = snapshot(("team-a", faster())), Exposition()
     following = served.write(replace(shown, leading=False)).results
-    ready = [*served._results["text/plain"]._blocks.values()]
+    ready = [*served._results["text/plain"]._kept[1].values()]
     leading = served.write(shown).results
     assert (following.blocks, [*map(id, leading.blocks)]) == ((), [*map(id, ready)])
 

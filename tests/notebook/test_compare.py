@@ -138,7 +138,7 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_write(given: dict[str
         ({"numpy": doubled, "pytorch": lambda y: y}, "compare(pytorch=...) is given the arrays x: missing"),
         ({"numpy": doubled, "name": "matmul_chain"}, "accelbench already has a workload matmul-chain"),
         ({"numpy": doubled, "name": "my/thing"}, 'compare(name="my/thing"): a name consists of lower-case letters'),
-        ({"numpy": doubled, "settings": {"rounds": 3}}, "Other fields have a path, such as measurement.rounds.max"),
+        ({"numpy": doubled, "settings": {"rounds": 3}}, "rounds is no parameter; did you mean measurement.rounds?"),
         ({"numpy": doubled, "variants": "numpy/eagre"}, 'unknown mode "eagre"; did you mean eager?'),
         ({"numpy": doubled, "processors": 0}, "compare(processors=0): at least 1"),
         ({"numpy": 3}, "compare(numpy=...) takes a function, not a int"),

@@ -43,6 +43,29 @@ def test_events_bring_a_case_forward() -> None:
     assert after(told, STARTED).comparisons == told.comparisons
 
 
+async def test_a_pod_that_prints_a_lot_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there at once is read a part at a time."""
+    lines = 20 * live.AT_A_TIME
+    turns: list[int] = []
+
+    async def printed(*_: Any) -> AsyncIterator[str]:
+        for number in range(lines):
+            turns.append(number)
+            yield encode_event(STARTED)
+
+    api = KubernetesApi(Configuration())
+    monkeypatch.setattr(api, "lines", printed)
+    pod = running(ATTEMPT)
+    cases = LiveCases(api, list, lambda _: "chain", lambda: True)
+    following = asyncio.create_task(cases._follow(pod))
+    most, before = 0, 0
+    while len(turns) < lines:
+        await asyncio.sleep(0)
+        most, before = max(most, len(turns) - before), len(turns)
+    following.cancel()
+    assert 0 < most <= live.AT_A_TIME
+
+
 class Logs:
     """An API server that serves the log of any pod, as it grows."""
 

@@ -1,6 +1,7 @@
 """The operator's process against a real API server, Job controller and garbage collector; only the node is played."""
 
 import json
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -78,6 +79,23 @@ def test_an_idle_operator_takes_less_than_120_megabytes(
     resident = int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
     assert resident < 120 * 1024, f"{resident} KiB"
+
+
+def test_a_namespace_that_is_gone_holds_up_no_other(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> None:
+    """So is its Role, so every list there is refused."""
+    served = f"{cluster.namespace},gone"
+    operator = OperatorProcess(cluster, tmp_path, environment={"ACCELBENCH_NAMESPACES": served})
+    operator.start()
+    try:
+        apply(cluster)
+        succeed(kubelet, next_pod(kubelet, cluster))
+        wait_for(cluster, operator, "Finished", "Succeeded")
+        with pytest.raises(urllib.error.HTTPError) as unready:
+            urllib.request.urlopen(f"http://127.0.0.1:{operator.health_port}/readyz", timeout=5)
+        assert "not listed yet: /apis/batch/v1/namespaces/gone/jobs" in unready.value.read().decode()
+    finally:
+        code = operator.terminate()
+    assert (code, "Traceback" in operator.log()) == (0, False), operator.log()
 
 
 def test_an_applied_run_becomes_a_job_and_its_log_a_stored_result(

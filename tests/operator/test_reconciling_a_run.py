@@ -1,4 +1,6 @@
 import asyncio
+import gc
+import weakref
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -17,6 +19,10 @@ from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster
 
 KEY = RunKey(NAMESPACE, NAME, UID)
+
+
+class Log:
+    """As large as it may be."""
 
 
 def reconciler(cluster: SimulatedCluster, settings: Settings = SETTINGS) -> Reconciler:
@@ -59,6 +65,50 @@ def test_one_cases_trouble_does_not_hold_up_the_others_and_is_not_forgotten() ->
     cluster.create_job = create_job  # type: ignore[method-assign]
 
     with pytest.raises(ApiError, match="exceeded quota"):
+        asyncio.run(reconciler(cluster)(KEY))
+    assert len(cluster.created) == 1
+
+
+def test_nothing_holds_what_a_refusal_was_about() -> None:
+    """An error's traceback holds the frames that it came through, and a log of many MB in one of them."""
+    cluster = new_cluster(parallelism=2)
+    logs: list[weakref.ref[Log]] = []
+
+    async def create_job(job: Any) -> Any:
+        log = Log()
+        logs.append(weakref.ref(log))
+        raise ApiError(403, "exceeded quota")
+
+    cluster.create_job = create_job  # type: ignore[method-assign]
+
+    async def refused() -> None:
+        with pytest.raises(ApiError):
+            await reconciler(cluster)(KEY)
+
+    gc.disable()
+    try:
+        asyncio.run(refused())
+        assert [log() for log in logs] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_jobs_of_a_run_that_a_finalizer_keeps_from_going_are_deleted() -> None:
+    cluster = new_cluster()
+    operator = reconciler(cluster)
+    asyncio.run(operator(KEY))
+    cluster.list_into(operator.store)
+    cluster.run["metadata"] |= {"deletionTimestamp": "2026-03-01T12:00:00Z", "finalizers": ["example.com/backup"]}
+    assert operator.hear(KEY, cluster.run)
+    assert asyncio.run(operator(KEY)) is None
+    assert (len(cluster.created), cluster.jobs) == (1, {})
+
+
+def test_a_status_that_names_another_job_is_left_as_it_is_and_said() -> None:
+    cluster = new_cluster()
+    asyncio.run(reconciler(cluster)(KEY))
+    cluster.run["status"]["attempts"][0]["job"] = "another"
+    with pytest.raises(UnreadableStatusError, match="another is not the Job of attempt 1 at size-64"):
         asyncio.run(reconciler(cluster)(KEY))
     assert len(cluster.created) == 1
 

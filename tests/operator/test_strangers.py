@@ -14,7 +14,7 @@ from accelbench_operator.kubernetes_api import ForbiddenError
 from accelbench_operator.observed import observe_pod
 from accelbench_operator.waits import LEAST_TRIES, Wait
 from operator_world.applying import ATTEMPT, CREATE, PLAN, World, raising, with_a_stored_result
-from operator_world.builders import UID, observe
+from operator_world.builders import NAMESPACE, UID, observe
 
 CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
 
@@ -55,6 +55,17 @@ def test_of_two_pods_of_one_second_the_same_one_counts_whoever_tells_of_them(wor
     world.cluster.list_pods = list_pods  # type: ignore[method-assign]
     world.do(CONFIRM)
     assert world.losses() == ["NodeLost"]
+
+
+def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.list_into(world.store)
+    [pod] = world.cluster.pods.values()
+    pod["metadata"]["labels"] = {}
+    world.store.replace("Pod", None, [], world.store.now)
+    world.do(Collect(ATTEMPT, last=False))
+    assert [held.case for held in world.store.observed(NAMESPACE, UID, {}).pods.values()] == [ATTEMPT.case]
 
 
 def with_a_foreign_result(world: World) -> None:

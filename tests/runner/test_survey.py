@@ -29,7 +29,7 @@ def test_of_a_quiet_machine_nothing_is_said() -> None:
 
 def test_the_process_that_takes_the_processor_is_named_with_what_to_do() -> None:
     first, last = said(busy_seconds=0.99, processes=(PYTHON, SSHD))
-    assert first == "python (pid 1234) takes 98 % of one of 2 processors: end it, or pin it elsewhere."
+    assert first == "python (pid 1234) takes 98 % of one of 2 processors: end it, or leave it a processor."
     assert last.startswith("Disturbed rounds are discarded and measured again. To keep them, accept noise: --accept-no")
 
 

@@ -83,7 +83,7 @@ def _neighbours(survey: Survey) -> list[str]:
     named = [each for each in survey.processes if each.seconds >= NAMED_SHARE * survey.seconds]
     lines = [
         f"{each.name} (pid {each.pid}) takes {_processors(each.seconds / survey.seconds, survey)}: "
-        "end it, or pin it elsewhere."
+        "end it, or leave it a processor."
         for each in named
     ]
     if sum(each.seconds for each in named) < SEEN_SHARE * survey.busy_seconds:
