@@ -73,6 +73,7 @@ def run(
     from accelbench.plan.cases import count_cases
 
     afresh: set[Path] = set()  # rows share runs
+    whole = True
     with Signals() as signals:
         for claim, here in _chosen(rows, hardware):
             runs = [each for each in _runs(claim, here, results) if each.able or (beside and each.possible)]
@@ -94,12 +95,14 @@ def run(
                 if missing := each.missing:
                     typer.echo(f"row {claim.row}: {each.name} is left: {missing}", err=True)
                     continue
-                _measure(each.asked, each.directory, signals, done)
+                whole &= _measure(each.asked, each.directory, signals, done)
                 afresh.add(each.directory.path)
             settled = _settle(claim, here, results)
             typer.echo(f"row {claim.row}: {settled.verdict}")
             for sentence in settled.found:
                 typer.echo(f"  {sentence}")
+    if not whole:
+        raise typer.Exit(Exit.INTERNAL)
 
 
 def _why_not(claim: "Claim") -> str:
@@ -112,8 +115,11 @@ def _why_not(claim: "Claim") -> str:
 
 def _measure(
     asked: "BenchmarkRun", directory: "RunDirectory", signals: "Signals", done: "Mapping[str, Result]"
-) -> None:
-    """All cases that are not done; ends the process where it cannot go on, or was told to stop."""
+) -> bool:
+    """All cases that are not done; ends the process where it cannot go on, or was told to stop.
+
+    Returns whether each left its result.
+    """
     from accelbench.cli.console import console
     from accelbench.cli.device import platform_of, require_a_framework
     from accelbench.cli.laptop import measure
@@ -131,10 +137,9 @@ def _measure(
     trouble = [line for case in outcome.cases for line in case.trouble]
     for line in trouble:
         typer.echo(line, err=True)
-    if trouble and signals.received is None:
-        _end("accelbench itself failed; the claims that were settled are kept", Exit.INTERNAL)
     if signals.received is not None:
         _end("interrupted: the claims that were settled are kept", outcome.exit)
+    return not trouble
 
 
 @claims.command("report")
