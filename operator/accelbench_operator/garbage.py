@@ -3,7 +3,7 @@
 By itself the interpreter looks at everything that has lived long, whenever that has grown by a quarter: with a thousand
 runs in progress, that takes 50 ms. Here what one collection finds in use is frozen, so that no later one looks at it
 again. Reference counts still free it. Only a cycle that has lived long and is then dropped would stay, so everything is
-looked at once more when what is frozen has doubled, or the memory in use has.
+looked at once more when the memory in use has doubled.
 """
 
 import gc
@@ -21,13 +21,13 @@ class SmallCollections:
 
     def __init__(self) -> None:
         """Nothing is looked at once more until `settle`."""
-        self._most: tuple[int, int] | None = None
+        self._most = 0
         self._unfrozen = False
 
     def settle(self) -> None:
         """What is there by now stays: everything has been imported and listed."""
         gc.freeze()
-        self._most = 2 * gc.get_freeze_count(), 2 * _resident_pages()
+        self._most = 2 * _resident_pages()
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
         """At a collection's start and end."""
@@ -38,7 +38,7 @@ class SmallCollections:
             self.settle()
             return
         gc.freeze()
-        if self._most and (gc.get_freeze_count() > self._most[0] or _resident_pages() > self._most[1]):
+        if self._most and _resident_pages() > self._most:
             # For the next collection; within one, no other can be asked for.
             gc.unfreeze()
             self._unfrozen = True
