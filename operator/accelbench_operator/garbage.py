@@ -14,6 +14,7 @@ from pathlib import Path
 THRESHOLDS = 700, 10, 1
 """After how many new objects, collections of the youngest, and of the middle generation; the last is 10 by default."""
 OLDEST = len(THRESHOLDS) - 1
+USUAL = gc.get_threshold()
 
 
 class SmallCollections:
@@ -27,6 +28,7 @@ class SmallCollections:
     def settle(self) -> None:
         """What is there by now stays: everything has been imported and listed."""
         gc.freeze()
+        gc.collect()  # of next to nothing: the collector waits for a quarter of what it last found in use
         self._most = 2 * _resident_pages()
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
@@ -51,12 +53,13 @@ def _resident_pages() -> int:
 @contextmanager
 def small_collections() -> Iterator[SmallCollections]:
     """Inside, collections are small."""
-    thresholds, collections = gc.get_threshold(), SmallCollections()
+    collections = SmallCollections()
     gc.freeze()
+    gc.collect()
     gc.set_threshold(*THRESHOLDS)
     gc.callbacks.append(collections)
     try:
         yield collections
     finally:
         gc.callbacks.remove(collections)
-        gc.set_threshold(*thresholds)
+        gc.set_threshold(*USUAL)

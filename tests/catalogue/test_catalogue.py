@@ -177,7 +177,10 @@ def test_a_run_that_can_be_run_has_no_problems() -> None:
         (
             {"variants": [{"use": "jax"}]},
             "spec.variants[0].use",
-            'jax: unknown mode ""; one of: jit, op-by-op, scan',
+            (
+                "jax: a variant is a framework and a mode; matmul-chain offers jax/jit, jax/op-by-op, jax/scan, "
+                "pytorch/eager, pytorch/compile, numpy/eager"
+            ),
         ),
         (
             {"workload": {"name": "elementwise-fusion"}, "variants": [{"use": "jax/scan"}]},

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.cli.exits import Exit
+from pages.page import SHORT
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "add-a-workload.md").read_text()
@@ -97,7 +98,7 @@ def test_its_commands_end_in_a_verdict_on_what_was_proven_to_be_the_same(project
     packaged = PAGE.index("## Give it to others")
     for found in COMMAND.finditer(PAGE):
         command, installed = found[1], found.start() > packaged
-        options = ("--accept-noise", "--set", "measurement.timeLimitSeconds=240") if " run " in command else ()
+        options = (*SHORT.split(), "--set", "measurement.timeLimitSeconds=240") if " run " in command else ()
         done = accelbench(project, *command.split()[1:], *options, installed=installed)
         # The machine need not be at rest while the tests run; that is no matter of the tutorial's.
         fine = {Exit.SUCCESS, Exit.NOISY, Exit.INVALID_MEASUREMENT}
