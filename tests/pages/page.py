@@ -25,7 +25,7 @@ NAME = re.compile(r"`([\w./-]+)`:")
 SHOWN = doctest.OutputChecker()
 ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Tests run beside each other: what is disturbed has to count, and then there is no verdict.
-SHORT = "--accept-noise --set measurement.rounds.min=2 --set measurement.rounds.max=2"
+SHORT = "--accept-noise --set measurement.rounds.min=3 --set measurement.rounds.max=3"
 MEASURED = {Exit.SUCCESS, Exit.NOISY, Exit.INVALID_MEASUREMENT}
 
 
