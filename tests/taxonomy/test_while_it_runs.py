@@ -115,7 +115,7 @@ def test_a_pod_that_is_evicted_is_tried_again_and_the_run_says_by_whom_it_was(
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"
     cluster.kubectl("create", f"--raw={path}", "--filename=-", input=json.dumps(eviction))
-    words = (f"Disrupted: pod {name} on node", "EvictionByEvictionAPI", "disruption budget", "attempt 2 starts at")
+    words = (f"Disrupted: pod {name} on node", "EvictionByEvictionAPI", "PodDisruptionBudget", "attempt 2 starts at")
     record("evicted", told(cluster, "evicted", *words))
     cancel(cluster, "evicted")
 
@@ -141,7 +141,8 @@ def test_a_runner_that_is_killed_ends_the_case_with_its_exit_code_and_where_to_l
 ) -> None:
     kill(at_work(cluster, "crashed"))
     words = ("ResultLost: the runner ended with exit code 137", "kubectl logs", "See the pod's log")
-    record("runner crashed", ended(cluster, "crashed", "CaseFailed", *words))
+    # A round may be over before the signal arrives: then what it gave stands.
+    record("runner crashed", ended(cluster, "crashed", ("CaseFailed", "Incomplete"), *words))
 
 
 def test_a_log_that_the_node_has_lost_is_asked_for_again_and_the_run_says_so(
