@@ -99,6 +99,7 @@ def test_what_cannot_be_measured_is_refused_as_in_a_manifest(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_workload_and_a_script_run_from_the_command_line(tmp_path: Path) -> None:
     few = ("--set", "measurement.rounds.min=3", "--set", "measurement.rounds.max=3", "--accept-noise")
     for out, target, asked in [
