@@ -24,8 +24,8 @@ FENCE = re.compile(r"(`{3,})(\w*)")
 NAME = re.compile(r"`([\w./-]+)`:")
 SHOWN = doctest.OutputChecker()
 ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-# Tests run beside each other: what is disturbed has to count, and then there is no verdict.
 SHORT = "--accept-noise --set measurement.rounds.min=3 --set measurement.rounds.max=3"
+"""Tests run beside each other: what is disturbed has to count, and then there is no verdict, however many rounds."""
 MEASURED = {Exit.SUCCESS, Exit.NOISY, Exit.INVALID_MEASUREMENT}
 
 

@@ -109,6 +109,7 @@ def test_what_a_function_returns_has_names(load: Load, returned: str, names: lis
         ),
         ("def arrays(rng, rows: int = 8)", "def arays(rng)", "line 4: arays(): did you mean arrays()?"),
         ("def pytorch", "def torch", "line 14: torch(): did you mean pytorch()?"),
+        ("(rng, rows: int = 8)", "(rows: int = 8)", "line 4: arrays() takes (rows: int = 8) first; its first argument"),
         ("(rng, rows: int = 8)", "(rng, rows)", "line 4: arrays(): every parameter needs a default; rows has none"),
         (
             "(rng, rows: int = 8)",

@@ -67,8 +67,6 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
 }
 SLOW = {"pytorch/compile", "pytorch/compile-step", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
-PRECISIONS_OF_SLOW = {"float32", "bfloat16"}
-"""And a wide and a narrow type, for the same reason."""
 TWO_PROGRAMS = {("vit", "pytorch/compile"), ("vit", "pytorch/compile-step")}
 """But for these, whose second parameters are another program."""
 SUMS_ALONE = {"jax/jit-cumsum", "pytorch/cumsum", "pytorch/compile-cumsum"}
@@ -85,7 +83,6 @@ ALL = [
     for use in catalogue.find(workload).variants()
     for precision in PRECISIONS
     if parameters is SMALL[workload][0] or use not in SLOW or (workload, use) in TWO_PROGRAMS
-    if precision in PRECISIONS_OF_SLOW or use not in SLOW
     if (use, precision) != ("numpy/eager", "bfloat16")  # NumPy has no such type
     if use not in SUMS_ALONE or ("body", "sine") not in parameters
     if use not in OBSERVED_ALONE
