@@ -126,6 +126,7 @@ def test_the_functions_have_the_names_that_were_asked_for(started: Path) -> None
     ("arguments", "said"),
     [
         (["Filter!"], "lower-case letters"),
+        (["jax"], "jax.py would hide the Python package jax: choose another name"),
         (["xor"], "accelbench already has a workload xor"),
         (["mine", "--jax", "1st"], "1st is not a valid function name"),
         (["mine", "--pytorch", "lambda"], "lambda is not a valid function name"),

@@ -44,6 +44,14 @@ def test_an_unknown_profile_is_refused_with_the_nearest_one(tmp_path: Path) -> N
     assert "did you mean nvidia?" in refused.value.explained()
 
 
+def test_a_run_of_which_nothing_is_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = replace(frameworks.find("jax"), package="a_module_that_is_not_there")
+    monkeypatch.setattr(frameworks, "find", lambda _: missing)
+    with pytest.raises(InvalidSpecError) as refused:
+        device.require_a_framework(run_on("cpu"))
+    assert "spec.variants: a_module_that_is_not_there is not installed: pip install" in refused.value.explained()
+
+
 def test_a_framework_that_is_not_installed_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
