@@ -40,11 +40,17 @@ async def run(settings: Settings) -> None:
             served(operator.readings, operator.unready, settings.health_port),
             asyncio.TaskGroup() as group,
         ):
-            work = group.create_task(operator.run())
-            group.create_task(_prepare(exposition, operator))
+            work = group.create_task(_work(operator, exposition))
             # kopf never looks again for a kind that is not served when it begins.
             await operator.crds_fit.wait()
             await watch_runs(settings, operator.run_changed, operator.run_gone, ending=work.cancel)
+
+
+async def _work(operator: Operator, exposition: Exposition) -> None:
+    """All that ends when the watch of runs does; one that waits for the first lists may wait for ever."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(operator.run())
+        group.create_task(_prepare(exposition, operator))
 
 
 async def _prepare(exposition: Exposition, operator: Operator) -> None:

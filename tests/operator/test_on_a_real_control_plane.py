@@ -69,6 +69,23 @@ def test_it_ends_without_a_traceback_in_the_middle_of_the_first_answers(
     assert (code, "Traceback" in operator.log()) == (0, False), operator.log()
 
 
+def test_it_ends_at_once_where_the_first_list_does_not_come(
+    cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path
+) -> None:
+    asked = Rule("list pods", 1, "hang")
+    with Proxy(cluster.kubeconfig, kill=lambda: None, rules=[asked]) as proxy:
+        operator = OperatorProcess(cluster, tmp_path, server=proxy.url)
+        operator.start()
+        try:
+            wait_until(
+                lambda: asked.fired and any(seen.kind == "watch benchmarkruns" for seen in proxy.requests),
+                what="its watch of runs",
+            )
+        finally:
+            code = operator.terminate()
+    assert (code, "Traceback" in operator.log()) == (0, False), operator.log()
+
+
 def test_an_idle_operator_takes_less_than_120_megabytes(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
