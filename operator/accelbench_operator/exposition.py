@@ -144,6 +144,8 @@ async def exposed(
 async def _in_turn(scrape: Scrape) -> AsyncIterator[bytes]:
     for part in scrape.parts():
         yield part
+        # A socket may take all of them at once, and other work waits meanwhile.
+        await asyncio.sleep(0)
 
 
 async def _renew(tls: Tls, context: ssl.SSLContext, seconds: float) -> None:

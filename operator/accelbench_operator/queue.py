@@ -140,6 +140,8 @@ class KeyedQueue(Generic[Key]):
                 self._changed.set()
             if after is not None:
                 self.add(key, after)
+            # Most looks at a run find nothing to do, and await nothing: a thousand of them would be one step.
+            await asyncio.sleep(0)
 
     async def _take(self) -> Key | None:
         while not self._ending:

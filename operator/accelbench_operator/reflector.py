@@ -94,10 +94,10 @@ class Reflector:
         while True:
             page = await self._api.get(self._path, query)
             for start in range(0, len(page["items"]), AT_A_TIME):
+                await asyncio.sleep(0)
                 listed = [seen for item in page["items"][start : start + AT_A_TIME] if (seen := self._see(item))]
                 self._store.merge(self._kind, listed, since)
                 names.update(map(name_of, listed))
-                await asyncio.sleep(0)
             if not (token := page["metadata"].get("continue")):
                 break
             query["continue"] = token

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -74,6 +75,30 @@ async def test_a_key_is_never_worked_on_twice_at_once_and_again_if_it_came_back_
         await again.wait()
 
     assert most == 1
+
+
+async def test_others_get_their_turn_between_two_keys_at_which_there_is_nothing_to_do() -> None:
+    turns: list[str] = []
+    done = asyncio.Event()
+
+    async def work(key: str) -> None:
+        turns.append(key)
+        if key == "last":
+            done.set()
+
+    async def other() -> None:
+        while not done.is_set():
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    queue = new_queue(work)
+    for key in ("a", "b", "c", "last"):
+        queue.add(key)
+    async with working(queue, workers=1), asyncio.TaskGroup() as group:
+        group.create_task(other())
+        await done.wait()
+
+    assert not [pair for pair in itertools.pairwise(turns) if "other" not in pair], turns
 
 
 async def test_different_keys_are_worked_on_side_by_side() -> None:
