@@ -7,7 +7,7 @@ its owner's UID is the run's. Deletions name the UID that they mean.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,6 +23,7 @@ from accelbench_operator.attempts import Observed
 from accelbench_operator.claim import NotServedError, build_claim_template
 from accelbench_operator.cluster import Cluster
 from accelbench_operator.collect import outcome
+from accelbench_operator.event_words import EventWords
 from accelbench_operator.failure import (
     AttemptFailure,
     job_deleted,
@@ -45,7 +46,6 @@ from accelbench_operator.kueue import QueueReports, ask
 from accelbench_operator.observed import (
     ObservedPod,
     age,
-    latest_event,
     observe_job,
     observe_pod,
     observe_result,
@@ -80,6 +80,7 @@ class Applier:
         self._deleted: dict[str, set[str]] = {}
         """By run UID: UIDs of the Jobs that it was told to delete; their watch may still tell of them."""
         self.queues = QueueReports()
+        self._events = EventWords(cluster, clock)
         self._reading = asyncio.Semaphore(LOGS_AT_A_TIME)
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
@@ -214,11 +215,8 @@ class Applier:
             await self._store_result(found, plan, pod)
 
     async def _ask(self, action: Ask, plan: Plan) -> None:
-        """Events are for people: where they cannot be had, the case waits without their words."""
         attempt, question = action.attempt, action.question
-        words = ""
-        with suppress(ApiError):
-            words = latest_event(await self._cluster.list_events(plan.metadata.namespace, question.about_uid))
+        words = await self._events.of(plan.metadata.namespace, question.about_uid)
         self.obstacles.meet(plan.metadata.uid, attempt.job, question.wait, words, self._clock())
 
     async def _confirm(self, action: Confirm, plan: Plan, observed: Observed) -> None:

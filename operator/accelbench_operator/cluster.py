@@ -1,7 +1,7 @@
 """What the operator asks of the cluster, by what it means: a method is a request, and a place to be killed at."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol
 
 from accelbench.delivery.log import MAXIMUM_LOG_BYTES
 from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, Manifest, NotFoundError
@@ -15,6 +15,7 @@ CLAIM_TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaim
 PODS = "/api/v1/namespaces/{namespace}/pods"
 KUEUE = "kueue.x-k8s.io"
 EVENTS = "/api/v1/namespaces/{namespace}/events"
+EVENTS_AT_A_TIME = 200
 
 READ_BYTES = 2 * MAXIMUM_LOG_BYTES
 TAIL_LINES = 500
@@ -77,8 +78,8 @@ class Cluster(Protocol):
     async def read_log(self, namespace: str, pod: str) -> str:
         """The log of the runner's container, its end where it is too long; raises ApiError where none can be had."""
 
-    async def list_events(self, namespace: str, uid: str) -> list[Manifest]:
-        """The Events about the object with that UID."""
+    def list_events(self, namespace: str) -> AsyncIterator[Manifest]:
+        """The Events of a namespace that warn, and those that tell of an image being pulled."""
 
     async def create_event(self, event: Manifest) -> None:
         """Post an Event; raises ConflictError where it was posted already."""
@@ -164,11 +165,17 @@ class KubernetesCluster:
         is_whole = len(log.encode()) < READ_BYTES
         return log if is_whole else await self._api.text(path, {**query, "tailLines": TAIL_LINES})
 
-    async def list_events(self, namespace: str, uid: str) -> list[Manifest]:
+    async def list_events(self, namespace: str) -> AsyncIterator[Manifest]:
         """See `Cluster`."""
-        query = {"fieldSelector": f"involvedObject.uid={uid}"}
-        events: list[Manifest] = (await self._api.get(EVENTS.format(namespace=namespace), query))["items"]
-        return events
+        for selector in ("type=Warning", "reason=Pulling"):
+            query: dict[str, Any] = {"fieldSelector": selector, "limit": EVENTS_AT_A_TIME}
+            while True:
+                page = await self._api.get(EVENTS.format(namespace=namespace), query)
+                for event in page["items"]:
+                    yield event
+                if not (token := page["metadata"].get("continue")):
+                    break
+                query["continue"] = token
 
     async def create_event(self, event: Manifest) -> None:
         """See `Cluster`."""

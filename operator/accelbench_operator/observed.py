@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 from accelbench.api import labels
 from accelbench.api.numbers import MEASURED
@@ -318,10 +318,17 @@ def owned_by(body: Manifest, run_uid: str) -> bool:
     return any(owner.get("uid") == run_uid and owner.get("controller") for owner in owners)
 
 
-def latest_event(events: Iterable[Manifest]) -> str:
-    """The words of the newest of an object's events, a warning before others of its second; empty without any."""
-    told = [(_event_time(event), event.get("type") == "Warning", _sentence(event)) for event in events]
-    return max(told, default=(None, False, ""))[-1]
+class Told(NamedTuple):
+    """What an event says; of two about one object the greater counts: the newer, and of one second the warning."""
+
+    at: datetime
+    is_warning: bool
+    words: str
+
+
+def told_by(event: Manifest) -> Told:
+    """What the event says."""
+    return Told(_event_time(event), event.get("type") == "Warning", _sentence(event))
 
 
 def _event_time(event: Manifest) -> datetime:

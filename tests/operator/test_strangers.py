@@ -1,6 +1,7 @@
 """Objects of somebody else under a name or a label of ours: they end nothing of ours, and hold nothing up for ever."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from accelbench_operator.failure import AttemptFailure
 from accelbench_operator.kubernetes_api import ForbiddenError
 from accelbench_operator.observed import observe_pod
 from accelbench_operator.waits import LEAST_TRIES, Wait
-from operator_world.applying import ATTEMPT, CREATE, PLAN, World, raising, with_a_stored_result
+from operator_world.applying import ATTEMPT, CREATE, PLAN, World, with_a_stored_result
 from operator_world.builders import NAMESPACE, UID, observe
 
 CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
@@ -90,7 +91,12 @@ def test_a_result_of_somebody_else_is_no_result_of_a_run_that_is_about_to_finish
 
 def test_events_that_may_not_be_read_keep_no_case_from_waiting(world: World) -> None:
     world.do(CREATE)
-    world.cluster.list_events = raising(ForbiddenError(403, "no"))  # type: ignore[method-assign]
+
+    async def list_events(_: str) -> AsyncIterator[Any]:
+        raise ForbiddenError(403, "no")
+        yield
+
+    world.cluster.list_events = list_events  # type: ignore[method-assign]
     world.do(Ask(ATTEMPT, Question(Wait.POD, "x", world.cluster.now)))
     [asked] = world.applier.obstacles.of(UID).values()
     assert (asked.tries, asked.words) == (1, "")

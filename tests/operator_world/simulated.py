@@ -7,7 +7,7 @@ The operator's own code runs against it: only the requests of `Cluster` are play
 
 import copy
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -168,10 +168,11 @@ class SimulatedCluster:
             raise NotFoundError(404, f'pods "{pod}" not found')
         return self.logs[pod]
 
-    async def list_events(self, namespace: str, uid: str) -> list[Any]:
+    async def list_events(self, namespace: str) -> AsyncIterator[Any]:
         """See `Cluster`."""
         self._may_fail()
-        return [event for event in self.posted if event["involvedObject"]["uid"] == uid]
+        for event in self.posted:
+            yield event
 
     async def create_event(self, event: Any) -> None:
         """See `Cluster`."""
