@@ -6,6 +6,7 @@ its owner's UID is the run's. Deletions name the UID that they mean.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +32,7 @@ from accelbench_operator.failure import (
     not_found_out,
     pod_gone,
     result_refused,
+    unreadable,
 )
 from accelbench_operator.job import build_job, identity_labels
 from accelbench_operator.known import RunKey
@@ -53,15 +55,18 @@ from accelbench_operator.observed import (
 )
 from accelbench_operator.obstacles import Obstacles
 from accelbench_operator.owner import owner_reference
+from accelbench_operator.queue import RetryError
 from accelbench_operator.status import timestamp
 from accelbench_operator.store import Store
 from accelbench_operator.waits import Wait
+
+logger = logging.getLogger(__name__)
 
 LOGS_AT_A_TIME = 2
 """Up to 16 MiB each, as text and as bytes."""
 
 
-class ForeignObjectError(Exception):
+class ForeignObjectError(RetryError):
     """An object of a name that only ours can have belongs to someone else, or is none that we can read."""
 
 
@@ -127,11 +132,11 @@ class Applier:
         return await self._cluster.get_result(key.namespace, result) is not None
 
     async def _create(self, action: CreateJob, plan: Plan) -> None:
-        if not action.is_first and await self._find_result(plan, action.case):
-            return
         metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
         with self._trying(Wait.CREATE_JOB, plan, name):
+            if not action.is_first and await self._find_result(plan, action.case):
+                return
             if plan.profile.device_class:
                 await self._ensure_claim_template(plan)
             job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.runner)
@@ -206,13 +211,18 @@ class Applier:
         async with self._reading:
             log = await self._read_log(plan, attempt.job, pod)
             now = timestamp(self._clock())
-            # Reading up to 8 MiB takes long enough to be noticed by the event loop.
-            found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
+            try:
+                # Reading up to 8 MiB takes long enough to be noticed by the event loop.
+                found = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
+                body = _to_store(found, plan, pod) if isinstance(found, Result) else None
+            except Exception as error:
+                logger.exception("%s: what its pod brought cannot be read", attempt.job)
+                found, body = unreadable(error), None
             del log  # many MB, which the traceback of a refusal would hold
-        if isinstance(found, AttemptFailure):
+        if body is not None:
+            await self._store_result(body, attempt, plan)
+        elif isinstance(found, AttemptFailure):
             await self._lose(plan, attempt.case, attempt.job, found)
-        else:
-            await self._store_result(found, plan, pod)
 
     async def _ask(self, action: Ask, plan: Plan) -> None:
         attempt, question = action.attempt, action.question
@@ -256,37 +266,21 @@ class Applier:
                 return None
             raise
 
-    async def _store_result(self, result: Result, plan: Plan, pod: ObservedPod) -> None:
-        run, job = plan.run, pod.job
-        document = BenchmarkResult.of(
-            result,
-            ObjectMeta(
-                name=result_name(run.metadata.name, run.metadata.uid, result.case.name),
-                namespace=run.metadata.namespace,
-                labels=identity_labels(run, result.case.name),
-            ),
-            [_judged(each) for each in evaluate(run.spec.expectations, result)],
-            node=pod.node or None,
-            pod=pod.key.name,
-            image=pod.image or None,
-        )
-        body = document.model_dump(mode="json", by_alias=True, exclude_none=True)
-        body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels")}
-        if run.spec.run_policy.result_retention_policy == "Delete":
-            body["metadata"]["ownerReferences"] = [owner_reference(run)]
+    async def _store_result(self, body: Manifest, attempt: Attempt, plan: Plan) -> None:
+        case, job, run_uid = attempt.case, attempt.job, plan.metadata.uid
         try:
             with self._trying(Wait.STORE_RESULT, plan, job):
                 stored = await self._cluster.create_result(body)
         except (InvalidError, TooLargeError) as error:
-            await self._lose(plan, result.case.name, job, result_refused(error.message))
+            await self._lose(plan, case, job, result_refused(error.message))
         except ApiError as error:
-            may_be_there = isinstance(error, ConflictError) and await self._may_be_there(plan, result.case.name)
+            may_be_there = isinstance(error, ConflictError) and await self._may_be_there(plan, case)
             if not may_be_there and not self._is_final(Wait.STORE_RESULT, plan, job):
                 raise
-            await self._lose(plan, result.case.name, job, result_refused(error.message))
+            await self._lose(plan, case, job, result_refused(error.message))
         else:
-            self._stored.setdefault(run.metadata.uid, set()).add(stored["metadata"]["name"])
-            self._hold_result(stored, run.metadata.uid)
+            self._stored.setdefault(run_uid, set()).add(stored["metadata"]["name"])
+            self._hold_result(stored, run_uid)
 
     async def _may_be_there(self, plan: Plan, case: str) -> bool:
         """Whether something has the name of the case's result; where nothing has, a conflict was the server's own."""
@@ -367,6 +361,28 @@ def case_of(plan: Plan, name: str, attempt: int = 1) -> Case:
     """The planned case as the runner of that attempt is given it."""
     case = plan.case(name)
     return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
+
+
+def _to_store(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
+    """The BenchmarkResult as the API server is given it."""
+    run, case = plan.run, result.case.name
+    document = BenchmarkResult.of(
+        result,
+        ObjectMeta(
+            name=result_name(run.metadata.name, run.metadata.uid, case),
+            namespace=run.metadata.namespace,
+            labels=identity_labels(run, case),
+        ),
+        [_judged(each) for each in evaluate(run.spec.expectations, result)],
+        node=pod.node or None,
+        pod=pod.key.name,
+        image=pod.image or None,
+    )
+    body = document.model_dump(mode="json", by_alias=True, exclude_none=True)
+    body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels")}
+    if run.spec.run_policy.result_retention_policy == "Delete":
+        body["metadata"]["ownerReferences"] = [owner_reference(run)]
+    return body
 
 
 def _words(error: Exception) -> str:

@@ -72,6 +72,12 @@ def not_found_out(message: str) -> AttemptFailure:
     return _failure(AttemptReason.RESULT_LOST, f"cannot find out what became of it: {message}")
 
 
+def unreadable(error: Exception) -> AttemptFailure:
+    """The operator itself failed over what the pod brought: it would again."""
+    detail = f"the operator cannot read what its pod brought: {type(error).__name__}: {error}"
+    return _failure(AttemptReason.RUNNER_ERROR, detail)
+
+
 def result_refused(message: str) -> AttemptFailure:
     """The API server takes no such result: the CRD is of another version than the runner, say."""
     return _failure(AttemptReason.RESULT_REFUSED, message)

@@ -15,13 +15,14 @@ from pydantic import ValidationError
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.plan.names import attempt_name
 from accelbench_operator.accept import Plan, Refused
+from accelbench_operator.queue import RetryError
 
 Manifest = Mapping[str, Any]
 REMEMBERED = 32
 """Versions of a run whose news may still be on its way."""
 
 
-class UnreadableStatusError(Exception):
+class UnreadableStatusError(RetryError):
     """A run's status is none that this operator knows; the message says what to do."""
 
 

@@ -122,11 +122,11 @@ def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
     """The status of a run that cannot be run."""
+    before = "stored results are kept" if status.measured_cases else "nothing was measured"
+    remedy = f"{before}; correct the spec and apply it under another name"
     findings: dict[ConditionType, ConditionState] = {
         "Accepted": ConditionState("False", ConditionReason.INVALID_SPEC, message),
-        "Finished": ConditionState(
-            "True", ConditionReason.INVALID_SPEC, "nothing was run; correct the spec and apply it under another name"
-        ),
+        "Finished": ConditionState("True", ConditionReason.INVALID_SPEC, remedy),
         "Succeeded": ConditionState("False", ConditionReason.INVALID_SPEC, message),
     }
     return status.model_copy(

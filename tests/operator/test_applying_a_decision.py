@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -276,6 +277,18 @@ def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(w
     assert world.losses() == ["ResultRefused"]
 
 
+@pytest.mark.parametrize("broken", ["outcome", "evaluate"])
+def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
+    world: World, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    with_an_ended_pod(world)
+    monkeypatch.setattr(f"accelbench_operator.apply.{broken}", lambda *_, **__: {}["rounds"])
+    world.do(Collect(ATTEMPT, last=False))
+    assert world.losses() == ["RunnerError"]
+    [loss] = world.applier.losses[UID].values()
+    assert "cannot read what its pod brought: KeyError: 'rounds'. Report it as a bug" in loss.message
+
+
 @pytest.mark.parametrize("error", [ForbiddenError(403, "exceeded quota"), ApiError(500, "etcd")])
 def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_in_the_end(
     world: World, error: ApiError
@@ -310,8 +323,30 @@ def test_a_stored_result_of_another_version_is_named_and_stops_nothing_else(worl
     with_a_stored_result(world)
     [stored] = world.cluster.results.values()
     stored["result"] = {"of": "tomorrow"}
-    with pytest.raises(ForeignObjectError, match="cannot be read: delete it"):
-        world.do(CREATE)
+    for _ in range(2):
+        with pytest.raises(ForeignObjectError, match="cannot be read: delete it"):
+            world.do(CREATE)
+    observed = world.store.observed(NAMESPACE, UID, {}, world.applier.obstacles.of(UID))
+    waiting = replace(observed, jobs={}, pods={})
+    assert "exists and cannot be read: delete it" in state_of(ATTEMPT, PLAN, waiting, world.cluster.now).pending
+
+
+def test_a_stored_result_with_more_than_is_known_is_read(world: World) -> None:
+    with_a_stored_result(world)
+    [stored] = world.cluster.results.values()
+    stored["result"] |= {"tomorrow": 1}
+    world.store.replace("BenchmarkResult", None, [], world.store.now)
+    world.do(CREATE)
+    assert set(world.store.observed(NAMESPACE, UID, {}).results) == {CASE}
+
+
+def test_a_bug_in_building_a_job_is_what_the_case_waits_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accelbench_operator.apply.build_job", lambda *_: {}["image"])
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            world.do(CREATE)
+    observed = world.store.observed(NAMESPACE, UID, {}, world.applier.obstacles.of(UID))
+    assert "KeyError: 'image'" in state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending
 
 
 def test_a_log_and_a_result_that_are_both_refused_end_the_case(world: World) -> None:

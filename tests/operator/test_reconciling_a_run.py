@@ -10,7 +10,7 @@ import pytest
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench_operator.apply import Applier
 from accelbench_operator.known import RunKey, UnreadableStatusError, read_status
-from accelbench_operator.kubernetes_api import ApiError
+from accelbench_operator.kubernetes_api import ApiError, InvalidError
 from accelbench_operator.observed import observe_job, observe_pod
 from accelbench_operator.reconcile import Reconciler
 from accelbench_operator.settings import Settings
@@ -168,6 +168,34 @@ def test_a_status_that_cannot_be_read_is_left_as_it_is_and_said() -> None:
     assert cluster.run["status"] == {"conditions": [{"type": "Finished", "status": "Perhaps"}]}
     assert cluster.created == []
     assert [event["reason"] for event in cluster.events.values()] == ["StatusUnreadable"]
+
+
+def test_a_status_that_is_refused_is_written_shorter_and_said() -> None:
+    cluster = new_cluster()
+    cluster.run["status"] = {"forecast": "sunny"}
+    put = cluster.put_run_status
+
+    async def put_run_status(run: Any) -> Any:
+        if "forecast" in run["status"]:
+            raise InvalidError(422, "status.forecast: no such field")
+        return await put(run)
+
+    cluster.put_run_status = put_run_status  # type: ignore[method-assign]
+    asyncio.run(reconciler(cluster)(KEY))
+    assert [attempt["number"] for attempt in cluster.run["status"]["attempts"]] == [1]
+    assert len(cluster.created) == 1
+    told = {event["reason"]: event["message"] for event in cluster.events.values()}
+    assert told["StatusRefused"] == "status.forecast: no such field"
+
+
+def test_a_bug_in_planning_ends_the_run_and_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = new_cluster()
+    monkeypatch.setattr("accelbench_operator.reconcile.accept", lambda *_, **__: {}["profile"])
+    asyncio.run(reconciler(cluster)(KEY))
+    [finished] = [each for each in cluster.run["status"]["conditions"] if each["type"] == "Finished"]
+    [accepted] = [each for each in cluster.run["status"]["conditions"] if each["type"] == "Accepted"]
+    assert (finished["status"], cluster.created) == ("True", [])
+    assert "accelbench itself failed while planning, which is a bug: KeyError: 'profile'" in accepted["message"]
 
 
 def test_what_a_newer_operator_wrote_into_a_status_stays_and_hides_nothing() -> None:

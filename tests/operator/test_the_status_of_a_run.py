@@ -8,7 +8,7 @@ from accelbench.api.run import BenchmarkRunStatus, Condition
 from accelbench_operator.decide import decide
 from accelbench_operator.events import event_manifest, transitions
 from accelbench_operator.snapshot import Summary
-from accelbench_operator.status import RunProgress, progress_status, timestamp
+from accelbench_operator.status import RunProgress, progress_status, refused_status, timestamp
 from operator_world.builders import NOW, UID, make_attempt, make_job, make_plan, make_summary, observe, running
 
 
@@ -46,6 +46,28 @@ def test_a_case_whose_result_somebody_deleted_is_no_success() -> None:
     status = progress_status(plan, BenchmarkRunStatus(), progress)
     assert reason(status) == ("False", "ResultMissing")
     assert plan.cases[0].name in next(each.message for each in status.conditions if each.type == "Succeeded")
+
+
+def test_a_run_whose_script_was_changed_between_two_cases_is_no_success() -> None:
+    plan = make_plan(sizes=(64, 128))
+    both = [replace(make_summary(plan, index), source=f"sha256:{index}") for index in range(2)]
+    status = status_with(*both, sizes=(64, 128))
+    assert reason(status) == ("False", "WorkloadChanged")
+    message = next(each.message for each in status.conditions if each.type == "Succeeded")
+    assert "the workload's file had the digests sha256:0, sha256:1" in message
+    assert reason(status_with(both[0], replace(both[1], source=both[0].source), sizes=(64, 128))) == (
+        "True",
+        "Succeeded",
+    )
+
+
+def test_what_was_measured_before_a_run_was_refused_is_said_to_be_kept() -> None:
+    measured = refused_status("no such size", BenchmarkRunStatus(measured_cases=("a",)), NOW, 2)
+    nothing = refused_status("no such size", BenchmarkRunStatus(), NOW, 2)
+    said = [
+        next(each.message for each in status.conditions if each.type == "Finished") for status in (measured, nothing)
+    ]
+    assert [each.partition(";")[0] for each in said] == ["stored results are kept", "nothing was measured"]
 
 
 def test_conditions_of_others_never_make_a_status_too_long() -> None:
