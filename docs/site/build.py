@@ -159,9 +159,9 @@ def mermaid() -> Path:
         digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
         if f"sha512-{digest}" != INTEGRITY:
             raise SiteError(f"{MERMAID} is not what it was: sha512-{digest}")
-        with tarfile.open(archive) as packed:
-            packed.extract(SCRIPT, directory, filter="data")
-        (Path(directory) / SCRIPT).replace(script)
+        with tarfile.open(archive) as packed, (Path(directory) / script.name).open("wb") as written:
+            shutil.copyfileobj(packed.extractfile(SCRIPT), written)
+        Path(written.name).replace(script)
     return script
 
 
