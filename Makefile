@@ -132,6 +132,10 @@ cluster: wheel ## A real Kubernetes on this machine: control plane, containerd, 
 	@sh tests/cluster/prerequisites.sh
 	@PYTHONPATH=tests $(BIN)/python -m cluster up --node
 
+.PHONY: cluster-images
+cluster-images: images ## Both images onto that node, which takes 30 GB of disk; prints the helm line for it
+	@PYTHONPATH=tests $(BIN)/python -m image.load
+
 .PHONY: cluster-down
 cluster-down: ## Ends it and leaves nothing behind
 	@PYTHONPATH=tests $(BIN)/python -m cluster down

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chart.helm import CHART, helm
-from cluster.ports import free_port
 from cluster.wait import wait_until
+from image.load import values_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,25 +75,12 @@ class Installed:
 @contextlib.contextmanager
 def install(cluster: Cluster, profiles: Mapping[str, Any]) -> Iterator[str]:
     """The chart in the cluster's namespace for as long as the context lasts; gives the metrics' address."""
-    port, health = free_port(), free_port()
-    server = cluster.server
-    values = {
-        "images": {"operator": "accelbench-operator", "runner": "accelbench-runner", "tag": "test"},
-        # The test node has no service addresses and no DNS.
-        "hostNetwork": True,
-        "extraEnv": [
-            {"name": "KUBERNETES_SERVICE_HOST", "value": server.hostname},
-            {"name": "KUBERNETES_SERVICE_PORT", "value": str(server.port)},
-        ],
-        "profiles": dict(profiles),
-        "metrics": {"port": port},
-        "health": {"port": health},
-    }
+    values = values_for(cluster) | {"profiles": dict(profiles)}
     place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}")
     done = helm("install", "--take-ownership", RELEASE, CHART, *place, "--wait", "--timeout=600s", values=values)
     assert done.returncode == 0, done.stderr + _why(cluster)
     try:
-        yield f"127.0.0.1:{port}"
+        yield f"127.0.0.1:{values['metrics']['port']}"
     finally:
         helm("uninstall", RELEASE, *place, "--wait")
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from chart.helm import CHART, adopt, helm
-from cluster.ports import free_port
 from cluster.wait import wait_until
 from grafana.dashboards import ALL
 from image.build import build_image
+from image.load import values_for
 from metrics.prometheus import running_prometheus
 from pages.machine import at_cluster, checkout
 from pages.page import ROOT, Page
@@ -55,20 +55,8 @@ def bare(cluster: Cluster) -> Iterator[Cluster]:
             assert again.returncode == 0, again.stderr
 
 
-def _values(cluster: Cluster) -> dict[str, Any]:
-    """The images as the node has them; and it has no addresses of services, so the operator is on its network."""
-    server = {"KUBERNETES_SERVICE_HOST": cluster.server.hostname, "KUBERNETES_SERVICE_PORT": str(cluster.server.port)}
-    return {
-        "images": {"operator": "accelbench-operator", "runner": "accelbench-runner", "tag": "test"},
-        "hostNetwork": True,
-        "extraEnv": [{"name": name, "value": value} for name, value in server.items()],
-        "metrics": {"port": free_port()},
-        "health": {"port": free_port()},
-    }
-
-
 def test_a_cluster_says_who_is_faster(bare: Cluster, tmp_path: Path) -> None:
-    values = _values(bare)
+    values = values_for(bare)
     environment = at_cluster(bare, tmp_path / "shell", values)
     directory = checkout(tmp_path / "accelbench")
     start, tutorial = "docs/start.md", "docs/tutorials/cluster.md"
