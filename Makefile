@@ -133,7 +133,7 @@ cluster: wheel ## A real Kubernetes on this machine: control plane, containerd, 
 	@PYTHONPATH=tests $(BIN)/python -m cluster up --node
 
 .PHONY: cluster-images
-cluster-images: images ## Both images onto that node, which takes 30 GB of disk; prints the helm line for it
+cluster-images: images ## Both images onto that node, where 15 GB have to be free; prints the helm line for it
 	@PYTHONPATH=tests $(BIN)/python -m image.load
 
 .PHONY: cluster-down
