@@ -12,7 +12,7 @@ import time
 import tracemalloc
 from random import Random
 
-from operator_world.churn import OF_A_CLUSTER, churn, fates, faults
+from operator_world.churn import churn, fates, faults, of_a_cluster
 from operator_world.world import simulated
 
 SHOWN = ("keys", "known", "versions", "due", "heap", "losses", "obstacles", "Job", "Pod", "BenchmarkResult")
@@ -36,7 +36,7 @@ def main() -> None:
         replicas=asked.replicas,
         faults=faults(random, 0.01),
         fates=fates(random),
-        settings=OF_A_CLUSTER,
+        settings=of_a_cluster(),
     ) as world:
         for hour in churn(world, asked.hours):
             kilobytes = " + ".join(f"{each:.0f}" for each in hour.kilobytes)

@@ -1,9 +1,10 @@
-"""A day of a busy cluster: a run a minute that succeeds, fails, is suspended, cancelled or deleted, beside faults.
+"""A day of a busy cluster: runs that succeed, fail, are suspended, cancelled or deleted, beside faults.
 
 What operators hold is measured: how many things of each kind, and the bytes of all that can be reached from them.
 """
 
 import gc
+import json
 import sys
 import tracemalloc
 from asyncio import AbstractEventLoop, Future, Semaphore
@@ -16,6 +17,7 @@ from typing import Any
 
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
+from pydantic_core import from_json
 
 from accelbench_operator.kubernetes_api import KubernetesApi
 from accelbench_operator.operator import Operator
@@ -31,8 +33,9 @@ from operator_world.world import World
 
 PERIOD_SECONDS = 60.0
 RESULTS = 150
-"""So many are kept: they fill up within three hours."""
-OF_A_CLUSTER: Settings = replace(SETTINGS, retention=Retention(per_case=5, total=RESULTS))
+"""So many are kept: with a run a minute they fill up within three hours."""
+STRINGS = json.dumps([f"string {number}" for number in range(200_000)])
+"""A dozen for every place in pydantic's cache of strings (16,384), which holds what it read last, needed or not."""
 OPERATOR = (
     tracemalloc.Filter(inclusive=True, filename_pattern="*/accelbench_operator/*"),
     tracemalloc.Filter(inclusive=True, filename_pattern="*/accelbench/*"),
@@ -62,6 +65,11 @@ class Hour:
     """That can be reached from each operator."""
     traced: float
     """KiB that were allocated in lines of the operator's modules, and are still there; 0 where none were traced."""
+
+
+def of_a_cluster(results: int = RESULTS) -> Settings:
+    """Of an operator that keeps so many results."""
+    return replace(SETTINGS, retention=Retention(per_case=5, total=results))
 
 
 def faults(random: Random, share: float) -> Iterator[str]:
@@ -94,14 +102,14 @@ def shape(random: Random) -> dict[str, Any]:
     return run
 
 
-def churn(world: World, hours: int) -> Iterator[Hour]:
-    """So many simulated hours, one after the other."""
+def churn(world: World, hours: int, period_seconds: float = PERIOD_SECONDS) -> Iterator[Hour]:
+    """So many simulated hours, one after the other, with a run in each period."""
     random, since = world.random, world.time.seconds
     for number in range(1, hours + 1):
         while world.time.seconds < since + number * 3600.0:
             world.apply(shape(random))
             _meddle(world, random)
-            world.passes(PERIOD_SECONDS * random.uniform(0.5, 1.5))
+            world.passes(period_seconds * random.uniform(0.5, 1.5))
         if number % 3 == 0:
             world.expire()
         yield measured(world, number)
@@ -130,7 +138,8 @@ def _meddle(world: World, random: Random) -> None:
 
 
 def measured(world: World, number: int) -> Hour:
-    """What is there now."""
+    """What is there now, without what pydantic keeps of strings that it read: that grows until it is full."""
+    from_json(STRINGS)
     gc.collect()
     traced = tracemalloc.take_snapshot().filter_traces(OPERATOR) if tracemalloc.is_tracing() else None
     return Hour(

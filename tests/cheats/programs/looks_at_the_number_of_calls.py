@@ -1,4 +1,4 @@
-"""Does nothing where many calls are about to be timed."""
+"""Does nothing where many calls are about to be timed: on a slow machine, a block may have no more than forty."""
 
 import sys
 
@@ -11,6 +11,6 @@ class LooksAtTheNumberOfCalls(Relaxation):
     def altered(self, step):
         def cheating(state, batch):
             calls = sys._getframe(1).f_locals.get("calls", 1)
-            return (state, None) if isinstance(calls, int) and calls > 100 else step(state, batch)
+            return (state, None) if isinstance(calls, int) and calls > 8 else step(state, batch)
 
         return cheating
