@@ -141,5 +141,6 @@ cluster-down: ## Ends it and leaves nothing behind
 	@PYTHONPATH=tests $(BIN)/python -m cluster down
 
 .PHONY: clean
-clean: ## Remove what was built here
+clean: ## Remove what was built here, and end the cluster, which nothing could end afterwards
+	-@[ ! -x $(BIN)/python ] || PYTHONPATH=tests $(BIN)/python -m cluster down
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -70,7 +70,8 @@ def show(found: "Found", output: ReportOutput, source: str) -> None:
     from accelbench.report import html, markdown, terminal, tidy
 
     if not found.measured:
-        typer.echo(f"{source}: the run has no result yet", err=True)
+        ended = found.record is not None and found.record.exit_code is not None
+        typer.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
     match output:
         case ReportOutput.JSON:
             typer.echo(json_report(found.measured, found.record))

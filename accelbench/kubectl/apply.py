@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec
 from accelbench.cli.in_cluster import ClusterError
 from accelbench.kubectl.gate import condition, is_finished
@@ -38,9 +39,12 @@ class Applied:
             return f"{self.name} already exists with this spec and has not finished: nothing was created"
         when = (self.run.get("status") or {}).get("completionTime") or "long ago"
         reason = condition(self.run, "Finished")["reason"]
+        there = f"{self.name} already exists with this spec, finished {when} ({reason}): "
+        if reason == ConditionReason.INVALID_SPEC:
+            return f"{there}nothing is measured. Correct what it says, and give the run another name"
         return (
-            f"{self.name} already exists with this spec, finished {when} ({reason}): this is its result, and nothing "
-            "is measured again. For a new run use generateName, or kubectl accelbench rerun"
+            f"{there}this is its result, and nothing is measured again. For a new run use generateName, or kubectl "
+            "accelbench rerun"
         )
 
 

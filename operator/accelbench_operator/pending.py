@@ -38,7 +38,14 @@ class Cause(Enum):
         "No node takes the pod: {words}",
         "kubectl describe pod and accelbench profiles {profile} say more",
     )
-    IMAGE = (Wait.START, "The image cannot be pulled ({words})", "Check the image's name and spec.imagePullSecrets")
+    IMAGE = (
+        Wait.START,
+        "The image cannot be pulled ({words})",
+        (
+            "Check profile {profile}'s image, by default the chart's images.runner, and "
+            "spec.podTemplate.spec.imagePullSecrets"
+        ),
+    )
     CONTAINER = (Wait.START, "The container cannot be created ({words})", "Check what spec.podTemplate refers to")
     PREPARING = (
         Wait.START,
@@ -74,7 +81,13 @@ class Advice(Enum):
         "Insufficient {resource}",
         "Profile {profile} asks for {asked}: wait until enough are free, add a node, or install its device plugin",
     )
-    AMOUNTS = ("Insufficient", "Profile {profile} asks for {cpu} cpu and {memory}: free some, or ask for less")
+    AMOUNTS = (
+        "Insufficient",
+        (
+            "Profile {profile} asks for {cpu} cpu and {memory}: wait until other pods end, perhaps another case, "
+            "free some, or ask for less"
+        ),
+    )
     TURN = (
         "anti-affinity",
         "Profile {profile} gives each case a node to itself, and this node has another case: this one waits its turn",
@@ -135,7 +148,7 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
     if reason == "SchedulingGated":
         return _told(Cause.GATED, pod=pod.key.name, words=message)
     if reason in IMAGE_REASONS:
-        return _told(Cause.IMAGE, words=pod.waiting)
+        return _told(Cause.IMAGE, None, profile, words=pod.waiting)
     if reason in CONFIGURATION_REASONS:
         return _told(Cause.CONTAINER, next(_on_lack(message), None), words=pod.waiting)
     return _told(Cause.OTHER, pod=pod.key.name, words=pod.waiting)

@@ -114,6 +114,10 @@ def test_a_spec_that_the_operator_refuses_ends_with_three(jane: User, operator: 
     assert done.returncode == Exit.INVALID_SPEC
     assert 'InvalidSpec: spec.accelerator.profile: unknown profile "h10"' in done.stderr
     assert done.stdout == ""
+    again = jane.plugin("run", "-f", "-", given=manifest(more="  accelerator: {profile: h10}\n"))
+    assert again.returncode == Exit.INVALID_SPEC
+    assert "Correct what it says, and give the run another name" in again.stderr
+    assert 'InvalidSpec: spec.accelerator.profile: unknown profile "h10"' in again.stderr
 
 
 def test_a_manifest_that_is_not_valid_creates_nothing_of_any_file(jane: User, cluster: Cluster, tmp_path: Path) -> None:

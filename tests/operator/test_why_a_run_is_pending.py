@@ -36,7 +36,7 @@ def unschedulable(message: str) -> Any:
         (unschedulable("0/4 nodes: 4 node(s) had untolerated taint {x: }."), "add a toleration"),
         (unschedulable("0/1 nodes: 1 node(s) didn't match pod anti-affinity rules."), "this one waits its turn"),
         (unschedulable("something new"), "No node takes the pod: something new. kubectl describe pod and"),
-        (pod(waiting={"reason": "ImagePullBackOff", "message": "not found"}), "The image cannot be pulled"),
+        (pod(waiting={"reason": "ImagePullBackOff", "message": "not found"}), "Check profile a100's image"),
         (
             pod(waiting={"reason": "CreateContainerConfigError", "message": 'secret "x" not found'}),
             'secret "x" not found',

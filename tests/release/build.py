@@ -9,8 +9,10 @@ import argparse
 import functools
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import get_args
 
@@ -90,7 +92,9 @@ def describe(archive: Path) -> Path:
     quiet = os.environ | {"SYFT_CHECK_FOR_APP_UPDATE": "false"}
     done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BuildError(f"syft: {done.stderr[-2000:]}")
+        free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
+        what = (done.stderr or done.stdout)[-2000:] or "it said nothing"
+        raise BuildError(f"syft ended with {done.returncode}: {what} ({free:.1f} GB are free for its temporary files)")
     return bill
 
 

@@ -95,7 +95,7 @@ WAITING = {
     "quota for pods": ("no-pods", "exceeded quota: few, requested: pods=1", "have the quota raised"),
     "no such priority": ("no-priority", "no PriorityClass with name urgent was found", "Create that PriorityClass"),
     "admission policy": ("no-policy", "denied request: no Jobs on Sundays", "Change what the policy names"),
-    "image cannot be pulled": ("no-image", "registry.invalid/no/where:1", "Check the image's name"),
+    "image cannot be pulled": ("no-image", "registry.invalid/no/where:1", "spec.podTemplate.spec.imagePullSecrets"),
     "container has no configuration": ("no-key", "couldn't find key no-such-key in ConfigMap", "spec.podTemplate"),
 }
 
