@@ -7,7 +7,7 @@ its owner's UID is the run's. Deletions name the UID that they mean.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -47,11 +47,11 @@ from accelbench_operator.kubernetes_api import (
 from accelbench_operator.kueue import QueueReports, ask
 from accelbench_operator.observed import (
     ObservedPod,
-    age,
     observe_job,
     observe_pod,
     observe_result,
     owned_by,
+    precedence,
 )
 from accelbench_operator.obstacles import Obstacles
 from accelbench_operator.owner import owner_reference
@@ -191,13 +191,14 @@ class Applier:
                 return job_deleted(attempt.job)
             self._hold_job(existing, metadata.uid)
             return None
-        if pod is None:
-            # The watch on Jobs may be ahead of the one on pods, after an outage by as long as that lasted.
-            pods = await self._pods_of(attempt, plan)
-            for each in pods:
-                self._store.put("Pod", each, own=True)
-            return None if pods else pod_gone(job, observed.disruptions.get(attempt.job, ""))
-        return pod
+        if pod and pod.is_over:
+            return pod
+        # The watch on Jobs may be ahead of the one on pods, after an outage by as long as that lasted.
+        pods = await self._pods_of(attempt, plan)
+        if not pods:
+            return pod_gone(job, observed.disruptions.get(attempt.job, ""))
+        self._hold_pods(pods, pod)
+        return pod if pod == max(pods, key=precedence) else None
 
     async def _pods_of(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
         """Those that the attempt's Job controls, whatever their labels are by now: anybody may change those."""
@@ -235,18 +236,15 @@ class Applier:
         known_job, known_pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
         body = await self._cluster.get_job(metadata.namespace, attempt.job)
         pods = await self._pods_of(attempt, plan)
-        newest = max(pods, key=age, default=None)
-        if (observe_job(body) if body else None, newest) == (known_job, known_pod):
+        pod = max(pods, key=precedence, default=None)
+        if (observe_job(body) if body else None, pod) == (known_job, known_pod):
             await self._lose(plan, attempt.case, attempt.job, action.failure)
             return
         if body:
             self._hold_job(body, metadata.uid)
         else:
             self._store.remove("Job", (metadata.namespace, attempt.job))
-        if known_pod and known_pod.key.name not in {pod.key.name for pod in pods}:
-            self._store.remove("Pod", (metadata.namespace, known_pod.key.name))
-        for pod in pods:
-            self._store.put("Pod", pod, own=True)
+        self._hold_pods(pods, known_pod)
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
         """The log; None where there is none, or none can be had."""
@@ -331,6 +329,14 @@ class Applier:
             name = body["metadata"]["name"]
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
         self._store.put("Job", job, own=True)
+
+    def _hold_pods(self, pods: Sequence[ObservedPod], known: ObservedPod | None) -> None:
+        """Those that a Job has now, in place of the one that was known."""
+        names = {pod.key.name for pod in pods}
+        if known and known.key.name not in names:
+            self._store.remove("Pod", (known.key.namespace, known.key.name))
+        for pod in pods:
+            self._store.put("Pod", pod, own=True)
 
     def _hold_result(self, body: Manifest, run_uid: str) -> None:
         name = body["metadata"]["name"]

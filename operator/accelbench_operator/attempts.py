@@ -23,7 +23,7 @@ class Observed:
     jobs: Mapping[str, ObservedJob] = field(default_factory=dict)
     """By name."""
     pods: Mapping[str, ObservedPod] = field(default_factory=dict)
-    """By their Job's name, the newest of each."""
+    """By their Job's name, the one that counts of each."""
     results: Mapping[str, Summary] = field(default_factory=dict)
     """By case."""
     losses: Mapping[str, AttemptFailure] = field(default_factory=dict)

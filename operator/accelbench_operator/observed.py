@@ -104,9 +104,13 @@ class ObservedPod:
         return self.phase in {"Succeeded", "Failed"}
 
 
-def age(pod: ObservedPod) -> tuple[datetime, str]:
-    """By which the newest of several pods is found; times are whole seconds, so names decide among equals."""
-    return pod.created, pod.key.name
+def precedence(pod: ObservedPod) -> tuple[bool, datetime, str]:
+    """By which the pod of a Job that counts is found: one that succeeded, else the newest.
+
+    Without the answer about the first pod that it created, the Job controller creates a second, and lets one of them go
+    once it knows of both. Times are whole seconds, so names decide among equals.
+    """
+    return pod.phase == "Succeeded", pod.created, pod.key.name
 
 
 def parse_time(text: str | None) -> datetime | None:

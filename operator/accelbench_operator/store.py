@@ -12,7 +12,7 @@ from typing import Literal
 
 from accelbench_operator.attempts import Observed
 from accelbench_operator.failure import AttemptFailure, disruption_of
-from accelbench_operator.observed import ObservedJob, ObservedPod, age
+from accelbench_operator.observed import ObservedJob, ObservedPod, precedence
 from accelbench_operator.obstacles import Obstacle
 from accelbench_operator.snapshot import Summary
 
@@ -127,7 +127,7 @@ class Store:
                 jobs[held.key.name] = held
             elif isinstance(held, Summary):
                 results[held.case] = held
-            elif held.job not in pods or age(pods[held.job]) < age(held):
+            elif held.job not in pods or precedence(pods[held.job]) < precedence(held):
                 pods[held.job] = held
         disruptions = {job: self._disruptions[namespace, job] for job in jobs if (namespace, job) in self._disruptions}
         return Observed(jobs, pods, results, losses, obstacles, disruptions=disruptions)

@@ -15,6 +15,7 @@ from cluster.wait import wait_until
 from crash.lives import PROFILES, Life
 from crash.proxy import Proxy, Rule
 from crash.world import World
+from operator_world.forked import ForkedOperator
 from operator_world.process import OperatorProcess
 
 PATIENCE_SECONDS = 120.0
@@ -43,7 +44,7 @@ class Restarting:
     """An operator that is started again whenever it is killed, as a kubelet does."""
 
     def __init__(self) -> None:
-        self.process: OperatorProcess | None = None
+        self.process: ForkedOperator | None = None
         self.restarts = 0
         self._lock = threading.Lock()
 
@@ -70,7 +71,7 @@ def live(world: World, life: Life, directory: Path, rules: Sequence[Rule] = ()) 
     operator = Restarting()
     with Proxy(world.cluster.kubeconfig, operator.kill, list(rules)) as proxy:
         lease = "operator" if life.leased else ""
-        operator.process = OperatorProcess(cluster, directory, profiles=PROFILES, server=proxy.url, lease=lease)
+        operator.process = ForkedOperator(cluster, directory, profiles=PROFILES, server=proxy.url, lease=lease)
         operator.process.start()
         try:
             wait_until(lambda: ready(operator.process), what="the operator to be ready", every_seconds=0.05)
@@ -127,7 +128,7 @@ def storm(world: World, runs: Mapping[str, Life], directory: Path, rules: Sequen
     cluster = _namespace(world.cluster)
     operator = Restarting()
     with Proxy(world.cluster.kubeconfig, operator.kill, list(rules), lambda: runs) as proxy:
-        operator.process = OperatorProcess(cluster, directory, profiles=PROFILES, server=proxy.url)
+        operator.process = ForkedOperator(cluster, directory, profiles=PROFILES, server=proxy.url)
         operator.process.start()
         try:
             wait_until(lambda: ready(operator.process), what="the operator to be ready", every_seconds=0.05)

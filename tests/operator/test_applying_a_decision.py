@@ -23,6 +23,7 @@ from accelbench_operator.kubernetes_api import (
     TooLargeError,
     UnreachableError,
 )
+from accelbench_operator.observed import observe_job
 from accelbench_operator.waits import LEAST_TRIES, Wait
 from operator_world.applying import ATTEMPT, CASE, CREATE, PLAN, World, raising, with_a_stored_result
 from operator_world.builders import NAMESPACE, UID, make_job, make_plan, observe
@@ -142,6 +143,48 @@ def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_g
 
     world.do(Collect(ATTEMPT, last=False))
     assert CASE in world.store.observed(NAMESPACE, UID, {}).results
+
+
+def test_of_two_pods_the_one_that_is_there_is_read_whatever_the_watch_says_of_the_other(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.end(ATTEMPT.job, "whole")
+    world.cluster.list_into(world.store)
+    (pod,) = world.store.observed(NAMESPACE, UID, {}).pods.values()
+    gone = replace(pod, key=replace(pod.key, name="newer"), phase="Running", created=pod.created + timedelta(hours=1))
+    world.store.remove("Pod", (NAMESPACE, pod.key.name))
+    world.store.put("Pod", gone)
+    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, last=False))
+    assert CASE in world.store.observed(NAMESPACE, UID, {}).results
+
+
+@pytest.mark.parametrize("stale", ["waits", "runs"])
+def test_a_pod_whose_end_the_watch_has_not_told_of_yet_is_read_as_it_ended(world: World, stale: str) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.list_into(world.store)
+    (pod,) = world.store.observed(NAMESPACE, UID, {}).pods.values()
+    if stale == "waits":
+        world.store.put("Pod", replace(pod, phase="Pending", running=None))
+    world.cluster.end(ATTEMPT.job, "whole")
+    job = observe_job(world.cluster.jobs[ATTEMPT.job])
+    assert job
+    world.store.put("Job", job)
+    world.do(Collect(ATTEMPT, last=False))
+    assert world.losses() == []
+
+    world.do(Collect(ATTEMPT, last=False))
+    assert CASE in world.store.observed(NAMESPACE, UID, {}).results
+
+
+def test_a_pod_whose_node_does_not_tell_of_its_end_is_read_all_the_same(world: World) -> None:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.list_into(world.store)
+    (pod,) = world.store.observed(NAMESPACE, UID, {}).pods.values()
+    with pytest.raises(NotFoundError, match=pod.key.name):  # of its log
+        world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)], [pod]))
 
 
 def test_a_pod_that_still_runs_after_its_time_is_lost(world: World) -> None:

@@ -84,6 +84,18 @@ def test_the_newest_pod_of_a_job_counts() -> None:
     assert store.observed(NAMESPACE, UID, {}).pods[attempt.job] == new
 
 
+def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
+    """The Job controller creates a second where the answer about the first was lost, and then lets one go."""
+    store, _ = new_store()
+    attempt = make_attempt(PLAN)
+    old, new = make_pod(attempt, phase="Succeeded"), make_pod(attempt)
+    new = replace(new, key=replace(new.key, name="newer"), created=old.created.replace(hour=23))
+    store.put("Pod", old)
+    store.put("Pod", new)
+
+    assert store.observed(NAMESPACE, UID, {}).pods[attempt.job] == old
+
+
 def test_of_a_series_only_the_latest_result_is_exported() -> None:
     store, _ = new_store()
     old = make_summary(PLAN)

@@ -55,8 +55,13 @@ class OperatorProcess:
 
     def start(self, clock: str = "") -> None:
         """`clock` is how wrong its machine's is, as libfaketime says it: `+20m`."""
-        environment = {
-            **(_wrong_by(clock) if clock else {}),
+        environment = self._surroundings() | (_wrong_by(clock) if clock else {})
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen([sys.executable, *self._command], env=environment, stdout=log, stderr=log)
+
+    def _surroundings(self) -> dict[str, str]:
+        """The environment of the process."""
+        return {
             "PATH": os.environ["PATH"],
             **{name: value for name, value in os.environ.items() if name.startswith("COV")},
             "HOME": str(self._log.parent),
@@ -70,8 +75,6 @@ class OperatorProcess:
             "ACCELBENCH_HEALTH_PORT": str(self.health_port),
             **self._environment,
         }
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen([sys.executable, *self._command], env=environment, stdout=log, stderr=log)
 
     @property
     def pid(self) -> int:
@@ -152,7 +155,7 @@ class OperatorProcess:
         self._kubeconfig.write_text(json.dumps(config))
 
 
-def _wrong_by(clock: str) -> Mapping[str, str]:
+def _wrong_by(clock: str) -> dict[str, str]:
     """The environment of a process whose clock is wrong."""
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if library is None:
