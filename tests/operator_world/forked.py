@@ -70,6 +70,9 @@ def _parent() -> _Parent:
 
 def main() -> int:
     """Fork an operator for each line of the input, and print its process ID; in the fork, be it."""
+    from kubernetes import config as kopfs
+    from kubernetes.aio import config as ours
+
     from accelbench_operator.__main__ import main as operate
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
@@ -83,9 +86,11 @@ def main() -> int:
         asked = json.loads(line)
         os.environ.clear()
         os.environ.update(asked["environment"])
+        for config in (ours.kube_config, kopfs.kube_config):  # which read it when they were imported
+            config.KUBE_CONFIG_DEFAULT_LOCATION = os.environ["KUBECONFIG"]
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         random.seed()
-        log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         for descriptor, file in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
             os.dup2(file, descriptor)
         return operate()
