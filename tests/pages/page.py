@@ -14,7 +14,7 @@ from accelbench.cli.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["ROOT", "SHORT", "Command", "File", "Page", "pages"]
+__all__ = ["ROOT", "SHORT", "SHORT_COMPARE", "Command", "File", "Page", "pages"]
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_PAGES = ("docs/adr/", "docs/results/")
@@ -26,6 +26,8 @@ SHOWN = doctest.OutputChecker()
 ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SHORT = "--accept-noise --set measurement.rounds.min=3 --set measurement.rounds.max=3"
 """Tests run beside each other: what is disturbed has to count, and then there is no verdict, however many rounds."""
+SHORT_COMPARE = 'settings={"measurement.rounds.min": 3, "measurement.rounds.max": 3}, accept_noise=True,'
+"""The same, for `accelbench.compare`."""
 MEASURED = {Exit.SUCCESS, Exit.NOISY, Exit.INVALID_MEASUREMENT}
 
 

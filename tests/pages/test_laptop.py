@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pages.machine import checkout, python_environment, wheel
-from pages.page import Command, Page
+from pages.page import SHORT_COMPARE, Command, Page
 from pages.table import RUN
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def the_gate(directory: Path, environment: dict[str, str]) -> None:
 def the_cell(directory: Path, environment: dict[str, str]) -> None:
     """The cell, on a machine that tests keep busy, and what a notebook would show of it."""
     cell = (directory / "cell.py").read_text()
-    cell = cell.replace("    variants=", "    accept_noise=True,\n    variants=")
+    cell = cell.replace("    variants=", f"    {SHORT_COMPARE}\n    variants=")
     program = f"{cell}\nprint(found._repr_html_()[:7], found.result.case.workload, found.directory)"
     told = subprocess.run(
         ["python", "-c", program], cwd=directory, env=environment, capture_output=True, text=True, check=False

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.cli.exits import Exit
-from pages.page import SHORT
+from pages.page import SHORT, SHORT_COMPARE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "add-a-workload.md").read_text()
@@ -86,7 +86,7 @@ def test_its_reference_computes_what_the_functions_do(project: Path) -> None:
 @pytest.mark.timeout(600)
 def test_its_notebook_shows_a_report(project: Path) -> None:
     [cell] = re.findall(r"^(import accelbench.*?)^found$", PAGE, re.MULTILINE | re.DOTALL)
-    cell = cell.replace("    variants=", "    accept_noise=True,\n    variants=")
+    cell = cell.replace("    variants=", f"    {SHORT_COMPARE}\n    variants=")
     program = f"import sys\nsys.path[:0] = {sys.path!r}\n{cell}print(found._repr_html_()[:7], found.directory)"
     done = subprocess.run([sys.executable, "-c", program], cwd=project, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("<iframe results/compared-"), done.stderr
