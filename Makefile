@@ -86,7 +86,7 @@ images: prepare-node
 	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
 
 .PHONY: release
-release: wheel prepare ## Into dist/: wheel, chart, both images for amd64 and arm64, what they hold, checksums; TAG=v1.2.3
+release: wheel prepare ## Into dist/: wheel, chart, both images for what this machine can build of amd64 and arm64, what they hold, checksums; TAG=v1.2.3
 	@sh tests/cluster/prerequisites.sh
 	@PYTHONPATH=tests $(BIN)/python -m release.build --tag "$(TAG)"
 
