@@ -16,7 +16,8 @@ RESULTS = 50
 QUARTERS = 4
 """Of a day; after each all runs and results are deleted."""
 OF_A_RUN = ("keys", "phases", "known", "heard", "versions", "losses", "obstacles", "due", "failures")
-MORE = 1.1
+HELD_OF_A_RUN, TRACED_OF_A_RUN = 50, 100
+"""Bytes that each run may leave: a name takes 86. Tables that grew for many do not shrink: a few KiB either way."""
 
 
 @pytest.fixture
@@ -45,8 +46,9 @@ def test_a_day_of_churn_leaves_memory_flat(traced: None) -> None:
     assert world.laws.broken == []
     assert hours[-1].made > 450
     assert_counts_are_those_of_what_is_there(hours)
-    assert_flat([hour.traced for hour in left])
-    assert_flat([sum(hour.kilobytes) for hour in left])
+    runs = left[3].made - left[1].made
+    assert grown([hour.traced for hour in left]) <= TRACED_OF_A_RUN * runs
+    assert grown([sum(hour.kilobytes) for hour in left]) <= HELD_OF_A_RUN * runs
 
 
 def assert_counts_are_those_of_what_is_there(hours: list[Hour]) -> None:
@@ -58,6 +60,6 @@ def assert_counts_are_those_of_what_is_there(hours: list[Hour]) -> None:
         assert held["heap"] <= 2 * held["due"] + 64 + 1
 
 
-def assert_flat(kilobytes: list[float]) -> None:
-    """Each time when nothing is there any more, no more is held than the first time."""
-    assert max(kilobytes[1:]) <= MORE * kilobytes[0], kilobytes
+def grown(kilobytes: list[float]) -> float:
+    """Bytes by which more is held in the second half, at times when nothing is there; what leaks is never held less."""
+    return 1024 * (min(kilobytes[2:]) - min(kilobytes[:2]))
