@@ -86,7 +86,7 @@ images: prepare-node
 	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
 
 .PHONY: release
-release: wheel prepare ## Into dist/: wheel, chart, both images for what this machine can build of amd64 and arm64, what they hold, checksums; TAG=v1.2.3
+release: wheel prepare ## Into dist/: wheel, chart, both images for each architecture that can be built here, what they hold, checksums; TAG=v1.2.3
 	@sh tests/cluster/prerequisites.sh
 	@PYTHONPATH=tests $(BIN)/python -m release.build --tag "$(TAG)"
 
@@ -137,10 +137,9 @@ cluster-images: images ## Both images onto that node, where 15 GB have to be fre
 	@PYTHONPATH=tests $(BIN)/python -m image.load
 
 .PHONY: cluster-down
-cluster-down: ## Ends it and leaves nothing behind
+cluster-down: wheel ## Ends it and leaves nothing behind
 	@PYTHONPATH=tests $(BIN)/python -m cluster down
 
 .PHONY: clean
-clean: ## Remove what was built here, and end the cluster, which nothing could end afterwards
-	-@[ ! -x $(BIN)/python ] || PYTHONPATH=tests $(BIN)/python -m cluster down
+clean: ## Remove what was built here
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

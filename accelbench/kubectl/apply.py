@@ -41,7 +41,7 @@ class Applied:
         reason = condition(self.run, "Finished")["reason"]
         there = f"{self.name} already exists with this spec, finished {when} ({reason}): "
         if reason == ConditionReason.INVALID_SPEC:
-            return f"{there}nothing is measured. Correct what it says, and give the run another name"
+            return f"{there}nothing is measured. Correct the spec, and give the run another name"
         return (
             f"{there}this is its result, and nothing is measured again. For a new run use generateName, or kubectl "
             "accelbench rerun"

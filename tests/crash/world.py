@@ -32,8 +32,6 @@ class Ledger:
 
     jobs: defaultdict[Name, set[str]] = field(default_factory=lambda: defaultdict(set))
     """UIDs: more than one is a Job that was made twice."""
-    pods: defaultdict[Name, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """By the namespace and name of their Job, UIDs."""
     results: defaultdict[Name, set[str]] = field(default_factory=lambda: defaultdict(set))
     runs: dict[Name, Manifest] = field(default_factory=dict)
     """As they are, or were last."""
@@ -131,8 +129,6 @@ class World:
                     continue
                 metadata = pod["metadata"]
                 life = self._lives.get((metadata["namespace"], run_of(pod)))
-                job = metadata["labels"]["batch.kubernetes.io/job-name"]
-                self.ledger.pods[metadata["namespace"], job].add(metadata["uid"])
                 if metadata.get("deletionTimestamp") and metadata["uid"] not in leaving:
                     leaving.add(metadata["uid"])
                     group.create_task(self._let_go(client, pod))

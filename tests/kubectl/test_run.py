@@ -116,7 +116,7 @@ def test_a_spec_that_the_operator_refuses_ends_with_three(jane: User, operator: 
     assert done.stdout == ""
     again = jane.plugin("run", "-f", "-", given=manifest(more="  accelerator: {profile: h10}\n"))
     assert again.returncode == Exit.INVALID_SPEC
-    assert "Correct what it says, and give the run another name" in again.stderr
+    assert "Correct the spec, and give the run another name" in again.stderr
     assert 'InvalidSpec: spec.accelerator.profile: unknown profile "h10"' in again.stderr
 
 
