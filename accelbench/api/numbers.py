@@ -161,6 +161,19 @@ class Numbers(Document):
             brief=False,
         ),
     ] = None
+    recompilations: Annotated[
+        Count,
+        Number(
+            "Compilations while blocks were timed, the maximum over launches. Any at all fail the check recompiled, "
+            "except in an episode, which counts them in its time.",
+            fact="recompilations",
+            launches="most",
+            metric="accelbench_recompilations",
+            expected=True,
+            undisturbed=True,
+            asked_by="recompiled",
+        ),
+    ] = None
     device_joules_per_unit: Annotated[
         Decimal,
         Number(

@@ -25,8 +25,9 @@ WORDS = {
     "first call": "What compiling and the first call take in a new process. The column `time` is of all later calls.",
     "matrix products": "How many were compiled or dispatched. Compilers turn small ones into sums.",
     "error over tolerance": "How far the outputs are from a float64 reference. Above 1, a variant is wrong.",
-    "compiled for": "Nothing ran: XLA compiled the program for a device that is not here. For a GPU, kernels and "
-    "temporary bytes are estimates, because nothing was tuned. XLA reports no accessed bytes for it.",
+    "compiled for": "Nothing ran: XLA compiled the program for a device that is not here. For a GPU, kernels, "
+    "temporary bytes and the most at once are estimates (≈), because nothing was tuned. XLA "
+    "reports no accessed bytes for it.",
     "h100": "One NVIDIA H100.",
     "v5e-16": "A slice of sixteen TPU v5e chips. No program here is divided, so its numbers are those of one chip.",
     "kernel": "What a device runs in one go. Operations that are fused become one kernel.",

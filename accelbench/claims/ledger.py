@@ -88,6 +88,15 @@ class Earlier(Document):
     """Where it lies, below the directory of all results."""
 
 
+class Picture(Document):
+    """What says more than a table."""
+
+    shows: Literal["speedups", "pays-back", "trainings"]
+    """`trainings`: of all rows that are held to one; the others are of one result."""
+    of: str = ""
+    """The directory of that result."""
+
+
 class Claim(Document):
     """One row."""
 
@@ -109,6 +118,7 @@ class Claim(Document):
     """Files beside the ledger: the row's own, or where the claim is about a suite, other rows' too."""
     beside: tuple[str, ...] = ()
     """Manifests whose results are shown and decide nothing."""
+    picture: Picture | None = None
     baseline: VariantName | None = None
     """What the tables hold variants against, where it is not what the manifests do."""
     geometric_means: tuple[GeometricMean, ...] = ()
@@ -120,6 +130,8 @@ class Claim(Document):
     refutes: str = ""
     answers: dict[ClaimVerdict, str] = {}
     """What came out in a sentence, for the verdict that it has: another verdict makes it untrue."""
+    written: date
+    """When answers and corrections were last read beside the results that they tell of."""
     corrected: str = ""
     """Why the article may differ, and how it should have been said; empty where the words will do."""
     history: tuple[Earlier, ...] = ()

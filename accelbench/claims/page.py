@@ -1,7 +1,7 @@
 """The claims with their verdicts, as one page of Markdown for someone who has read none of the articles. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import get_args
@@ -35,21 +35,33 @@ SAID: dict[ClaimVerdict, str] = {
 KNOWN: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "inconclusive")
 """Verdicts that something was measured for."""
 HOW = (
-    "A verdict follows from the file's conditions and from the measurement; nobody writes it by hand. Each comment was "
-    "written for one verdict, and disappears if a new measurement changes it. Where an article says that something can "
-    "be so, one example confirms it, and nothing refutes it."
+    "A verdict follows from the files' conditions and from the measurement; nobody writes it by hand. Each comment was "
+    "written for one verdict, and disappears if a new measurement changes it; one that was written of older numbers "
+    "says so. Where an article says that something can be so, one example confirms it, and nothing refutes it."
 )
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
+OUTDATED = "Written of an earlier measurement; its numbers may not be those below."
+MANY = 2
 FULL, CHECKED = 60, 600
 """Seconds by which the claims to check are counted: a minute, ten minutes."""
 
 
-def page(settled: Sequence[Settled], articles: Articles, *, here: Hardware, results: str) -> str:
-    """The whole page; `results` is the directory of the results, as a link from it."""
+def page(
+    settled: Sequence[Settled],
+    articles: Articles,
+    *,
+    here: Hardware,
+    results: str,
+    pictures: Mapping[int, tuple[str, str]] | None = None,
+) -> str:
+    """The whole page; `results` is the directory of the results, as a link from it.
+
+    `pictures`, by row: the file's name, in `pictures` beside that directory, and what it shows.
+    """
     cited = {each.claim.article for each in settled}
     parts = [
         "# What articles claim about JAX and PyTorch, and what came out",
-        f"{len(settled)} claims, each a file that anybody can run. {HOW}",
+        f"{len(settled)} claims. Each names the files that test it, and anybody can run them. {HOW}",
         _verdicts(settled),
         articles.chosen,
         _machines(settled, here),
@@ -72,7 +84,7 @@ def page(settled: Sequence[Settled], articles: Articles, *, here: Hardware, resu
     ]
     several = len(_processors(result for each in settled for result in _results(each))) > 1
     for each in settled:
-        parts += _section(each, results, several=several)
+        parts += _section(each, results, (pictures or {}).get(each.claim.row), several=several)
     if mistakes := [each for each in articles.mistakes if each.article in cited]:
         parts += [
             "## What else is wrong in the articles' code",
@@ -138,13 +150,13 @@ def _machines(settled: Sequence[Settled], here: Hardware) -> str:
     """Each machine once, with all versions: the longest of its lines."""
     ran = [result for each in settled for result in _results(each) if not result.compiled]
     compiled = {result.case.accelerator.target for each in settled for result in _results(each) if result.compiled}
-    said = f"This page is about {NAMES[here]}."
+    said = f"Times are of {NAMES[here]}." if len(_processors(ran)) < MANY else "Times are of more than one machine."
     for processor in _processors(ran):
         lines = (machine.line(result.fingerprint) for result in ran if result.fingerprint.get("cpu", "") == processor)
         said += f" Measured on: {max(lines, key=len)}{_libraries(ran)}."
     if compiled:
         targets = figures.listed(sorted(str(target) for target in compiled))
-        said += f" Compiled without the device for: {targets}."
+        said += f" Programs were also compiled, without the device, for: {targets}."
     return escaped(said)
 
 
@@ -167,15 +179,22 @@ def _checking(settled: Sequence[Settled]) -> str:
         for each in settled
         for run in each.runs
     }
-    alone = [sum(took[run.name] for run in each.runs) for each in settled if each.runs and not each.waiting]
+    settled_here = [each for each in settled if each.runs and not each.waiting]
+    whole_rows = [each for each in settled_here if not each.verdict.startswith("untestable")]
+    partly = [f"row {each.claim.row}" for each in settled_here if each not in whole_rows]
+    alone = [sum(took[run.name] for run in each.runs) for each in whole_rows]
+    in_part = f", and {figures.listed(partly)} in part" if partly else ""
+    machines = (
+        "machine" if len(_processors(result for each in settled for result in _results(each))) < MANY else "machines"
+    )
     quick, whole = sum(each <= FULL for each in alone), sum(each <= CHECKED for each in alone)
     all_of_them = figures.duration(sum(took.values()))
     older = {run.name for each in settled for run in (*each.runs, *each.beside) if run.older}
     marked = f" {len(older)} results are of an older source of their workload, and are marked." if older else ""
     return (
-        f"{len(alone)} of the {len(settled)} can be checked here with one command; the others need other hardware, or "
-        f"wait for a measurement. On the machine above, {quick} took less than a minute each and {whole} less than "
-        f"ten; all together took {all_of_them}. Compiling needs no GPU or TPU, only these packages: "
+        f"{len(alone)} of the {len(settled)} can be checked here with one command{in_part}; the others need other "
+        f"hardware, or wait for a measurement. On the {machines} above, {quick} took less than a minute each and "
+        f"{whole} less than ten; all together took {all_of_them}. Compiling needs no GPU or TPU, only these packages: "
         f"`pip install 'accelbench[targets-gpu,targets-tpu]'`.{marked}\n\n"
         "    accelbench claims run --rows 17\n    accelbench claims report --rows 17"
     )
@@ -190,7 +209,7 @@ def _processors(results: Iterable[Result]) -> dict[str, None]:
     return {result.fingerprint.get("cpu", ""): None for result in results if not result.compiled}
 
 
-def _section(settled: Settled, results: str, *, several: bool) -> list[str]:
+def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *, several: bool) -> list[str]:
     """One claim; with `several` machines on the page it says which was its."""
     claim = settled.claim
     quote = claim.quote.replace(LEFT_OUT, " … ")
@@ -198,17 +217,28 @@ def _section(settled: Settled, results: str, *, several: bool) -> list[str]:
         f"## Row {claim.row}",
         f"**{escaped(claim.asks)}**",
         f"> {escaped(quote)} ({claim.article})",
-        f"**{_named(settled.verdict)}.** {escaped(claim.answers.get(settled.verdict, ''))}".rstrip(),
+        f"**{_named(settled.verdict)}.** {_answer(settled)}".rstrip(),
     ]
+    if picture:
+        name, shows = picture
+        parts.append(f"![{escaped(shows)}]({results.rpartition('/')[0]}/pictures/{name})")
     parts += tables.of(settled.runs, claim)
     if settled.beside:
         parts += ["Also measured, deciding nothing:", *tables.of(settled.beside, claim)]
     if settled.findings:
         parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
-    parts += [*_rule(claim), *_doubts(settled), *_history(claim, results)]
+    parts += [*_rule(claim), *_doubts(settled), *_history(claim, results), *_before(settled, results)]
     where = figures.listed(tuple(_processors(_results(settled)))) if several else ""
     parts.append(" ".join(filter(None, [escaped(f"Measured on: {where}.") if where else "", _links(settled, results)])))
     return parts
+
+
+def _answer(settled: Settled) -> str:
+    """What was written of the verdict; of other numbers than these, where there are younger ones."""
+    claim = settled.claim
+    said = escaped(claim.answers.get(settled.verdict, ""))
+    younger = any(measured(result).date() > claim.written for result in _results(settled))
+    return f"({OUTDATED}) {said}" if said and younger else said
 
 
 def _rule(claim: Claim) -> list[str]:
@@ -227,7 +257,9 @@ def _settled_on(claim: Claim) -> str:
     if claim.machine:
         return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
     hardware = figures.listed([NAMES[each] for each in claim.hardware])
-    return f"{'Asked of' if claim.own else 'It can be settled on'}: {hardware}."
+    if claim.own:
+        return f"Asked of: {hardware}."
+    return f"It {'takes results of' if len(claim.hardware) > 1 else 'can be settled on'}: {hardware}."
 
 
 def _doubts(settled: Settled) -> list[str]:
@@ -263,6 +295,22 @@ def _history(claim: Claim, results: str) -> list[str]:
     entries = [f"- {_earlier(each, results)}" for each in claim.history]
     # A forge folds it, and so does the site.
     return ['<details markdown="1"><summary>Earlier conditions</summary>', "\n".join(entries), "</details>"]
+
+
+def _before(settled: Settled, results: str) -> list[str]:
+    """Measurements that others have replaced: what they say of today's conditions."""
+    if not settled.before:
+        return []
+    there = results.rpartition("/")[0]
+    entries = []
+    for run, findings in settled.before:
+        where = (
+            f"{there}/earlier/{'targets' if any(each.compiled for each in run.results) else results.rpartition('/')[2]}"
+        )
+        source = " with an older source of its workload" if run.older else ""
+        said = "".join(f" {escaped(plainly(each.sentence))}" for each in findings)
+        entries.append(f"- {_day(run)}{source}:{said} [The result as it was]({where}/{run.name}/report.md).")
+    return ['<details markdown="1"><summary>Earlier measurements</summary>', "\n".join(entries), "</details>"]
 
 
 def _earlier(earlier: Earlier, results: str) -> str:

@@ -67,6 +67,8 @@ class Settled:
     """That are shown: what the claim names for that, and what other hardware found."""
     waiting: tuple[str, ...] = ()
     """Manifests that can be run here, and have not been."""
+    before: tuple[tuple[MeasuredRun, tuple[ClaimFinding, ...]], ...] = ()
+    """What measurements said that others have replaced, by today's conditions."""
 
     @property
     def found(self) -> tuple[str, ...]:
@@ -74,13 +76,20 @@ class Settled:
         return tuple(finding.sentence for finding in self.findings)
 
 
-def settle(claim: Claim, asked: Sequence[Asked], *, here: Hardware, beside: Sequence[MeasuredRun] = ()) -> Settled:
+def settle(
+    claim: Claim,
+    asked: Sequence[Asked],
+    *,
+    here: Hardware,
+    beside: Sequence[MeasuredRun] = (),
+    before: Sequence[MeasuredRun] = (),
+) -> Settled:
     """The claim held against the runs of its manifests, in their order.
 
     `refuted` needs one thing that a sound measurement contradicts, in any complete case; `confirmed` needs all of them
     met in every case of every manifest. What failed, is invalid, is missing or may be either way leaves it
     `inconclusive`. Where an article says that something can be so, the run of one manifest confirms it, and none
-    refutes it.
+    refutes it. `before` are measurements that others have replaced: they decide nothing.
     """
     able = [each for each in asked if _can_decide(claim, each, here)]
     waiting = tuple(each.name for each in able if each.run is None)
@@ -88,7 +97,8 @@ def settle(claim: Claim, asked: Sequence[Asked], *, here: Hardware, beside: Sequ
     others = tuple(each.run for each in asked if each.run and each not in able)
     findings = _findings(claim, runs, waiting=bool(waiting))
     verdict = _verdict(claim, findings, runs, waiting=bool(waiting), able=len(able) == len(asked))
-    return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting)
+    replaced = tuple((run, tuple(_findings(claim, [run], waiting=bool(claim.suites)))) for run in before)
+    return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting, replaced)
 
 
 def _can_decide(claim: Claim, asked: Asked, here: Hardware) -> bool:
@@ -150,12 +160,11 @@ def _decides(claim: Claim, result: Result) -> bool:
 
 
 def _expectations(measured: Measured) -> list[ClaimFinding]:
-    """Each expectation of each case; before it the workload where there are several, and what a sweep swept."""
-    several = len({result.case.workload for result, _ in measured}) > 1
+    """Each expectation of each case; before it what tells the case from the others."""
+    results = [result for result, _ in measured]
     findings = []
     for result, outcomes in measured:
-        swept = [f"{name} {value}" for name, value in result.case.swept.items()]
-        whose = ", ".join([result.case.workload] * several + swept)
+        whose = words.whose(result, results)
         for each in outcomes:
             said = _speedup(result, each) or each.sentence
             sentence = f"{whose}: {said}" if whose else said

@@ -6,14 +6,16 @@ One table for all results of a kind, so that a sweep's cases and several workloa
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from accelbench import figures
+from accelbench.api.compiled import Compiled
 from accelbench.api.numbers import Numbers
 from accelbench.api.observation import NOTHING, Observations
 from accelbench.api.result import Result, VariantResult
 from accelbench.claims import suite
 from accelbench.claims.ledger import Claim
 from accelbench.claims.settle import MeasuredRun
-from accelbench.claims.words import short, times
+from accelbench.claims.words import given, short, times, whose
 from accelbench.report.markdown import escaped, markdown_table
+from accelbench.report.targets import ESTIMATE
 from accelbench.verdict.shown import shown, step_seconds
 
 Row = tuple[str, ...]
@@ -36,16 +38,10 @@ def _sizes(results: Sequence[Result]) -> list[str]:
     """What each workload was given, defaults included; a sweep's values stand in its table."""
     lines = []
     for result in results:
-        given = {name: value for key, value in result.fingerprint.items() if (name := _parameter(key))}
-        fixed = ", ".join(f"{name} {value}" for name, value in given.items() if name not in result.case.swept)
+        fixed = ", ".join(f"{name} {value}" for name, value in given(result).items() if name not in result.case.swept)
         precision = result.case.measurement.precision
         lines.append(f"{result.case.workload}: {', '.join(filter(None, [fixed, precision]))}.")
     return [" ".join(escaped(line) for line in dict.fromkeys(lines))] if lines else []
-
-
-def _parameter(key: str) -> str:
-    kind, _, name = key.partition(".")
-    return name if kind == "parameter" else ""
 
 
 def _only(result: Result, compared: frozenset[str]) -> Result:
@@ -60,18 +56,18 @@ def _timed(results: Sequence[Result]) -> list[str]:
 
 def _against(baseline: str, results: Sequence[Result]) -> str:
     rows = [
-        row for result in results if result.case.baseline == baseline for row in _times(result, _whose(result, results))
+        row for result in results if result.case.baseline == baseline for row in _times(result, whose(result, results))
     ]
     beside = f"beside {baseline}" if any(row[3] for row in rows) else ""
     heads = ("what", "variant", "time", beside, "compiling", "first call, compiling included", "memory", *COUNTED)
     return _table(heads, rows, right={2, 4, 5, 6, 7, 8})
 
 
-def _times(result: Result, whose: str) -> Iterable[Row]:
+def _times(result: Result, name: str) -> Iterable[Row]:
     for variant in result.variants:
         costs = _compiling(variant), _first_call(variant), _memory(variant)
         counted = (read(variant.numbers) for read in COUNTED.values())
-        yield whose, variant.name, _time(result, variant), _beside(result, variant), *costs, *counted
+        yield name, variant.name, _time(result, variant), _beside(result, variant), *costs, *counted
 
 
 def _time(result: Result, variant: VariantResult) -> str:
@@ -117,7 +113,7 @@ def _observed(results: Sequence[Result]) -> list[str]:
     ]
     rows = [
         (
-            _whose(result, results),
+            whose(result, results),
             observed.variant,
             *((one.text if (one := observed.named(name)) else "") for name in names),
         )
@@ -142,13 +138,14 @@ COUNTED: Mapping[str, Callable[[Numbers], str]] = {
 }
 KINDS = 3
 """Of fusions, that are named."""
-COMPILED: Mapping[str, Callable[[Numbers], str]] = {
-    "operations": lambda numbers: _count(numbers.program_size),
-    "kernels": lambda numbers: _count(numbers.kernels),
-    "temporary": lambda numbers: _bytes(numbers.temporary_bytes),
-    "outputs that reuse arguments": lambda numbers: _bytes(numbers.aliased_bytes),
-    "most at once": lambda numbers: _bytes(numbers.peak_bytes),
+COMPILED: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
+    "operations": ("programSize", lambda numbers: _count(numbers.program_size)),
+    "kernels": ("kernels", lambda numbers: _count(numbers.kernels)),
+    "temporary": ("temporaryBytes", lambda numbers: _bytes(numbers.temporary_bytes)),
+    "outputs that reuse arguments": ("aliasedBytes", lambda numbers: _bytes(numbers.aliased_bytes)),
+    "most at once": ("peakBytes", lambda numbers: _bytes(numbers.peak_bytes)),
 }
+"""Columns of what a compiler says: the number's name, and how it is read."""
 
 
 def _compiled(results: Sequence[Result]) -> list[str]:
@@ -156,10 +153,10 @@ def _compiled(results: Sequence[Result]) -> list[str]:
         return []
     rows = [
         (
-            _whose(result, results),
+            whose(result, results),
             found.target,
             found.variant,
-            *(read(variant.numbers) for read in COMPILED.values()),
+            *(_told(found, name, read(variant.numbers)) for name, read in COMPILED.values()),
             _fused(found.fused),
         )
         for result in results
@@ -169,6 +166,11 @@ def _compiled(results: Sequence[Result]) -> list[str]:
     ]
     heads = ("what", "compiled for", "variant", *COMPILED, "what was fused")
     return [_table(heads, rows, right={3, 4, 5, 6, 7})]
+
+
+def _told(found: Compiled, name: str, text: str) -> str:
+    """With a sign where a compiler without the device can only estimate it."""
+    return f"{ESTIMATE}{text}" if text and name in found.estimates else text
 
 
 def _fused(kinds: Sequence[str]) -> str:
@@ -183,16 +185,6 @@ def _count(value: int | None) -> str:
 
 def _bytes(value: int | None) -> str:
     return "" if value is None else figures.quantity(value, "B")
-
-
-def _whose(result: Result, results: Sequence[Result]) -> str:
-    """What tells the result from the others: its workload and, in a sweep, the values."""
-    swept = [f"{name} {value}" for name, value in result.case.swept.items()]
-    several = len({each.case.workload for each in results}) > 1
-    same = [each for each in results if each.case.workload == result.case.workload]
-    told = {name for name in result.case.parameters if len({str(each.case.parameters.get(name)) for each in same}) > 1}
-    others = [f"{name} {result.case.parameters[name]}" for name in sorted(told - set(result.case.swept))]
-    return ", ".join([result.case.workload] * several + swept + others)
 
 
 def _table(heads: Row, rows: Sequence[Row], *, right: set[int]) -> str:

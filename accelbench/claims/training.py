@@ -28,16 +28,22 @@ class _FirstCall:
 def evaluate(training: Training, result: Result) -> ClaimFinding:
     """The ratio of the totals held against the article's; undecided where the two were not soundly compared."""
     subject = named(training, result.unit)
-    found = _compared(training, result)
+    found = ratios(training, result)
     if found is None:
         return ClaimFinding("undecided", f"{subject}: the two were not compared.")
     if result.rounds < result.case.measurement.rounds_min:
         return ClaimFinding("undecided", f"{subject}: too few rounds were measured.")
-    lower, ratio, upper = _ratios(training, *found)
+    lower, ratio, upper = found
     least, most = bounds(float(training.article))
     outcome = held(lower, upper, f"{least}", f"{most}")
     reading = times(ratio, lower, upper)
     return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=result.complete)
+
+
+def ratios(training: Training, result: Result) -> tuple[float, float, float] | None:
+    """How many times as fast the whole training is: at the least, as measured, at the most; None: not compared."""
+    found = _compared(training, result)
+    return _ratios(training, *found) if found else None
 
 
 def _compared(training: Training, result: Result) -> tuple[Comparison, VariantResult, VariantResult] | None:

@@ -9,6 +9,9 @@ from accelbench.report import noise, view
 DOUBTFUL = "too narrow"
 """A comparison's own sentence says so of its interval."""
 
+TOLD = ("discarded", "quarantined", "left out, to fit")
+"""Notes of which a reader of the page has no need."""
+
 
 def of(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
     """Each warning once, in the order of the results."""
@@ -22,8 +25,8 @@ def _of_result(result: Result) -> list[str]:
 
 
 def _notes(result: Result) -> list[str]:
-    """Not those that say what `disturbed` has said, nor those of the device that a program was compiled for."""
-    return [note for note in result.notes if not result.compiled and "quarantined" not in note]
+    """Not those that `disturbed` says better, or that are about the file, or the device that was compiled for."""
+    return [note for note in result.notes if not result.compiled and not any(each in note for each in TOLD)]
 
 
 def _sentences(text: str) -> list[str]:

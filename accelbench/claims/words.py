@@ -1,8 +1,13 @@
-"""How the page says a ratio: two digits, `29 times as slow`, and no ratio where the interval has 1 inside. Pure."""
+"""How the page says a ratio, a bound, and which result is meant. Pure.
+
+Two digits, `29 times as slow`, and no ratio where the interval has 1 inside.
+"""
 
 import re
+from collections.abc import Mapping, Sequence
 
 from accelbench import figures
+from accelbench.api.result import Result
 from accelbench.verdict.expectations import within
 
 DIGITS = 2
@@ -11,20 +16,26 @@ ALIKE = 0.02
 
 
 _EXACTLY = re.compile(r"at least (\S+) and at most \1(?=:)")
-_MANY = re.compile(r"\b(\d{7,}|\d{1,3}(?:,\d{3}){2,})\b(?: B)?")
-"""Millions, which are always bytes here."""
+_BYTES = re.compile(r"\w+Bytes of ")
+_MANY = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
 
 
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
     """`1.9 times as fast (1.6 to 2.2)`, `29 times as slow (28 to 30)`, `no difference found (0.98 to 1.02)`."""
     ends = None if lower is None or upper is None else (lower, upper)
     if ends and ends[0] < 1 < ends[1]:
-        return f"no difference found{_between(*ends)}"
+        return f"no difference found ({' to '.join(_read(*ends))})"
     if abs(speedup - 1) <= ALIKE:
-        return f"as fast{_between(*ends)}" if ends else "as fast"
-    if speedup > 1:
-        return f"{short(speedup)} times as fast{_between(*ends) if ends else ''}"
-    return f"{short(1 / speedup)} times as slow{_between(1 / ends[1], 1 / ends[0]) if ends else ''}"
+        return f"as fast ({' to '.join(_read(*ends))})" if ends else "as fast"
+    if speedup < 1:
+        speedup, ends = 1 / speedup, ends and (1 / ends[1], 1 / ends[0])
+        how = "slow"
+    else:
+        how = "fast"
+    if ends is None:
+        return f"{short(speedup)} times as {how}"
+    low, middle, high = _read(ends[0], speedup, ends[1])
+    return f"{middle} times as {how} ({low} to {high})"
 
 
 def short(value: float) -> str:
@@ -33,17 +44,36 @@ def short(value: float) -> str:
     return figures.significant(float(f"{value:.{digits}g}"), digits)
 
 
-def _between(lower: float, upper: float) -> str:
-    low, high = short(lower), short(upper)
-    if low == high:
-        low, high = (figures.significant(float(f"{end:.{DIGITS + 1}g}"), DIGITS + 1) for end in (lower, upper))
-    return f" ({low} to {high})"
+def _read(*values: float) -> list[str]:
+    """With a digit more where two of them would read the same."""
+    found = [short(value) for value in values]
+    if len(set(found)) == len(found):
+        return found
+    return [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
 
 
 def plainly(sentence: str) -> str:
     """What became of an expectation, as one answers: yes, no, undecided; in few digits."""
     sentence = _EXACTLY.sub(r"exactly \1", sentence.replace(": not-met", ": no").replace(": met", ": yes"))
+    if not _BYTES.search(sentence):
+        return sentence
     return _MANY.sub(lambda found: figures.quantity(float(found[1].replace(",", "")), "B"), sentence)
+
+
+def given(result: Result) -> Mapping[str, str]:
+    """What its workload was given, defaults included."""
+    parts = ((key.partition("."), value) for key, value in result.fingerprint.items())
+    return {name: value for (kind, _, name), value in parts if kind == "parameter"}
+
+
+def whose(result: Result, results: Sequence[Result]) -> str:
+    """What tells it from the others: its workload, what a sweep swept, and what else differs."""
+    swept = [f"{name} {value}" for name, value in result.case.swept.items()]
+    several = len({each.case.workload for each in results}) > 1
+    same = [given(each) for each in results if each.case.workload == result.case.workload]
+    own = given(result)
+    told = {name for name in own if len({each.get(name) for each in same}) > 1} - set(result.case.swept)
+    return ", ".join([result.case.workload] * several + swept + [f"{name} {own[name]}" for name in sorted(told)])
 
 
 def compared(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:

@@ -29,6 +29,8 @@ Results = Annotated[
     Path, typer.Option("--results", metavar="DIR", help="Where results are, a directory for each claim.")
 ]
 DEFAULT = Path("results", "claims")
+EARLIER = "earlier"
+"""Below the results: those that others have replaced."""
 PROFILES = {"gpu": "nvidia"}
 """Hardware that a manifest does not name by itself."""
 
@@ -95,6 +97,7 @@ def run(
                 if missing := each.missing:
                     typer.echo(f"row {claim.row}: {each.name} is left: {missing}", err=True)
                     continue
+                _keep(each.directory, results / EARLIER / each.directory.path.parent.name, done)
                 whole &= _measure(each.asked, each.directory, signals, done)
                 afresh.add(each.directory.path)
             settled = _settle(claim, here, results)
@@ -103,6 +106,29 @@ def run(
                 typer.echo(f"  {sentence}")
     if not whole:
         raise typer.Exit(Exit.INTERNAL)
+
+
+def _keep(directory: "RunDirectory", earlier: Path, done: "Mapping[str, Result]") -> None:
+    """Copy what is about to be replaced, or somebody could measure until the answer pleases, and hide the others."""
+    import shutil
+
+    from accelbench.claims.page import measured
+    from accelbench.cli.files import REPORT_FILE, RESULT_SUFFIX, RUN_FILE, UnreadableResultError
+
+    try:
+        _, found = directory.load()
+    except UnreadableResultError:
+        return
+    if len(found) == len(done) or not all(result.complete for result in found):
+        return
+    ended = max(measured(result) for result in found)
+    kept = earlier / f"{directory.path.name}-{ended.date()}"
+    if kept.exists():
+        kept = earlier / f"{directory.path.name}-{ended:%Y-%m-%dT%H%M%S}"
+    kept.mkdir(parents=True, exist_ok=True)
+    for path in sorted(directory.path.iterdir()):
+        if path.name in {RUN_FILE, REPORT_FILE} or path.name.endswith(RESULT_SUFFIX):
+            shutil.copyfile(path, kept / path.name)
 
 
 def _why_not(claim: "Claim") -> str:
@@ -143,9 +169,17 @@ def _measure(
 
 
 @claims.command("report")
-def report(rows: Rows = "", hardware: On = "cpu", results: Results = DEFAULT) -> None:
+def report(
+    rows: Rows = "",
+    hardware: On = "cpu",
+    results: Results = DEFAULT,
+    pictures: Annotated[
+        Path | None, typer.Option("--pictures", metavar="DIR", help="Draw the page's pictures, into this directory.")
+    ] = None,
+) -> None:
     """Print all verdicts as a Markdown page, with what confirms and refutes each."""
     from accelbench.claims import articles, ledger
+    from accelbench.claims import pictures as drawn
     from accelbench.claims.page import page
 
     try:
@@ -159,7 +193,23 @@ def report(rows: Rows = "", hardware: On = "cpu", results: Results = DEFAULT) ->
     here = chosen[0][1]
     inside = (results / here).parts
     link = "/".join(inside[1:] if inside[:1] == ("docs",) else inside)
-    typer.echo(page(settled, about, here=here, results=link), nl=False)
+    if pictures is not None:
+        _draw(settled, pictures)
+    typer.echo(page(settled, about, here=here, results=link, pictures=drawn.described(settled)), nl=False)
+
+
+def _draw(settled: "list[Settled]", directory: Path) -> None:
+    from accelbench.claims import pictures
+    from accelbench.cli.files import write_atomically
+
+    if importlib.util.find_spec("matplotlib") is None:
+        _end("error: pictures need matplotlib: pip install 'accelbench[report]'", Exit.USAGE)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, svg in pictures.drawn(settled).items():
+            write_atomically(directory / name, svg)
+    except OSError as error:
+        _end(f"error: {error.filename or directory}: {error.strerror}", Exit.USAGE)
 
 
 def _chosen(rows: str, name: str) -> "list[tuple[Claim, Hardware]]":
@@ -272,7 +322,30 @@ def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
     complete = all(each.run for each in asked)
     if claim.suites and complete:
         _require_scipy()
-    return settle(claim, asked, here=here, beside=beside)
+    before = [found for each in _runs(claim, here, results) if each.able for found in _replaced(each, results)]
+    return settle(claim, asked, here=here, beside=beside, before=before)
+
+
+def _replaced(run: _Run, results: Path) -> "Iterator[MeasuredRun]":
+    """Earlier results of the same manifest, in their order; its question may have been another."""
+    from accelbench.claims.settle import MeasuredRun
+    from accelbench.cli.files import UnreadableResultError
+    from accelbench.cli.results import read
+    from accelbench.verdict.expectations import evaluate
+
+    there = results / EARLIER / run.directory.path.parent.name
+    for record in sorted(there.glob(f"{run.name}-[0-9][0-9][0-9][0-9]-[0-9][0-9]-*/run.json")):
+        try:
+            found = read(record.parent)
+        except UnreadableResultError as error:
+            typer.echo(f"{error}; it is not shown", err=True)
+            continue
+        yield MeasuredRun(
+            [(result, evaluate(run.asked.spec.expectations, result)) for result in found.results],
+            cases=len(found.results),
+            name=record.parent.name,
+            older=any(_older(result) for result in found.results),
+        )
 
 
 def _require_scipy() -> None:
@@ -302,7 +375,8 @@ def _load_run(claim: "Claim", run: _Run) -> "MeasuredRun | None":
         return None
     decides = f"{run.name}.yaml" in claim.manifests and not claim.decides_by_itself
     changed = decides and run.able and found.record.run.spec.expectations != run.asked.spec.expectations
-    if changed and not all(claim.explains(measured(result).date()) for result in found.results):
+    explained = all(claim.explains(measured(result).date()) for result in found.results)
+    if changed and not explained:
         typer.echo(
             f"row {claim.row}: the bounds of {run.name} changed after its result, and its history does not say why",
             err=True,
@@ -313,7 +387,7 @@ def _load_run(claim: "Claim", run: _Run) -> "MeasuredRun | None":
         cases=len(found.record.cases),
         name=run.name,
         older=any(_older(result) for result in found.results),
-        bounds_changed=changed or bool(claim.trainings or claim.expectations),
+        bounds_changed=changed or (claim.decides_by_itself and not claim.own and explained),
     )
 
 

@@ -77,7 +77,8 @@ class Decoder(nnx.Module):  # type: ignore[misc]
             return block(x)
 
         if self.recomputed:
-            through = nnx.remat(through)
+            # A scan keeps both computations apart by itself; JAX's documentation advises against the barrier there.
+            through = nnx.remat(through, prevent_cse=not self.scanned)
         if self.scanned:
             x = nnx.scan(through, in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)(x, self.blocks)
         else:

@@ -152,7 +152,7 @@ def torch_network(layers: Layers) -> Any:
 
 def torch_named(network: Any) -> dict[str, Any]:
     """Weights (in, out) and biases of such a network, by the names of the workload's state."""
-    linears = list(network)[::2]
+    linears = [part for part in network.modules() if hasattr(part, "weight")]
     return named([{"weights": each.weight.detach().T, "biases": each.bias.detach()} for each in linears])
 
 

@@ -54,8 +54,8 @@ def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
 
 Tensors = Mapping[str, Any]
 """PyTorch's, by name."""
-Compiled = Literal["nothing", "loss", "step"]
-"""What is under torch.compile: the loss and so its backward pass, or the optimiser's step as well."""
+Compiled = Literal["nothing", "loss", "step", "whole"]
+"""What is under torch.compile: the loss and so its backward pass; the optimiser's step as well; all in one graph."""
 
 
 def torch_program(
@@ -69,6 +69,18 @@ def torch_program(
     """Training by torch.optim.SGD; `exported` names the trained numbers as the reference does."""
     import torch
 
+    if compiled == "whole":
+
+        def loss_with(numbers: Tensors, batch: Any) -> Any:
+            return loss_of(lambda inputs: torch.func.functional_call(model, dict(numbers), (inputs,)), batch)
+
+        return Program(
+            state=_tensors(model),
+            step=torch_whole_step(loss_with, learning_rate),
+            batches=batches,
+            placed=True,
+            export=lambda numbers, loss: {**exported(numbers), "loss": loss},
+        )
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     if compiled == "step":
         return Program(
@@ -85,6 +97,23 @@ def torch_program(
         placed=compiled == "loss",
         export=lambda state, loss: {**exported(_tensors(state[0])), "loss": loss},
     )
+
+
+def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
+    """A step of gradient descent on tensors by name, in one graph, as jax.jit makes one.
+
+    torch.func computes the gradients: a call of backward() would break the graph.
+    """
+    import torch
+
+    def step(numbers: Any, batch: Any) -> tuple[Any, Any]:
+        gradients, loss = torch.func.grad_and_value(loss_of)(numbers, batch)
+        for name, number in numbers.items():
+            number.sub_(gradients[name], alpha=learning_rate)
+        return numbers, loss
+
+    whole: Step = torch.compile(step, fullgraph=True)
+    return whole
 
 
 def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:

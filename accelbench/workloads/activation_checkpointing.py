@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -51,10 +52,19 @@ class ActivationCheckpointing(network.DeepNetwork):
 
         return training.jit_donating(_jax_program(parameters, arrays, tools, jax.checkpoint))
 
+    @variant("jax/jit-scanned")
+    def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Everything is kept, in a scan over the segments."""
+        return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, lambda through: through))
+
     @variant("jax/jit-checkpoint-scanned")
     def jit_checkpoint_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """jax.checkpoint around the body of a scan over the segments, which no compiler undoes."""
-        return training.jit_donating(_jax_scanned_program(parameters, arrays, tools))
+        import jax
+
+        # Inside a scan there is nothing to keep compilers from, as JAX's documentation says.
+        place = partial(jax.checkpoint, prevent_cse=False)
+        return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, place))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Everything is kept."""
@@ -63,14 +73,17 @@ class ActivationCheckpointing(network.DeepNetwork):
     @variant("pytorch/checkpoint")
     def checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """torch.utils.checkpoint around each segment, eager."""
-        from torch.utils.checkpoint import checkpoint
-
-        return _torch_program(parameters, arrays, tools, lambda segment, x: checkpoint(segment, x, use_reentrant=False))
+        return _torch_program(parameters, arrays, tools, _torch_checkpoint)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Everything is kept, as far as torch.compile sees fit."""
         return _torch_program(parameters, arrays, tools, lambda segment, x: segment(x), compiled=True)
+
+    @variant("pytorch/compile-checkpoint")
+    def torch_compile_checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """torch.utils.checkpoint around each segment, under torch.compile."""
+        return _torch_program(parameters, arrays, tools, _torch_checkpoint, compiled=True)
 
 
 def _jax_program(
@@ -92,7 +105,9 @@ def _jax_program(
     )
 
 
-def _jax_scanned_program(parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools) -> Program:
+def _jax_scanned_program(
+    parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, place: Callable[[Any], Any]
+) -> Program:
     """Layers of whole segments are stacked, (segments, layers, ...); those that are left over are one segment more."""
     import jax
     import numpy as np
@@ -114,9 +129,8 @@ def _jax_scanned_program(parameters: ActivationCheckpointing.Parameters, arrays:
 
     def loss_of(layers: Any, batch: Any) -> Any:
         stacked, rest = layers
-        # Inside a scan there is nothing to keep compilers from, as JAX's documentation says.
-        x, _ = jax.lax.scan(jax.checkpoint(through_stacked, prevent_cse=False), batch["inputs"], stacked)
-        x, _ = jax.checkpoint(through)(x, rest)
+        x, _ = jax.lax.scan(place(through_stacked), batch["inputs"], stacked)
+        x, _ = place(through)(x, rest)
         return ((x - batch["targets"]) ** 2).mean()
 
     def export(layers: Any, loss: Any) -> dict[str, Any]:
@@ -160,14 +174,21 @@ def _torch_program(
 ) -> Program:
     import torch
 
-    model = network.torch_network(tools.put(network.as_layers(arrays.state)))
-    each = 2 * parameters.segment
+    layers = tools.put(network.as_layers(arrays.state))
+    model = torch.nn.Sequential(*map(network.torch_network, _segments(layers, parameters)))
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
         x = batch["inputs"]
-        for first in range(0, len(model), each):
-            x = through(model[first : first + each], x)
+        for segment in model:
+            x = through(segment, x)
         return torch.nn.functional.mse_loss(x, batch["targets"])
 
-    loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
+    loss_of = torch.compile(mean_squared_error, fullgraph=True) if compiled else mean_squared_error
     return network.torch_training(model, model.parameters(), loss_of, parameters.learning_rate, arrays, tools)
+
+
+def _torch_checkpoint(segment: Any, x: Any) -> Any:
+    """Nothing in it is random, so no generator's state is kept, as PyTorch's documentation advises."""
+    from torch.utils.checkpoint import checkpoint
+
+    return checkpoint(segment, x, use_reentrant=False, preserve_rng_state=False)

@@ -63,7 +63,7 @@ class CapturedGlobal(Workload):
 
     @variant("pytorch/compile")
     def compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Guarded: compiled again where what it read has changed."""
+        """Guarded: compiled again where what it read has changed, the second time for any number."""
         del parameters
         import torch
 

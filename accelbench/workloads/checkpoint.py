@@ -33,7 +33,8 @@ class Checkpoint(Workload):
     who forgets opt_state, or to return it, finds that "your optimizer resets". orbax against torch.save and
     torch.distributed.checkpoint. What is timed is a checkpoint saved to a new directory and loaded from it, parameters
     and both moments. What is observed is a training that goes through a checkpoint in each call but the first, beside
-    one that does not.
+    one that does not. They promise different things: orbax compresses, and asks the disk to write; torch.save does
+    neither, and torch.distributed.checkpoint asks the disk to write.
     """
 
     name = "checkpoint"

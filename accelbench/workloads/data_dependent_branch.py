@@ -87,7 +87,7 @@ class DataDependentBranch(Workload):
             x = batch["x"]
             return state, torch.cond(x.sum() > 0, lambda x: 2 * x, lambda x: -x, (x,))
 
-        return _program(torch.compile(step), arrays, tools, placed=True)
+        return _program(torch.compile(step, fullgraph=True), arrays, tools, placed=True)
 
     @variant("pytorch/compile-where")
     def compile_where(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -99,7 +99,7 @@ class DataDependentBranch(Workload):
             x = batch["x"]
             return state, torch.where(x.sum() > 0, 2 * x, -x)
 
-        return _program(torch.compile(step), arrays, tools, placed=True)
+        return _program(torch.compile(step, fullgraph=True), arrays, tools, placed=True)
 
 
 def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:

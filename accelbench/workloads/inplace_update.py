@@ -66,7 +66,7 @@ class InplaceUpdate(Workload):
 
         if parameters.update == "one":
             return {"x": arrays.state["x"] + units * parameters.updates}
-        x, update = arrays.state["x"], _update(parameters, np.sin, _with_row)
+        x, update = arrays.state["x"], _update(parameters, np.sin, _with_row(np.copy))
         for _ in range(units):
             for number in range(parameters.updates):
                 x = update(x, arrays.batches[0], number)
@@ -116,22 +116,20 @@ class InplaceUpdate(Workload):
         """X = x + 1: a new tensor."""
         import torch
 
-        return _program(arrays, tools, _step(parameters, _update(parameters, torch.sin, _with_row)))
+        return _program(arrays, tools, _step(parameters, _update(parameters, torch.sin, _with_row(torch.clone))))
 
     @variant("pytorch/in-place")
     def in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """X += 1, eager."""
+        return replace(_program(arrays, tools, _step(parameters, _in_place(parameters))), placed=True)
 
-        def update(x: Any, batch: Any, number: int) -> Any:
-            if parameters.update == "one":
-                x += 1
-            elif parameters.update == "sine":
-                x.sin_().mul_(batch["y"])
-            else:
-                x[number] = x[number] @ batch["w"]
-            return x
+    @variant("pytorch/compile-in-place")
+    def torch_compile_in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """X += 1 under torch.compile, which writes into what it is given."""
+        import torch
 
-        return replace(_program(arrays, tools, _step(parameters, update)), placed=True)
+        step = torch.compile(_step(parameters, _in_place(parameters)), fullgraph=True)
+        return replace(_program(arrays, tools, step), placed=True)
 
 
 def _update(
@@ -145,11 +143,30 @@ def _update(
     return lambda x, batch, number: with_row(x, number, x[number] @ batch["w"])
 
 
-def _with_row(x: Any, number: int, row: Any) -> Any:
-    """In NumPy and PyTorch."""
-    new = x + 0
-    new[number] = row
-    return new
+def _with_row(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """In NumPy and PyTorch, each with its own way to copy."""
+
+    def with_row(x: Any, number: int, row: Any) -> Any:
+        new = copy(x)
+        new[number] = row
+        return new
+
+    return with_row
+
+
+def _in_place(parameters: InplaceUpdate.Parameters) -> Update:
+    """In PyTorch: it changes the x that it is given."""
+
+    def update(x: Any, batch: Any, number: int) -> Any:
+        if parameters.update == "one":
+            x += 1
+        elif parameters.update == "sine":
+            x.sin_().mul_(batch["y"])
+        else:
+            x[number] = x[number] @ batch["w"]
+        return x
+
+    return update
 
 
 def _jax_update(parameters: InplaceUpdate.Parameters) -> Update:

@@ -15,6 +15,7 @@ from accelbench.workload import (
     WorkloadParameters,
     variant,
 )
+from accelbench.workloads import _training as training
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -100,6 +101,18 @@ class LinearRegression(Workload):
         """The loss under torch.compile, which compiles its gradient too."""
         return _torch_program(parameters, arrays, tools, compiled=True)
 
+    @variant("pytorch/compile-whole")
+    def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The whole step in one graph, gradients by torch.func."""
+        w, batch = tools.put((arrays.state["w"], arrays.batches[0]))
+        return Program(
+            state={"w": w},
+            step=training.torch_whole_step(lambda numbers, batch: _torch_loss(numbers["w"], batch), parameters.rate),
+            batches=(batch,),
+            placed=True,
+            export=lambda numbers, loss: {**numbers, "loss": loss},
+        )
+
 
 def _jax_loss(w: Any, batch: Any) -> Any:
     return ((batch["x"] @ w - batch["y"]) ** 2).mean()
@@ -119,15 +132,18 @@ def _jax_step(parameters: LinearRegression.Parameters) -> Any:
     return step
 
 
+def _torch_loss(w: Any, batch: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.mse_loss(batch["x"] @ w, batch["y"])
+
+
 def _torch_program(
     parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
 ) -> Program:
     import torch
 
-    def mean_squared_error(w: Any, batch: Any) -> Any:
-        return torch.nn.functional.mse_loss(batch["x"] @ w, batch["y"])
-
-    loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
+    loss_of = torch.compile(_torch_loss) if compiled else _torch_loss
 
     def step(w: Any, batch: Any) -> tuple[Any, Any]:
         loss = loss_of(w, batch)

@@ -85,7 +85,7 @@ class Maxsim(Workload):
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """In torch, where the greatest along an axis comes with its place."""
+        """In torch."""
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ class MixedPrecision(network.DeepNetwork):
         return training.jit_donating(_jax_program(parameters, arrays, tools, narrow=False))
 
     def pytorch(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.autocast, and torch.amp.GradScaler in float16."""
+        """torch.autocast, and torch.amp.GradScaler in float16, which waits for a GPU in every step."""
         return _torch_program(parameters, arrays, tools, narrow=True)
 
     @variant("pytorch/eager-full")

@@ -188,6 +188,11 @@ class Mlp(Workload):
         """The optimiser's step under torch.compile too; to predict, the same as pytorch/compile."""
         return _torch_program(parameters, arrays, tools, "step")
 
+    @variant("pytorch/compile-whole")
+    def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The whole step in one graph, gradients by torch.func; to predict, the same as pytorch/compile."""
+        return _torch_program(parameters, arrays, tools, "whole")
+
 
 def _numbers(network: NamedArrays) -> list[Array]:
     return [network[name] for name in NAMES]

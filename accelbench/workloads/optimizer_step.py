@@ -80,7 +80,7 @@ class OptimizerStep(Workload):
         return Cost(flops=14.0 * numbers, bytes=7.0 * numbers * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """optax.adam and optax.apply_updates."""
+        """optax.adam and optax.apply_updates. The old state is kept, which shows what that costs."""
         return _jax_program(parameters, arrays, tools)
 
     @variant("jax/jit-donated")

@@ -35,9 +35,10 @@ class TransformerLm(Workload):
 
     Radford and others (2019), normalisation before each part; weights and both moments are of the policy's type. With
     Flax nnx and optax, layer after layer or in a scan, and the old state is given away; with torch.nn and torch.optim.
-    Of several devices of a target, data x fsdp share the batch, fsdp x tensor the weights and their moments. Sizes:
-    the defaults have 1.07 M weights; layers 12, width 768, heads 12, vocabulary 31,488, sequence 1024 have 134 M;
-    layers 32, width 4096, heads 32, vocabulary 32,000, sequence 2048 have 6.71 B.
+    In JAX, attention is XLA's, which makes the scores in full; PyTorch's keeps none. A kernel of cuDNN would need
+    bfloat16, and a GPU to trace on. Of several devices of a target, data x fsdp share the batch, fsdp x tensor the
+    weights and their moments. Sizes: the defaults have 1.07 M weights; layers 12, width 768, heads 12, vocabulary
+    31,488, sequence 1024 have 134 M; layers 32, width 4096, heads 32, vocabulary 32,000, sequence 2048 have 6.71 B.
     """
 
     name = "transformer-lm"
@@ -57,7 +58,9 @@ class TransformerLm(Workload):
             default="untied", description="tied: the words that come out have the weights of those that go in."
         )
         activations: Literal["kept", "recomputed"] = Field(
-            default="kept", description="recomputed: of each block on the way back, from what went in."
+            default="kept",
+            description="recomputed: of each block on the way back, from what went in. XLA for CPUs merges both "
+            "computations again, unless the blocks are scanned (jax/jit-scanned).",
         )
         learning_rate: float = Field(default=3e-4, gt=0, le=1, description="AdamW's step size.")
         data: int = Field(

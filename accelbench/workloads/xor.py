@@ -154,10 +154,35 @@ class Xor(Workload):
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """As no-nn, with a sample's whole step, backward pass included, under torch.compile."""
+        """As no-nn, with a sample's whole step under torch.compile, whose graph breaks at the call of backward()."""
         import torch
 
         return _torch_plain(parameters, arrays, tools, torch.compile)
+
+    @variant("pytorch/compile-whole")
+    def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """A sample's whole step in one graph, gradients by torch.func."""
+        import torch
+
+        def loss_of(layers: Any, x: Any, y: Any) -> Any:
+            for weights, biases in layers:
+                x = torch.sigmoid(x @ weights.T + biases)
+            return ((x - y) ** 2).mean()
+
+        def train(layers: Any, x: Any, y: Any, learning_rate: float) -> Any:
+            gradients, loss = torch.func.grad_and_value(loss_of)(layers, x, y)
+            for layer, gradient in zip(layers, gradients, strict=True):
+                for parameter, its in zip(layer, gradient, strict=True):
+                    parameter.sub_(its, alpha=learning_rate)
+            return loss
+
+        compiled = torch.compile(train, fullgraph=True)
+
+        def one(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
+            return layers, compiled(layers, x, y, parameters.learning_rate)
+
+        layers = tools.put(_layers(arrays))
+        return _torch_program(parameters, arrays, tools, layers, one, itertools.chain.from_iterable)
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

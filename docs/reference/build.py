@@ -121,6 +121,37 @@ results show the latest result of each series and case. Only the leader exports 
 a result's `namespace` is that of its run. A histogram has `_bucket`, `_sum` and `_count`.
 [Numbers](numbers.md) explains what is measured.
 """
+JOINS = """## Joins
+
+Other exporters know what the operator does not. Each query was run by a test, beside metrics of the form that the
+exporter writes.
+
+GPU utilisation on the nodes that a run was measured on, from NVIDIA's dcgm-exporter. Its label `Hostname` has to be the
+node's name: on Kubernetes that is the exporter's default.
+
+```promql
+DCGM_FI_DEV_GPU_UTIL
+  and on (Hostname) label_replace(accelbench_run_info{run="example"}, "Hostname", "$1", "node", "(.+)")
+```
+
+The phase of each pod of a run, from kube-state-metrics. It exports labels of pods only if it is told to:
+`--metric-labels-allowlist=pods=[accelbench.dev/run]`.
+
+```promql
+kube_pod_status_phase == 1
+  and on (namespace, pod) kube_pod_labels{label_accelbench_dev_run="example"}
+```
+
+Devices that pods of runs have requested, without pods that are finished.
+
+```promql
+sum by (namespace, resource) (
+  kube_pod_container_resource_requests{resource=~".*(gpu|tpu).*"}
+    and on (namespace, pod) kube_pod_status_phase{phase=~"Pending|Running"} == 1
+    and on (namespace, pod) kube_pod_labels{label_accelbench_dev_run!=""}
+)
+```
+"""
 DESCRIBED = {
     "Of a variant": VARIANT_LABELS,
     "Of a result": RESULT_LABELS,
@@ -447,7 +478,7 @@ def metrics() -> str:
     for of, rows in tables.items():
         has = f"All of them have the labels `{'`, `'.join(DESCRIBED[of])}`.\n\n" if DESCRIBED[of] else ""
         written.append(f"## {of}\n\n{has}{markdown_table(columns, rows, right=set())}")
-    return "\n\n".join([METRICS.rstrip(), *written]) + "\n"
+    return "\n\n".join([METRICS.rstrip(), *written, JOINS.rstrip()]) + "\n"
 
 
 def _nothing(of: Any) -> Any:

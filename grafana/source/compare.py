@@ -62,6 +62,7 @@ def dashboard() -> build.Dashboard:
 def verdicts() -> Table:
     """What stands now."""
     columns = {
+        "namespace": "Namespace",
         "variant": "Variant",
         "baseline": "Baseline",
         "verdict": "Verdict",
@@ -78,7 +79,7 @@ def verdicts() -> Table:
             "Each variant against the baseline, from the latest result. Above 1 the variant is faster; lower and upper "
             "are the ends of the confidence interval. The run links to its measurements.",
             columns,
-            ("Value #verdict", "namespace"),
+            ("Value #verdict",),
             rows(
                 "verdict",
                 f"max by (namespace, variant, verdict) (accelbench_verdict{{{CASE}}} == 1) "
@@ -92,7 +93,9 @@ def verdicts() -> Table:
         .height(6)
         .override_by_regexp("/^(Speedup|Lower|Upper)$/", unit_of("suffix:x", 2))
         .override_by_name("Verdict", verdict_cells())
-        .override_by_name("Run", linked("What it measured", to_dashboard("run", run=field("Run"))))
+        .override_by_name(
+            "Run", linked("What it measured", to_dashboard("run", namespace=field("Namespace"), run=field("Run")))
+        )
     )
 
 

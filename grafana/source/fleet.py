@@ -91,13 +91,15 @@ def profiles() -> Table:
         "Value #valid": "Valid",
         "Value #discarded": "Rounds discarded",
         "Value #checks": "Checks failed",
+        "Value #throttled": "Throttled",
         "Value #last": "Last measured (UTC)",
     }
     by = "sum by (accelerator)"
     return (
         merged_table(
             "Profiles",
-            "What was measured on each kind of accelerator, by the latest result of every series and case.",
+            "What was measured on each kind of accelerator, by the latest result of every series and case. Throttled: "
+            "results of which a variant was rejected because the device was slowed down.",
             columns,
             (),
             rows("results", f"count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON}}}))"),
@@ -107,6 +109,12 @@ def profiles() -> Table:
                 "checks",
                 f"{by} (max by (namespace, series, case, accelerator, check) "
                 f"(accelbench_result_checks_failed{{{ON}}}))",
+            ),
+            rows(
+                "throttled",
+                f"{by} (max by (namespace, series, case, accelerator) "
+                f'(accelbench_result_checks{{{ON}, check="throttled", outcome="failed"}}) > bool 0) '
+                f"or 0 * count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON}}}))",
             ),
             rows("last", f"max by (accelerator) (accelbench_result_finished_timestamp_seconds{{{ON}}}) * 1000"),
         )
@@ -126,11 +134,16 @@ def devices() -> Table:
     return (
         merged_table(
             "Devices",
-            "Accelerators that the nodes offer, and how many of them pods have requested. From kube-state-metrics.",
+            "Accelerators that the nodes offer, and how many of them pods that are not finished have requested. From "
+            "kube-state-metrics.",
             columns,
             (),
             rows("there", f"sum by (resource) (kube_node_status_allocatable{{{DEVICES}}})"),
-            rows("taken", f"sum by (resource) (kube_pod_container_resource_requests{{{DEVICES}}})"),
+            rows(
+                "taken",
+                f"sum by (resource) (kube_pod_container_resource_requests{{{DEVICES}}} "
+                'and on (namespace, pod) kube_pod_status_phase{phase=~"Pending|Running"} == 1)',
+            ),
             empty=NO_KUBE,
         )
         .span(10)

@@ -1,6 +1,6 @@
 """The overview: what ran, what the verdicts are, how they moved, and what does not stand."""
 
-from colours import BAD, PHASES, VERDICTS
+from colours import BAD, PHASES
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
@@ -18,6 +18,7 @@ from panels import (
     field,
     in_colours,
     in_framework_colours,
+    in_verdict_colours,
     limits,
     lines,
     linked,
@@ -44,6 +45,8 @@ from panels import (
 COMPARED = "max by (namespace, series, case, variant)"
 CASE = "max by (namespace, series, case)"
 THE_CASE = {"namespace": field("Namespace"), "series": field("Series"), "case": field("Case")}
+
+THE_RUN = {"namespace": field("Namespace"), "run": field("Run")}
 
 
 def dashboard() -> build.Dashboard:
@@ -183,7 +186,7 @@ def verdicts_over_time() -> Lines:
         .height(9)
         .line_interpolation(style.LineInterpolation.STEP_AFTER)
     )
-    return in_colours(panel, {verdict: colour for verdict, (_, colour) in VERDICTS.items()})
+    return in_verdict_colours(panel)
 
 
 def runs() -> Lines:
@@ -210,6 +213,7 @@ def validity() -> Table:
         "namespace": "Namespace",
         "series": "Series",
         "case": "Case",
+        "run": "Run",
         "Value #valid": "Valid",
         "Value #failed": "Variants failed",
         "Value #checks": "Checks failed",
@@ -219,9 +223,10 @@ def validity() -> Table:
     return (
         merged_table(
             "Validity of the latest results",
-            "A result is valid when it is complete, no variant failed, and every comparison has a verdict.",
+            "A result is valid when it is complete, no variant failed, and every comparison has a verdict. A series "
+            "links to its comparison, a run to what it measured.",
             columns,
-            (),
+            ("Value #run",),
             rows("valid", f"{CASE} (accelbench_result_valid{{{RESULTS}}})"),
             rows(
                 "failed",
@@ -234,10 +239,12 @@ def validity() -> Table:
                 f"(max by (namespace, series, case, check) (accelbench_result_checks_failed{{{RESULTS}}}))",
             ),
             rows("unmet", f"{CASE} (accelbench_result_expectations_not_met{{{RESULTS}}})"),
+            rows("run", f"max by (namespace, series, case, run) (accelbench_run_info{{{RESULTS}}})"),
             rows("finished", f"{CASE} (accelbench_result_finished_timestamp_seconds{{{RESULTS}}}) * 1000"),
         )
         .height(12)
         .override_by_name("Valid", yes_or_no())
         .override_by_name("Finished (UTC)", unit_of(MOMENT))
         .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **THE_CASE)))
+        .override_by_name("Run", linked("What it measured", to_dashboard("run", **THE_RUN)))
     )

@@ -330,6 +330,14 @@ def in_colours(panel: timeseries.Panel, colours: Mapping[str, str]) -> timeserie
     return panel
 
 
+def in_verdict_colours(panel: timeseries.Panel) -> timeseries.Panel:
+    """The panel with each verdict in its colour, and its sign before its name."""
+    panel = in_colours(panel, {verdict: colour for verdict, (_, colour) in VERDICTS.items()})
+    for verdict, (sign, _) in VERDICTS.items():
+        panel = panel.override_by_name(verdict, [model.DynamicConfigValue("displayName", f"{sign} {verdict}")])
+    return panel
+
+
 def verdict_cells() -> list[model.DynamicConfigValue]:
     """An override of a column of verdicts: a sign, the word, and its colour."""
     options = {

@@ -13,6 +13,7 @@ from panels import (
     MOMENT,
     OPERATOR,
     RUNS,
+    each,
     field,
     in_framework_colours,
     limits,
@@ -25,7 +26,6 @@ from panels import (
     over_time,
     readable,
     rows,
-    several,
     to_dashboard,
     unit_of,
     words,
@@ -56,7 +56,7 @@ def dashboard() -> build.Dashboard:
             "Run",
             f"label_values({{{KNOWN}, {RUNS}}}, run)",
         ),
-        several("node", "Node", f"label_values(accelbench_run_info{{{RUN}}}, node)"),
+        each("node", "Node", f"label_values(accelbench_run_info{{{RUN}}}, node)"),
     ).time("now-24h", "now")
     made = made.with_row(build.Row("Live"))
     for panel in cases():
@@ -184,6 +184,7 @@ def variants() -> Table:
         "Value #speedup": "Speedup",
         "Value #memory": "Peak memory",
         "Value #accessed": "Read and written",
+        "Value #recompiled": "Recompiled",
         "Value #failed": "Failed",
         "reason": "Reason",
     }
@@ -194,8 +195,8 @@ def variants() -> Table:
             "Variants",
             "Steady seconds per unit of work, with the unpaired interval of the variant's own launches; the speedup "
             "over the baseline; the most memory that a launch held; the bytes that a compiled call reads and writes, "
-            "by XLA's estimate. A variant that cannot be compiled for a target has not failed, but the reason is "
-            "shown.",
+            "by XLA's estimate; how often it was compiled again while it was timed. A variant that cannot be compiled "
+            "for a target has not failed, but the reason is shown.",
             columns,
             ("namespace", "series", "Value #reason"),
             rows("seconds", f"{by} (accelbench_step_seconds{{{RUNS}}}) {OF_THE_RUN}"),
@@ -204,6 +205,7 @@ def variants() -> Table:
             rows("speedup", f"{by} (accelbench_speedup_ratio{{{RUNS}}}) {OF_THE_RUN}"),
             rows("memory", f"{by} (accelbench_memory_peak_bytes{{{RUNS}}}) {OF_THE_RUN}"),
             rows("accessed", f"{by} (accelbench_executable_accessed_bytes{{{RUNS}}}) {OF_THE_RUN}"),
+            rows("recompiled", f"{by} (accelbench_recompilations{{{RUNS}}}) {OF_THE_RUN}"),
             rows("failed", f"{by} ({failed}) {OF_THE_RUN}"),
             rows("reason", f"{by_reason} (accelbench_variant_failed{{{RUNS}}}) {OF_THE_RUN}"),
             empty=NO_RESULT,
@@ -354,5 +356,8 @@ def commands() -> Text:
         "kubectl get bmres -n $namespace -l accelbench.dev/run=$run -o wide\n"
         "# what measures it\n"
         "kubectl get jobs,pods -n $namespace -l accelbench.dev/run=$run\n"
+        "# its report, and the logs of its pods (with the plugin: pip install 'accelbench[kubectl]')\n"
+        "kubectl accelbench report $run -n $namespace\n"
+        "kubectl accelbench logs $run -n $namespace\n"
         "```",
-    ).height(6)
+    ).height(8)

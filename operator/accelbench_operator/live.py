@@ -58,6 +58,8 @@ class LiveCases:
         self._leading = leading
         self._cases: dict[str, LiveCase] = {}
         """By the pod's UID."""
+        self.omitted = 0
+        """Cases under way that are not followed, because there are more than `FOLLOWED`."""
 
     @property
     def now(self) -> tuple[LiveCase, ...]:
@@ -85,6 +87,7 @@ class LiveCases:
 
     def _wanted(self) -> Iterable[ObservedPod]:
         """The longest-running first, so that a follower is kept until its case ends."""
+        self.omitted = 0
         if not self._leading():
             return ()
         latest = self._api.clock() - AFTER
@@ -94,6 +97,7 @@ class LiveCases:
             if pod.running and pod.running <= latest and not pod.is_over and not pod.deleted
             if self._run_of(pod.key.run_uid)
         ]
+        self.omitted = max(0, len(running) - FOLLOWED)
         return [pod for _, _, pod in heapq.nsmallest(FOLLOWED, running)]
 
     async def _follow(self, pod: ObservedPod) -> None:

@@ -88,7 +88,7 @@ def _measured(field: str, number: Number) -> Metric[VariantSummary]:
 OF_A_RESULT: tuple[Metric[Summary], ...] = (
     Metric(
         "accelbench_result_valid",
-        "1 if the latest result is complete and none of its comparisons is invalid, else 0.",
+        "1 if the latest result is complete, no variant failed and every comparison has a verdict, else 0.",
         lambda result: result.valid,
     ),
     Metric(
@@ -260,6 +260,11 @@ OF_THE_OPERATOR: tuple[Metric[Snapshot], ...] = (
         "Cases of a run that has not finished, by state: total, active, measured, failed.",
         lambda operator: operator.cases,
         by=("namespace", "run", "state"),
+    ),
+    Metric(
+        "accelbench_live_cases_omitted",
+        "Cases that are being measured and show no progress, because only those that have run longest are followed.",
+        lambda operator: operator.live_omitted,
     ),
     Metric(
         "accelbench_series_omitted",

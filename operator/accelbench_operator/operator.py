@@ -160,6 +160,7 @@ class Operator:
             requests=dict(self._api.requests),
             cases=self._reconciler.cases() if self._leading() else {},
             live=self._live.now,
+            live_omitted=self._live.omitted,
             omitted=omitted,
             limit=self._series,
         )

@@ -206,6 +206,8 @@ class Snapshot:
     cases: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     """By (namespace, run, state) of runs that have not finished: total, active, measured, failed."""
     live: tuple[LiveCase, ...] = ()
+    live_omitted: int = 0
+    """Cases under way that are not followed, because there are too many."""
     omitted: int = 0
     """Results that would be shown, were there not more than `limit`."""
     limit: int = 0

@@ -102,7 +102,12 @@ SWITCHES: dict[str, dict[str, Any]] = {
     },
     "rules": {
         "metrics": {
-            "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}, "alertLabels": {"team": "ml"}}
+            "prometheusRule": {
+                "enabled": True,
+                "labels": {"release": "prometheus"},
+                "alertLabels": {"team": "ml"},
+                "runbookUrl": "https://docs.example.com/alerts",
+            }
         }
     },
     "network policies": {"networkPolicy": {"enabled": True}, "namespaces": ["team-a"]},

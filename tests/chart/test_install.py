@@ -111,7 +111,7 @@ def test_the_notes_say_what_to_do_next(cluster: Cluster) -> None:
 
     here = f"--namespace {cluster.namespace}"
     assert f"helm test {cluster.namespace} {here}" in notes()
-    assert "kind load image-archive" in notes()
+    assert "do kind load image-archive $image; done" in notes()
     assert "kind load" not in notes(images={"registry": "registry.example.com"})
     assert "kubectl apply --namespace default -f" in notes(namespaces=["default"])
     assert "className: second" in notes(className="second")

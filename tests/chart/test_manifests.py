@@ -382,28 +382,26 @@ def test_prometheus_takes_the_rules() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def alerts_of(manifests: list[Any]) -> list[dict[str, Any]]:
+    groups = [group for each in manifests if each["kind"] == "PrometheusRule" for group in each["spec"]["groups"]]
+    return [rule for group in groups for rule in group["rules"] if "alert" in rule]
+
+
 def test_an_alert_can_be_left_out_and_each_be_labelled_for_its_route() -> None:
     left_out = {"enabled": True, "disabled": ["AccelbenchNobodyLeads"], "alertLabels": {"team": "ml"}}
-    rules = [
-        rule
-        for each in render({"metrics": {"prometheusRule": left_out}})
-        if each["kind"] == "PrometheusRule"
-        for group in each["spec"]["groups"]
-        for rule in group["rules"]
-    ]
-    alerts = [rule for rule in rules if "alert" in rule]
+    alerts = alerts_of(render({"metrics": {"prometheusRule": left_out}}))
     assert "AccelbenchNobodyLeads" not in [rule["alert"] for rule in alerts]
-    kept = render(SWITCHES["rules"])
-    labels_of = [
-        rule["labels"]
-        for each in kept
-        if each["kind"] == "PrometheusRule"
-        for group in each["spec"]["groups"]
-        for rule in group["rules"]
-        if "alert" in rule
-    ]
-    assert labels_of
-    assert all(each["team"] == "ml" for each in labels_of)
+    kept = alerts_of(render(SWITCHES["rules"]))
+    assert kept
+    assert all(rule["labels"]["team"] == "ml" and rule["labels"]["severity"] for rule in kept)
+
+
+def test_an_alert_leads_to_its_runbook_where_that_is_served() -> None:
+    urls = {rule["alert"]: rule["annotations"]["runbook_url"] for rule in alerts_of(render(SWITCHES["rules"]))}
+    assert urls
+    assert urls == {name: f"https://docs.example.com/alerts#{name.lower()}" for name in urls}
+    without = alerts_of(render({"metrics": {"prometheusRule": {"enabled": True}}}))
+    assert all("runbook_url" not in rule["annotations"] for rule in without)
 
 
 def test_a_registry_for_all_charts_goes_before_the_charts_own() -> None:

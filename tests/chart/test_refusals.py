@@ -30,6 +30,21 @@ BOTH = {"enabled": True}
             "give at most 1",
         ),
         (
+            {"replicas": 3, "podDisruptionBudget": {"minAvailable": "70%"}},
+            "podDisruptionBudget.minAvailable=70% with replicas=3",
+            "give at most 2",
+        ),
+        (
+            {"replicas": 2, "podDisruptionBudget": {"maxUnavailable": 0}},
+            "podDisruptionBudget.maxUnavailable=0",
+            "give at least 1",
+        ),
+        (
+            {"replicas": 2, "podDisruptionBudget": {"maxUnavailable": "0%"}},
+            "podDisruptionBudget.maxUnavailable=0%",
+            "give at least 1",
+        ),
+        (
             {"serviceAccount": {"create": False}},
             "serviceAccount.create=false without serviceAccount.name",
             "set rbac.create=false",

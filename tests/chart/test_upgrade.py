@@ -61,13 +61,21 @@ def fill(cluster: Cluster) -> None:
     cluster.apply(GOOD)
     status = '{"status": {"phase": "Succeeded"}}'
     cluster.kubectl("patch", "bmr", "matmul-chain", "--subresource=status", "--type=merge", f"--patch={status}")
+    cluster.apply(stored("measured", recompilations=None))
+
+
+def stored(name: str, *, recompilations: int | None) -> dict[str, Any]:
+    """A result that was measured, as a release wrote it that compiled for no target; with a number, or without."""
     measured = Result.model_validate_json(MEASURED.read_text())
-    document = BenchmarkResult.of(measured, ObjectMeta(name="measured"), ()).model_dump(
+    document = BenchmarkResult.of(measured, ObjectMeta(name=name), ()).model_dump(
         mode="json", by_alias=True, exclude_none=True
     )
-    # As a release wrote it that compiled for no target.
     del document["result"]["compiled"]
-    cluster.apply(document | {"metadata": {"name": "measured"}})
+    for variant in document["result"]["variants"]:
+        variant["numbers"].pop("recompilations", None)
+        if recompilations is not None:
+            variant["numbers"]["recompilations"] = recompilations
+    return document | {"metadata": {"name": name}}
 
 
 def held(cluster: Cluster) -> dict[str, Any]:
@@ -85,12 +93,18 @@ def definitions(cluster: Cluster) -> dict[str, Any]:
 
 
 def older(directory: Path) -> Path:
-    """This chart, as of a release whose runs had no columns in `kubectl get`."""
+    """This chart, as of a release whose runs had no columns in `kubectl get`, and whose results lacked a number."""
     chart = shutil.copytree(CHART, directory / "accelbench")
-    file = chart / "definitions" / "benchmarkruns.accelbench.dev.yaml"
-    definition = yaml.safe_load(file.read_text())
-    del definition["spec"]["versions"][0]["additionalPrinterColumns"]
-    file.write_text(yaml.safe_dump(definition, sort_keys=False))
+    for kind in ("benchmarkruns", "benchmarkresults"):
+        file = chart / "definitions" / f"{kind}.accelbench.dev.yaml"
+        definition = yaml.safe_load(file.read_text())
+        version = definition["spec"]["versions"][0]
+        if kind == "benchmarkruns":
+            del version["additionalPrinterColumns"]
+        else:
+            result = version["schema"]["openAPIV3Schema"]["properties"]["result"]["properties"]
+            del result["variants"]["items"]["properties"]["numbers"]["properties"]["recompilations"]
+        file.write_text(yaml.safe_dump(definition, sort_keys=False))
     return chart
 
 
@@ -147,6 +161,23 @@ def test_an_upgrade_brings_the_definitions_of_its_release_and_a_rollback_those_b
     assert not release(cluster, "rollback", "1")
     assert columns(cluster) == ["Age"]
     assert held(cluster) == before
+
+
+def test_a_number_that_a_rollback_hides_is_back_after_the_next_upgrade(cluster: Cluster, tmp_path: Path) -> None:
+    """An API server leaves out what its definitions lack, and keeps it."""
+
+    def recompilations() -> set[int | None]:
+        variants = cluster.get("bmres", "newer")["result"]["variants"]
+        return {variant["numbers"].get("recompilations") for variant in variants}
+
+    assert not release(cluster, "install", older(tmp_path))
+    assert not release(cluster, "upgrade", CHART)
+    cluster.apply(stored("newer", recompilations=7))
+    assert recompilations() == {7}
+    assert not release(cluster, "rollback", "1")
+    wait_until(lambda: recompilations() == {None}, what="the older definition to be served")
+    assert not release(cluster, "upgrade", CHART)
+    wait_until(lambda: recompilations() == {7}, what="the newer definition to be served")
 
 
 def test_a_second_release_leaves_the_definitions_to_the_first(cluster: Cluster) -> None:

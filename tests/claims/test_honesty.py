@@ -1,6 +1,7 @@
 """Bounds and workloads that changed after a result, results of older sources: what the ledger has to say of them."""
 
 import shutil
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,29 @@ def test_what_a_history_tells_of_is_kept() -> None:
     named = [earlier.result for claim in CLAIMS.values() for earlier in claim.history if earlier.result]
     assert named
     assert [each for each in named if not (RESULTS / each).is_file()] == []
-    assert {path.name for path in (RESULTS / "earlier").iterdir()} == {Path(each).parent.name for each in named}
+    told = {path.name for path in (RESULTS / "earlier").iterdir()} - {"cpu", "targets"}
+    assert told == {Path(each).parent.name for each in named}
+
+
+def test_bounds_of_the_ledger_are_younger_than_a_result_only_where_they_are() -> None:
+    """Those of row 6 stand in no manifest; its history ends on a day."""
+    claim = CLAIMS[6]
+    found = _load_run(claim, run_of(claim))
+    assert found is not None
+    finished = {result.finished[:10] for result in found.results}
+    last = claim.history[-1]
+    for changed, younger in (("2000-01-01", False), (max(finished), True)):
+        history = (last.model_copy(update={"changed": date.fromisoformat(changed)}),)
+        held = _load_run(claim.model_copy(update={"history": history}), run_of(claim))
+        assert held is not None
+        assert held.bounds_changed is younger, changed
+
+
+def test_every_measurement_that_was_replaced_is_shown_by_its_row() -> None:
+    page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    kept = [path.parent for where in ("cpu", "targets") for path in (RESULTS / "earlier" / where).glob("*/run.json")]
+    assert kept
+    assert [path.name for path in kept if f"{path.parent.name}/{path.name}/report.md" not in page] == []
 
 
 def test_a_result_of_an_older_source_is_told_from_one_of_todays() -> None:

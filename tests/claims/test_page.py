@@ -1,19 +1,53 @@
 """`docs/claims.md` says what the stored results say."""
 
 import re
+import shutil
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
+from accelbench.claims.page import OUTDATED
 from cli.command import ROOT, accelbench
 
 RESULTS = "docs/results/claims"
+PICTURES = ROOT / RESULTS / "pictures"
 
 
-def test_the_page_is_what_the_stored_results_give() -> None:
-    made = accelbench("claims", "report", "--results", RESULTS, cwd=ROOT)
+def test_the_page_and_its_pictures_are_what_the_stored_results_give(tmp_path: Path) -> None:
+    made = accelbench("claims", "report", "--results", RESULTS, "--pictures", str(tmp_path), cwd=ROOT)
     assert made.returncode == 0, made.stderr
-    assert made.stdout == (ROOT / "docs" / "claims.md").read_text(encoding="utf-8"), (
-        f"accelbench claims report --results {RESULTS} > docs/claims.md"
-    )
+    again = f"accelbench claims report --results {RESULTS} --pictures {RESULTS}/pictures > docs/claims.md"
+    assert made.stdout == (ROOT / "docs" / "claims.md").read_text(encoding="utf-8"), again
+    drawn, kept = ({file.name: file.read_text() for file in there.iterdir()} for there in (tmp_path, PICTURES))
+    assert drawn == kept, again
+
+
+def test_no_comment_of_the_page_is_older_than_its_numbers() -> None:
+    """Read the row again beside its new result, and then change `written` in the ledger."""
+    assert OUTDATED not in (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+
+
+def test_a_comment_on_older_numbers_says_so_and_keeps_its_words(tmp_path: Path) -> None:
+    there = tmp_path / "cpu" / "17-data-dependent-branch"
+    shutil.copytree(ROOT / RESULTS / "cpu" / there.name, there)
+    arguments = ("claims", "report", "--rows", "17", "--results", str(tmp_path))
+    assert OUTDATED not in accelbench(*arguments, cwd=ROOT).stdout
+    file = there / "all.result.json"
+    file.write_text(re.sub(r'"finished": "20\d\d', '"finished": "2099', file.read_text()))
+    assert f"({OUTDATED}) No. Every call" in accelbench(*arguments, cwd=ROOT).stdout
+
+
+def test_a_picture_is_a_file_of_its_own() -> None:
+    """It brings its colours, for either scheme, and asks for nothing."""
+    files = sorted(PICTURES.iterdir())
+    assert files
+    for file in files:
+        text = file.read_text()
+        assert ET.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
+        used = set(re.findall(r"var\((--[a-z0-9-]+)\)", text))
+        defined = set(re.findall(r"(--[a-z0-9-]+):", text))
+        assert used <= defined, file.name
+        assert "prefers-color-scheme: dark" in text
+        assert re.findall(r"(?:href|src)=\"(?!#)", text) == []
 
 
 def test_every_link_of_the_page_leads_somewhere() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ALL", "CHOICES", "EXPORTERS", "GRAFANA", "Dashboard"]
+__all__ = ["ALL", "CHOICES", "DEVICE", "EXPORTERS", "GRAFANA", "Dashboard"]
 
 GRAFANA = Path(__file__).resolve().parents[2] / "grafana"
 EXPORTERS = re.compile(r"\b(DCGM_FI_|kube_)")
@@ -70,12 +70,18 @@ ALL = {
 }
 """By the names of their files, in the order in which a user meets them."""
 COMPILED = frozenset({"Programs", "Collectives"})
+DEVICE = frozenset({"Utilisation", "Clock", "Power", "Temperature"})
 CHOICES = ALL | {
-    "run": replace(ALL["run"], elsewhere=COMPILED),
+    "run": replace(ALL["run"], elsewhere=COMPILED | DEVICE),
     "run-compiled": replace(
         ALL["run"],
         chosen={"namespace": "language", "run": "mlp-on-accelerators-7"},
         elsewhere=frozenset(panel["title"] for panel in ALL["run"].panels) - COMPILED,
     ),
+    "run-on-a-gpu": replace(
+        ALL["run"],
+        chosen={"namespace": "lab", "run": "example"},
+        elsewhere=frozenset(panel["title"] for panel in ALL["run"].panels) - DEVICE,
+    ),
 }
-"""As users would look at them: a run is measured, or it is compiled for targets."""
+"""As users would look at them: a run is measured on a CPU or on a GPU, or it is compiled for targets."""

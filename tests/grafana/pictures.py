@@ -18,7 +18,7 @@ from grafana.renderer import draw, serve
 from report.chromium import tab
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "images" / "dashboards"
-DAYS = {"run": 1, "run-compiled": 1, "operator": 1}
+DAYS = {"run": 1, "run-on-a-gpu": 1, "run-compiled": 1, "operator": 1}
 """Those that show a day by default."""
 
 

@@ -60,30 +60,42 @@ def contrast(one: str, other: str) -> float:
     return (brighter + 0.05) / (darker + 0.05)
 
 
+GROUPS: dict[str, list[str]] = {
+    "frameworks": [*FRAMEWORKS.values(), COLOURS["OTHER"]],
+    "verdicts": [colour for _, colour in VERDICTS.values()],
+    "phases": list(COLOURS["PHASES"].values()),
+    "quantiles": list(COLOURS["QUANTILES"].values()),
+    "kinds": list(COLOURS["KINDS"].values()),
+}
+"""What stands together in a panel."""
+
+
 @pytest.mark.parametrize("seen", SEEN)
-def test_frameworks_can_be_told_apart(seen: str) -> None:
-    for one, other in itertools.combinations([*FRAMEWORKS.values(), COLOURS["OTHER"]], 2):
+@pytest.mark.parametrize("group", GROUPS)
+def test_colours_that_stand_together_can_be_told_apart(group: str, seen: str) -> None:
+    for one, other in itertools.combinations(GROUPS[group], 2):
         a, b = (lab(times(SEEN[seen], linear(colour))) for colour in (one, other))
         assert sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5 >= APART, (one, other)
 
 
 @pytest.mark.parametrize("background", [DARK, LIGHT])
 def test_every_colour_stands_out_from_both_backgrounds(background: str) -> None:
-    used = {*FRAMEWORKS.values(), COLOURS["OTHER"], *(colour for _, colour in VERDICTS.values())}
-    used |= {
-        COLOURS["GOOD"],
-        COLOURS["BAD"],
-        COLOURS["NEUTRAL"],
-        *COLOURS["PHASES"].values(),
-        *COLOURS["KINDS"].values(),
-    }
+    used = {COLOURS["GOOD"], COLOURS["BAD"], COLOURS["NEUTRAL"], *itertools.chain(*GROUPS.values())}
     assert not {colour: contrast(colour, background) for colour in used if contrast(colour, background) < CONTRAST}
 
 
 def test_a_verdict_has_a_sign_beside_its_colour() -> None:
-    looks = {(sign, colour) for sign, colour in VERDICTS.values()}
-    assert len(looks) == len(VERDICTS)
-    assert all(sign for sign, _ in looks)
+    signs = {sign for sign, _ in VERDICTS.values()}
+    assert len(signs) == len(VERDICTS)
+    assert "" not in signs
+    (panel,) = (each for each in ALL["overview"].panels if each["title"] == "Comparisons by verdict")
+    shown = {
+        override["matcher"]["options"]: each["value"]
+        for override in panel["fieldConfig"]["overrides"]
+        for each in override["properties"]
+        if each["id"] == "displayName"
+    }
+    assert shown == {verdict: f"{sign} {verdict}" for verdict, (sign, _) in VERDICTS.items()}
 
 
 def test_a_framework_has_the_same_colour_in_every_panel_that_names_it() -> None:

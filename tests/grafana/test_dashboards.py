@@ -205,4 +205,7 @@ def test_dashboards_lead_to_each_other_and_every_link_leads_somewhere() -> None:
         for uid, rest in re.findall(r'"/d/([\w-]+)\?([^"]+)', each.text):
             assert uid in uids
             target = next(one for one in ALL.values() if one.json["uid"] == uid)
-            assert set(re.findall(r"&var-(\w+)=", rest)) <= set(target.variables)
+            chosen = set(re.findall(r"&var-(\w+)=", rest))
+            assert chosen <= set(target.variables)
+            # A run's name is one within its namespace alone.
+            assert "namespace" in chosen, (each.name, uid)

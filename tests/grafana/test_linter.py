@@ -16,6 +16,7 @@ from cluster.build import binaries
 from grafana.dashboards import ALL, EXPORTERS, Dashboard
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 EACH = pytest.mark.parametrize("dashboard", [pytest.param(each, id=name) for name, each in ALL.items()])
@@ -118,3 +119,54 @@ def test_target_rate_interval_rule_and_target_counter_agg_rule(query: str) -> No
     for function, window in counters:
         # Over all of the time that is shown, where a panel has one value for it.
         assert (function, window) in {("rate", "[$__rate_interval]"), ("increase", "[$__range]")}
+
+
+def _edited(name: str, edit: Callable[[dict[str, Any]], None]) -> Dashboard:
+    document = ALL[name].json
+    edit(document)
+    return Dashboard(name, json.dumps(document), {})
+
+
+def _variable(document: dict[str, Any], name: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = [each for each in document["templating"]["list"] if each["name"] == name]
+    return found[0]
+
+
+def _panel(document: dict[str, Any]) -> dict[str, Any]:
+    found: list[dict[str, Any]] = [each for each in document["panels"] if each["type"] == "timeseries"]
+    return found[0]
+
+
+BROKEN: dict[Callable[..., None], Callable[[dict[str, Any]], object]] = {
+    test_template_datasource_rule: lambda document: _variable(document, "datasource").update(query="loki"),
+    test_template_label_promql_rule: lambda document: _variable(document, "namespace").update(query="up"),
+    test_template_on_time_change_reload_rule: lambda document: _variable(document, "namespace").update(refresh=1),
+    test_panel_datasource_rule: lambda document: _panel(document).update(datasource={"uid": "prometheus"}),
+    test_panel_title_description_rule: lambda document: _panel(document).update(description=""),
+    test_panel_units_rule_and_panel_no_targets_rule: lambda document: _panel(document).update(targets=[]),
+    test_uneditable_dashboard_rule: lambda document: document.update(editable=True),
+}
+"""What a rule of a whole dashboard must not let through."""
+
+
+@pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.__name__)
+def test_a_rule_finds_what_breaks_it(rule: Callable[..., None]) -> None:
+    rule(ALL["overview"])
+    with pytest.raises(AssertionError):
+        rule(_edited("overview", BROKEN[rule]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["job", "instance"])
+def test_the_rules_on_job_and_instance_find_what_breaks_them(name: str) -> None:
+    with pytest.raises(AssertionError):
+        test_template_job_rule_and_template_instance_rule(
+            _edited("overview", lambda document: _variable(document, name).update(multi=False)), name
+        )
+    with pytest.raises(AssertionError):
+        test_target_job_rule_and_target_instance_rule(f'sum(accelbench_runs{{{name}=~"${name}"}})')
+
+
+@pytest.mark.parametrize("query", ["rate(accelbench_runs_total[5m])", "sum(accelbench_runs_total)"])
+def test_the_rules_on_counters_find_what_breaks_them(query: str) -> None:
+    with pytest.raises(AssertionError):
+        test_target_rate_interval_rule_and_target_counter_agg_rule(query)

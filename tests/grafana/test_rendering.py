@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from grafana.dashboards import ALL, CHOICES, Dashboard
+from grafana.dashboards import ALL, CHOICES, DEVICE, GRAFANA, Dashboard
 from grafana.history import DAY, END, START, running_history
 from grafana.renderer import Drawn, Site, Theme, draw, serve
 from report.chromium import tab
@@ -15,6 +16,7 @@ from report.chromium import tab
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from metrics.prometheus import Prometheus
     from report.chromium import Page
 
 pytestmark = pytest.mark.slow
@@ -22,9 +24,16 @@ WIDE, NARROW = 1400, 700
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The page, before a Prometheus that holds a week."""
-    with running_history(tmp_path_factory.mktemp("week")) as prometheus, serve(prometheus.url) as served:
+def week(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A Prometheus that holds a week."""
+    with running_history(tmp_path_factory.mktemp("week")) as prometheus:
+        yield prometheus
+
+
+@pytest.fixture(scope="module")
+def site(week: Prometheus) -> Iterator[Site]:
+    """The page before it."""
+    with serve(week.url) as served:
         yield served
 
 
@@ -62,6 +71,27 @@ def test_what_a_run_shows_is_that_runs(page: Page, site: Site) -> None:
     drawn = draw(page, site, ALL["run"], theme="light", width=WIDE, seconds=(END - DAY, END))
     (commands,) = (panel.text for panel in drawn.panels if panel.type == "text")
     assert "kubectl describe bmr/matmul-chain-on-cpu-2-cores-7 -n kernels" in commands
+
+
+def test_the_device_beside_a_run_is_that_of_its_own_node(page: Page, site: Site) -> None:
+    """Only gpu-node-1 has a GPU: a run on a CPU shows none."""
+    for name, node in (("run", ""), ("run-on-a-gpu", "gpu-node-1")):
+        drawn = draw(page, site, CHOICES[name], theme="light", width=WIDE, seconds=(END - DAY, END))
+        device = [panel for panel in drawn.panels if panel.title in DEVICE]
+        assert len(device) == len(DEVICE)
+        assert all(node in panel.text if node else panel.noData for panel in device), name
+
+
+def test_the_joins_of_the_reference_find_what_they_say(week: Prometheus) -> None:
+    blocks = re.findall(
+        r"```promql\n(.+?)```", (GRAFANA.parent / "docs" / "reference" / "metrics.md").read_text(), re.DOTALL
+    )
+    utilisation, phase, devices = (week.query(block, at=END) for block in blocks)
+    assert [sample["metric"]["Hostname"] for sample in utilisation] == ["gpu-node-1"]
+    assert [(sample["metric"]["pod"], sample["metric"]["phase"]) for sample in phase] == [
+        ("example-size-512-x7k2p", "Running")
+    ]
+    assert [(sample["metric"]["resource"], sample["value"][1]) for sample in devices] == [("nvidia_com_gpu", "1")]
 
 
 def test_without_data_every_panel_says_what_to_do(page: Page, site: Site) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["values_for"]
 
-INSTALL = "helm install accelbench charts/accelbench --namespace accelbench --create-namespace"
+INSTALL = "helm install accelbench charts/accelbench --namespace accelbench --create-namespace --wait"
 """As README has it."""
 GIGABYTE = 1e9
 NEEDED = 15 * GIGABYTE
@@ -59,7 +59,7 @@ def load(directory: Path) -> None:
         cluster.import_image(build_image(target))
     values = directory / "values.yaml"
     values.write_text(json.dumps(values_for(cluster), indent=2))
-    print(f"{INSTALL} --wait --values {shlex.quote(str(values))}")
+    print(f"{INSTALL} --values {shlex.quote(str(values))}")
 
 
 def main() -> int:

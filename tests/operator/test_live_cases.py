@@ -185,6 +185,9 @@ async def test_cases_that_are_short_not_ours_or_too_many_are_not_followed(logs: 
         for number in range(2 * FOLLOWED)
         for each in [running(ATTEMPT, since=long_ago - timedelta(seconds=number))]
     ]
-    longest = [pod.key.uid for pod in LiveCases(api, lambda: many, names.get, lambda: True)._wanted()]
-    assert longest == [f"uid-{number}" for number in range(2 * FOLLOWED - 1, FOLLOWED - 1, -1)]
+    leader = LiveCases(api, lambda: many, names.get, lambda: True)
+    assert [pod.key.uid for pod in leader._wanted()] == [
+        f"uid-{number}" for number in range(2 * FOLLOWED - 1, FOLLOWED - 1, -1)
+    ]
+    assert (leader.omitted, none.omitted) == (FOLLOWED, 0)
     assert list(LiveCases(api, lambda: many, names.get, lambda: False)._wanted()) == []

@@ -30,3 +30,10 @@ ELSEWHERE: dict[str, str] = {
     "docs/tutorials/add-a-workload.md": "tests/tutorials; in a cluster tests/e2e/test_own_script.py",
 }
 """Pages whose commands other tests run, and which."""
+
+SHELL: dict[str, str] = {
+    "charts/accelbench/README.md": "install is tests/pages/test_node.py, --take-ownership tests/chart/test_upgrade.py, "
+    "apply -k tests/chart/test_kustomize.py",
+    "docs/operations/install.md": "nobody: there is no Docker here; tests/image builds the same targets with buildah",
+}
+"""Pages with blocks of commands that have no `$`, and who runs what stands in them."""

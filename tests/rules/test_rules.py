@@ -48,6 +48,15 @@ def test_promtool_finds_nothing_to_complain_about(file: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    "rule", [{"record": "a", "expr": "sum("}, {"alert": "A", "expr": "up", "labels": {"a": "{{ $label.a }}"}}]
+)
+def test_promtool_finds_what_is_wrong(rule: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "broken", "rules": [rule]}]}))
+    assert promtool("check", "rules", "--lint=all", "--lint-fatal", file).returncode != 0
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_alerts_fire_where_they_should_and_nowhere_else(case: Path, tmp_path: Path) -> None:
     done = promtool("test", "rules", with_rules(case, tmp_path))

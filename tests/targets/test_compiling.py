@@ -224,6 +224,9 @@ def planned_and_run(directory: Path, workload: str, use: str, parameters: dict[s
     [
         ("inplace-update", "jax/jit-donated", {"size": 65_536}),
         ("matmul-chain", "jax/jit", {"size": 64, "length": 3}),
+        ("loop-unrolling", "jax/scan", {}),
+        ("mlp", "jax/jit", {}),
+        ("transformer-lm", "jax/jit", {}),
     ],
 )
 def test_what_is_said_of_the_processor_is_what_a_run_on_it_reports(

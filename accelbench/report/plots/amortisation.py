@@ -118,6 +118,11 @@ def plot(result: Result, name: str) -> Plot | None:
     return canvas.draw(name, _says(result, drawn), make)
 
 
+def describe(result: Result) -> str:
+    """What the plot shows, in words."""
+    return _says(result, curves(result))
+
+
 def _answer(axes: "Axes", answer: PaysBack, ink: str, last: float, *, aside: float) -> None:
     """The result's own: a ring where it has an estimate, and its interval, to the axis' end where that is open.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -82,6 +83,15 @@ def draw(name: str, says: str, make: Callable[[int], "Figure"]) -> Plot:
     with _settings():
         wide, narrow = (_svg(make(width), f"{name}-{width}", says) for width in (WIDE, NARROW))
     return Plot(name=name, wide=wide, narrow=narrow, says=says)
+
+
+def standalone(plot: Plot) -> str:
+    """The wide drawing as a file of its own, which brings the page's colours for either scheme."""
+    css = files("accelbench.report").joinpath("page", "report.css").read_text(encoding="utf-8")
+    colours = css[: css.index("* {")]
+    style = f"<style>{colours}text {{ font-family: var(--font) }}</style>"
+    root = '<svg xmlns="http://www.w3.org/2000/svg" style="background: var(--paper)" '
+    return plot.wide.replace("<svg ", root, 1).replace("><", f">{style}<", 1) + "\n"
 
 
 def figure(width: int, height: float) -> "Figure":

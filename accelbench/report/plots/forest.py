@@ -64,6 +64,11 @@ def plot(result: Result, name: str) -> Plot | None:
     return canvas.draw(name, _says(result, rows, margin), make)
 
 
+def describe(result: Result) -> str:
+    """What the plot shows, in words."""
+    return _says(result, view.compared_rows(result), 1 + float(result.case.measurement.equivalence_margin))
+
+
 def _finding(row: view.VariantRow) -> str:
     return f"{row.speedup} ({row.interval}) {row.verdict}" if row.bounds else row.verdict or "not compared"
 

@@ -1,0 +1,121 @@
+"""Pictures of the page, as files that bring the colours for either scheme. What they show is also said in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from accelbench.claims import training
+from accelbench.claims.settle import Settled
+from accelbench.claims.words import times
+from accelbench.report.plots import amortisation, canvas, forest, scale
+from accelbench.report.plots.canvas import Ink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.figure import Figure
+
+    from accelbench.api.result import Result
+    from accelbench.report.plots.canvas import Plot
+
+LINE = 30
+"""Pixels that a row of trainings is high."""
+
+
+def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
+    """By row: the file's name, and what it shows, for those who do not see it."""
+    says = {"speedups": forest.describe, "pays-back": amortisation.describe}
+    found = {row: says[shows](result) for row, shows, result in _of_one_result(settled)}
+    if rows := _trainings(settled):
+        found |= dict.fromkeys(_rows_with_trainings(settled), _says(rows))
+    return {row: (f"row-{row}.svg", said) for row, said in sorted(found.items())}
+
+
+def drawn(settled: Sequence[Settled]) -> Mapping[str, str]:
+    """The files: SVG by name. Needs matplotlib."""
+    plots = {"speedups": forest.plot, "pays-back": amortisation.plot}
+    found = {row: plots[shows](result, f"row-{row}") for row, shows, result in _of_one_result(settled)}
+    if rows := _trainings(settled):
+        found |= dict.fromkeys(_rows_with_trainings(settled), _plot(rows))
+    return {f"row-{row}.svg": canvas.standalone(plot) for row, plot in sorted(found.items()) if plot}
+
+
+def _of_one_result(settled: Sequence[Settled]) -> "Iterator[tuple[int, str, Result]]":
+    """Of those that there are: the row, what is shown, and of which result."""
+    for each in settled:
+        for run in (*each.runs, *each.beside):
+            if each.claim.picture and run.name == each.claim.picture.of and run.results:
+                yield each.claim.row, each.claim.picture.shows, run.results[0]
+
+
+def _rows_with_trainings(settled: Sequence[Settled]) -> list[int]:
+    return [each.claim.row for each in settled if each.claim.picture and each.claim.picture.shows == "trainings"]
+
+
+@dataclass(frozen=True)
+class _Training:
+    """A line: what the article found, the bounds that follow from it, and what was measured, if anything was."""
+
+    name: str
+    article: float
+    bounds: tuple[float, float]
+    measured: tuple[float, float, float] | None
+
+
+def _trainings(settled: Sequence[Settled]) -> list[_Training]:
+    return [
+        _Training(
+            name=f"row {each.claim.row}: {one.variant}",
+            article=float(one.article),
+            bounds=training.bounds(float(one.article)),
+            measured=next(
+                filter(None, (training.ratios(one, found) for run in each.runs for found in run.results)), None
+            ),
+        )
+        for each in settled
+        for one in each.claim.trainings
+    ]
+
+
+def _says(rows: Sequence[_Training]) -> str:
+    found = [
+        f"{row.name} {times(row.article)} in the article, "
+        + (f"{times(row.measured[1], row.measured[0], row.measured[2])} here" if row.measured else "not measured here")
+        for row in rows
+    ]
+    return f"Whole trainings against the program that each row compares with: {'; '.join(found)}."
+
+
+def _plot(rows: Sequence[_Training]) -> "Plot":
+    ends = [end for row in rows for end in (*row.bounds, *(row.measured or ()))]
+    low, high = min(ends) / 1.3, max(ends) * 1.3
+    first = next((row for row in rows if row.measured), None)
+    gutter = max(canvas.text_width(row.name) for row in rows) + 16
+
+    def make(width: int) -> "Figure":
+        drawing = canvas.figure(width, LINE * len(rows) + 96)
+        axes = canvas.place(drawing, left=gutter, right=16, top=46, bottom=50)
+        axes.set(xscale="log", xlim=(low, high), ylim=(len(rows), 0), yticks=[])
+        axes.axvline(1, color=Ink.MUTED.value, linewidth=1)
+        for number, row in enumerate(rows):
+            at = number + 0.5
+            axes.fill_between(row.bounds, number + 0.15, number + 0.85, color=Ink.BAND.value, linewidth=0)
+            label = "article" if row is rows[0] else None
+            axes.plot([row.article], [at], "D", markersize=8, color=Ink.SERIES_2.value, label=label)
+            if row.measured:
+                least, middle, most = row.measured
+                axes.plot([least, most], [at, at], color=Ink.SERIES_1.value, linewidth=3, solid_capstyle="butt")
+                label = "here" if row is first else None
+                axes.plot([middle], [at], "o", markersize=8, color=Ink.SERIES_1.value, label=label)
+            axes.annotate(
+                row.name, (0, at), xycoords=axes.get_yaxis_transform(), xytext=(-12, 0),
+                textcoords="offset points", ha="right", va="center", annotation_clip=False,
+            )  # fmt: skip
+        scale.set_ticks(
+            axes, scale.log_ticks(low, high, 5 if width == canvas.NARROW else 7), lambda value: f"{value:g}x"
+        )
+        axes.set_xlabel("times as fast, compiling included (logarithmic); shaded: what confirms the row")
+        drawing.legend(loc="upper left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, labelcolor=Ink.TEXT.value)
+        return drawing
+
+    return canvas.draw("trainings", _says(rows), make)
