@@ -18,21 +18,18 @@ from accelbench.workload import (
     WorkloadParameters,
     variant,
 )
+from accelbench.workloads import _xor as shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.random import Generator
 
-SAMPLES = [([0.0, 0.0], 0.0), ([0.0, 1.0], 1.0), ([1.0, 0.0], 1.0), ([1.0, 1.0], 0.0)]
-LAYERS = [(2, 2), (2, 1)]
-"""(in, out) of each layer; each is a sigmoid of an affine map."""
-
 
 class Xor(Workload):
     """Stochastic gradient descent on mean squared error, one sample after another; an epoch is four samples.
 
-    Rows 28 to 37 of the claims: the same training written in eight ways, which take from 0.08 to 126 s for 10,000
+    Rows 28 to 37 of the claims: the same training written in eight ways (pytorch/compile-whole is ours), which take from 0.08 to 126 s for 10,000
     epochs. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). The article makes an array of every sample
     when its turn comes, and reads every loss after its sample, which has the program wait for it: `samples: converted`
     and `losses: read`. Here samples are on the device beforehand and losses stay there unless that is asked for. The
@@ -74,12 +71,12 @@ class Xor(Workload):
 
         del parameters
         state = {}
-        for number, (fan_in, fan_out) in enumerate(LAYERS, start=1):
+        for number, (fan_in, fan_out) in enumerate(shared.LAYERS, start=1):
             bound = 1 / math.sqrt(fan_in)
             state[f"weights{number}"] = rng.uniform(-bound, bound, (fan_out, fan_in))
             state[f"biases{number}"] = rng.uniform(-bound, bound, fan_out)
-        inputs = np.array([x for x, _ in SAMPLES])
-        targets = np.array([[y] for _, y in SAMPLES])
+        inputs = np.array([x for x, _ in shared.SAMPLES])
+        targets = np.array([[y] for _, y in shared.SAMPLES])
         return Arrays(state=state, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
@@ -109,9 +106,9 @@ class Xor(Workload):
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
         """For a sample: forward twice, gradients twice as much, update; nothing of it leaves the cache."""
         del parameters, float_bytes
-        products = sum(2 * fan_in * fan_out for fan_in, fan_out in LAYERS)
-        numbers = sum((fan_in + 1) * fan_out for fan_in, fan_out in LAYERS)
-        return Cost(flops=float(len(SAMPLES) * (3 * products + 2 * numbers)), bytes=0.0)
+        products = sum(2 * fan_in * fan_out for fan_in, fan_out in shared.LAYERS)
+        numbers = sum((fan_in + 1) * fan_out for fan_in, fan_out in shared.LAYERS)
+        return Cost(flops=float(len(shared.SAMPLES) * (3 * products + 2 * numbers)), bytes=0.0)
 
     @variant("pytorch/nn")
     def nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -181,7 +178,7 @@ class Xor(Workload):
         def one(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
             return layers, compiled(layers, x, y, parameters.learning_rate)
 
-        layers = tools.put(_layers(arrays))
+        layers = tools.put(shared.layers(arrays))
         return _torch_program(parameters, arrays, tools, layers, one, itertools.chain.from_iterable)
 
     @variant("jax/op-by-op")
@@ -208,7 +205,7 @@ class Xor(Workload):
         """The whole training as one compiled program: samples scanned inside scanned epochs."""
         import jax
 
-        train, read, rate = _train_sample(), _reading(parameters), parameters.learning_rate
+        train, read, rate = _train_sample(), shared.reading(parameters), parameters.learning_rate
 
         def training(layers: Any, samples: Any) -> Any:
             def epoch(layers: Any, _: None) -> Any:
@@ -223,54 +220,23 @@ class Xor(Workload):
             return layers, read(losses)
 
         return Program(
-            state=tools.put(_layers(arrays)),
+            state=tools.put(shared.layers(arrays)),
             step=compiled if parameters.losses == "kept" else step,
             batches=(tools.put((arrays.batches[0]["inputs"], arrays.batches[0]["targets"])),),
             units=parameters.epochs,
             placed=True,
-            export=lambda layers, losses: {**_named(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses[-1])},
+            export=lambda layers, losses: {
+                **shared.named(jax.tree.leaves(layers)),
+                "losses": jax.numpy.asarray(losses[-1]),
+            },
         )
-
-
-def _reading(parameters: Xor.Parameters) -> "Callable[[Any], Any]":
-    """What becomes of losses: Python numbers, for which everything before has to be done, or what they were."""
-    return (lambda losses: losses.tolist()) if parameters.losses == "read" else (lambda losses: losses)
-
-
-def _over_samples(parameters: Xor.Parameters, train: Any, convert: "Callable[[Any], Any]") -> Any:
-    """(state, samples) -> (state, losses), from `train`: (state, x, y) -> (state, loss)."""
-    read = _reading(parameters)
-
-    def step(state: Any, samples: Any) -> tuple[Any, Any]:
-        losses = []
-        for x, y in samples:
-            state, loss = train(state, x, y)
-            losses.append(read(loss))
-        return state, losses
-
-    if parameters.samples == "placed":
-        return step
-    return lambda state, samples: step(state, ((convert(x), convert(y)) for x, y in samples))
-
-
-def _samples(parameters: Xor.Parameters, arrays: Arrays, tools: Tools) -> Any:
-    samples = list(zip(*arrays.batches[0].values(), strict=True))
-    return tools.put(samples) if parameters.samples == "placed" else [(x.tolist(), y.tolist()) for x, y in samples]
-
-
-def _layers(arrays: Arrays) -> list[tuple[Any, Any]]:
-    return [(arrays.state[f"weights{number}"], arrays.state[f"biases{number}"]) for number in (1, 2)]
-
-
-def _named(numbers: Any) -> dict[str, Any]:
-    return dict(zip(("weights1", "biases1", "weights2", "biases2"), numbers, strict=True))
 
 
 def _torch_model(arrays: Arrays, tools: Tools) -> Any:
     import torch
 
     parts: list[Any] = []
-    for (fan_in, fan_out), (weights, biases) in zip(LAYERS, tools.put(_layers(arrays)), strict=True):
+    for (fan_in, fan_out), (weights, biases) in zip(shared.LAYERS, tools.put(shared.layers(arrays)), strict=True):
         linear = torch.nn.Linear(fan_in, fan_out)
         linear.weight, linear.bias = torch.nn.Parameter(weights), torch.nn.Parameter(biases)
         parts += [linear, torch.nn.Sigmoid()]
@@ -296,7 +262,9 @@ def _torch_plain(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, place
                     parameter -= learning_rate * parameter.grad  # noqa: PLW2901 - in place
         return loss.detach()
 
-    layers = [(weights.requires_grad_(), biases.requires_grad_()) for weights, biases in tools.put(_layers(arrays))]
+    layers = [
+        (weights.requires_grad_(), biases.requires_grad_()) for weights, biases in tools.put(shared.layers(arrays))
+    ]
     return _torch_program(
         parameters,
         arrays,
@@ -319,10 +287,13 @@ def _torch_program(
 
     return Program(
         state=state,
-        step=_over_samples(parameters, train, next(iter(numbers(state))).new_tensor),
-        batches=(_samples(parameters, arrays, tools),),
+        step=shared.over_samples(parameters, train, next(iter(numbers(state))).new_tensor),
+        batches=(shared.samples(parameters, arrays, tools),),
         placed=True,
-        export=lambda state, losses: {**_named(numbers(state)), "losses": torch.tensor(losses, dtype=torch.float64)},
+        export=lambda state, losses: {
+            **shared.named(numbers(state)),
+            "losses": torch.tensor(losses, dtype=torch.float64),
+        },
     )
 
 
@@ -354,7 +325,7 @@ def _train_sample(place: "Callable[[Any], Any]" = lambda function: function) -> 
 def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
     import jax
 
-    layers, rate = tools.put(_layers(arrays)), parameters.learning_rate
+    layers, rate = tools.put(shared.layers(arrays)), parameters.learning_rate
     dtype = layers[0][0].dtype
 
     def with_rate(layers: Any, x: Any, y: Any) -> Any:
@@ -362,8 +333,8 @@ def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train
 
     return Program(
         state=layers,
-        step=_over_samples(parameters, with_rate, lambda numbers: jax.numpy.array(numbers, dtype)),
-        batches=(_samples(parameters, arrays, tools),),
+        step=shared.over_samples(parameters, with_rate, lambda numbers: jax.numpy.array(numbers, dtype)),
+        batches=(shared.samples(parameters, arrays, tools),),
         placed=True,
-        export=lambda layers, losses: {**_named(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)},
+        export=lambda layers, losses: {**shared.named(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)},
     )

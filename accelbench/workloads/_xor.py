@@ -1,0 +1,47 @@
+"""What the variants of xor share, whatever the framework: the samples, when they are placed, when losses are read."""
+
+from collections.abc import Callable
+from typing import Any
+
+from accelbench.workload import Arrays, Tools
+
+SAMPLES = [([0.0, 0.0], 0.0), ([0.0, 1.0], 1.0), ([1.0, 0.0], 1.0), ([1.0, 1.0], 0.0)]
+LAYERS = [(2, 2), (2, 1)]
+"""(in, out) of each layer; each is a sigmoid of an affine map."""
+
+
+def reading(parameters: Any) -> Callable[[Any], Any]:
+    """What becomes of losses: Python numbers, for which everything before has to be done, or what they were."""
+    return (lambda losses: losses.tolist()) if parameters.losses == "read" else (lambda losses: losses)
+
+
+def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
+    """(state, samples) -> (state, losses), from `train`: (state, x, y) -> (state, loss)."""
+    read = reading(parameters)
+
+    def step(state: Any, samples: Any) -> tuple[Any, Any]:
+        losses = []
+        for x, y in samples:
+            state, loss = train(state, x, y)
+            losses.append(read(loss))
+        return state, losses
+
+    if parameters.samples == "placed":
+        return step
+    return lambda state, samples: step(state, ((convert(x), convert(y)) for x, y in samples))
+
+
+def samples(parameters: Any, arrays: Arrays, tools: Tools) -> Any:
+    """Pairs of input (2,) and target (1,): on the device, or as lists that are converted in their turn."""
+    samples = list(zip(*arrays.batches[0].values(), strict=True))
+    return tools.put(samples) if parameters.samples == "placed" else [(x.tolist(), y.tolist()) for x, y in samples]
+
+
+def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
+    """Weights (out, in) and biases (out,) of each layer."""
+    return [(arrays.state[f"weights{number}"], arrays.state[f"biases{number}"]) for number in (1, 2)]
+
+
+def named(numbers: Any) -> dict[str, Any]:
+    """Weights and biases by the names that the reference gives them."""
+    return dict(zip(("weights1", "biases1", "weights2", "biases2"), numbers, strict=True))
