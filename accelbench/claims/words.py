@@ -45,11 +45,10 @@ def short(value: float) -> str:
 
 
 def _read(*values: float) -> list[str]:
-    """With a digit more where two of them would read the same."""
+    """With a digit more where that tells apart what would read the same."""
     found = [short(value) for value in values]
-    if len(set(found)) == len(found):
-        return found
-    return [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
+    longer = [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
+    return longer if len(set(longer)) > len(set(found)) else found
 
 
 def plainly(sentence: str) -> str:

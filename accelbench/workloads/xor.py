@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 class Xor(Workload):
     """Stochastic gradient descent on mean squared error, one sample after another; an epoch is four samples.
 
-    Rows 28 to 37 of the claims: the same training written in eight ways (pytorch/compile-whole is ours), which take from 0.08 to 126 s for 10,000
-    epochs. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). The article makes an array of every sample
-    when its turn comes, and reads every loss after its sample, which has the program wait for it: `samples: converted`
-    and `losses: read`. Here samples are on the device beforehand and losses stay there unless that is asked for. The
-    learning rate is a number of Python's that every call is given, as the article has it, but for torch.optim. What is
-    one program from end to end, jax/scan-epochs, takes all samples at once and reads its losses at the end.
+    Rows 28 to 37 of the claims: the same training written in eight ways, which take from 0.08 to 126 s for 10,000
+    epochs; pytorch/compile-whole is ours. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). The article
+    makes an array of every sample when its turn comes, and reads every loss after its sample, which has the program
+    wait for it: `samples: converted` and `losses: read`. Here samples are on the device beforehand and losses stay
+    there unless that is asked for. The learning rate is a number of Python's that every call is given, as the article
+    has it, but for torch.optim. What is one program from end to end, jax/scan-epochs, takes all samples at once and
+    reads its losses at the end.
     """
 
     name = "xor"

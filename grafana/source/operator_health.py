@@ -72,11 +72,13 @@ def present() -> tuple[Number, ...]:
         ).thresholds(limits((1, BAD))),
         number(
             "Cases left out",
-            "Cases of series whose latest result is not exported, because there are more than the limit: they are "
-            "missing in every dashboard.",
+            "Results: cases of series whose latest result is not exported, because there are more than the limit; no "
+            "dashboard shows them. In progress: cases that are measured and show no progress, because too many are.",
             "short",
-            now(f"sum(accelbench_series_omitted{{{OPERATOR}}})"),
-        ).thresholds(limits((1, BAD))),
+            now(f"sum(accelbench_series_omitted{{{OPERATOR}}})", "results"),
+        )
+        .with_target(now(f"sum(accelbench_live_cases_omitted{{{OPERATOR}}})", "in progress").ref_id("B"))
+        .thresholds(limits((1, BAD))),
         number(
             "Cases at most",
             "How many cases of series are exported at most; the newest results come first.",

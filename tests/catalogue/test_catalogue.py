@@ -21,6 +21,7 @@ XOR = [
     "pytorch/no-optimizer",
     "pytorch/no-nn",
     "pytorch/compile",
+    "pytorch/compile-whole",
     "jax/op-by-op",
     "jax/jit-pieces",
     "jax/jit-step",
@@ -95,7 +96,7 @@ def test_the_catalogue_imports_no_numbers_and_no_framework() -> None:
     assert heavy.strip() == "[]"
 
 
-def test_exclusive_or_has_exactly_its_eight_variants() -> None:
+def test_exclusive_or_has_exactly_its_nine_variants() -> None:
     assert list(catalogue.find("xor").variants()) == XOR
 
 

@@ -142,7 +142,7 @@ def test_a_ledger_that_breaks_a_rule_of_honesty_is_refused(
     changes: dict[str, object], said: str, tmp_path: Path
 ) -> None:
     entry = {"row": 1, "article": "A0", "quote": "w", "asks": "a?", "hardware": ["cpu"], "manifests": ["1.yaml"]}
-    entry |= {"confirms": "c", "refutes": "r", **changes}
+    entry |= {"written": "2026-01-01", "confirms": "c", "refutes": "r", **changes}
     (tmp_path / LEDGER).write_text(yaml.safe_dump([entry]))
     with pytest.raises(InvalidLedgerError, match=said):
         load(tmp_path)

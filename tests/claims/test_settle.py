@@ -1,5 +1,6 @@
 """What becomes of a claim, from results and expectations alone."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ CLAIM = Claim(
     asks="is it?",
     hardware=("cpu", "gpu"),
     manifests=("02-jit.yaml",),
+    written=date(2026, 1, 1),
     confirms="where it is",
     refutes="where it is not",
 )

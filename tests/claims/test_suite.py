@@ -1,6 +1,7 @@
 """A claim about a whole suite: a geometric mean over the cases of several runs."""
 
 import math
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> Settled:
         hardware=("cpu",),
         manifests=tuple(f"{number}.yaml" for number in range(len(runs))),
         geometric_means=(GeometricMean(variant=JIT, over=EAGER, **bounds),),
+        written=date(2026, 1, 1),
         confirms="where it is",
         refutes="where it is not",
     )

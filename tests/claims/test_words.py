@@ -15,7 +15,8 @@ from accelbench.claims.words import compared, plainly, times
         ((1.004, 0.997, 1.011), "no difference found (0.997 to 1.01)"),
         ((0.6, 0.3, 1.2), "no difference found (0.30 to 1.20)"),
         ((2234.0, 2030.0, 2330.0), "2,200 times as fast (2,000 to 2,300)"),
-        ((11.1, 10.96, 11.24), "11 times as fast (11.0 to 11.2)"),
+        ((11.1, 10.96, 11.24), "11.1 times as fast (11.0 to 11.2)"),
+        ((2.0, 2.0, 2.0), "2.0 times as fast (2.0 to 2.0)"),
     ],
 )
 def test_a_ratio_has_two_digits_and_no_percent(speedup: tuple[float, float, float], said: str) -> None:

@@ -150,6 +150,7 @@ def _measured(use: str, seconds: str) -> VariantResult:
             device_joules_per_unit="3.5",
             cpu_joules_per_unit="0.9",
             price_per_unit="0.00006",
+            recompilations=0,
         ),
     )
 

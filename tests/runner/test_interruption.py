@@ -108,7 +108,7 @@ def test_a_judge_that_takes_too_long_after_a_signal_is_ended_and_the_rounds_befo
     while "judging" not in supervised.headline().message:
         assert supervised.process.poll() is None
     supervised.process.terminate()
-    ended = supervised.end(timeout=10)
+    ended = supervised.end()
     assert ended.status == 143
     assert ended.result.rounds == 1
     assert [launch.round for launch in ended.variant("fine").launches] == [1]
