@@ -27,7 +27,7 @@ def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
     first = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     assert first.returncode == Exit.SUCCESS, first.stderr
     assert "row 33: confirmed" in first.stdout
-    assert "as pytorch/no-nn: met, 2.0 times as fast" in first.stdout
+    assert "as pytorch/no-nn: met, 2.01 times as fast (1.98 to 2.04)" in first.stdout
     assert (tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json").exists()
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
     assert again.returncode == Exit.SUCCESS, again.stderr
@@ -69,7 +69,7 @@ def test_the_report_is_a_page_with_the_verdict_and_its_numbers(tmp_path: Path) -
     assert "| 1 | confirmed | " in done.stdout
     assert "| 1 | untestable here | " in done.stdout
     assert "**confirmed.** Yes, and by more." in done.stdout
-    assert "per product | 2.0 times as fast" in done.stdout
+    assert "per product | 2.01 times as fast (1.98 to 2.04)" in done.stdout
     assert "results/claims/cpu/33-xor-with-jit-around-the-step/report.md" in done.stdout
 
 
