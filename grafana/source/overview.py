@@ -35,6 +35,7 @@ from panels import (
     unit_of,
     verdict_cells,
     verdicts_that_changed,
+    with_widths,
     yes_or_no,
 )
 from panels import (
@@ -220,7 +221,7 @@ def validity() -> Table:
         "Value #unmet": "Expectations not met",
         "Value #finished": "Finished (UTC)",
     }
-    return (
+    table = (
         merged_table(
             "Validity of the latest results",
             "A result is valid when it is complete, no variant failed, and every comparison has a verdict. A series "
@@ -248,3 +249,4 @@ def validity() -> Table:
         .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **THE_CASE)))
         .override_by_name("Run", linked("What it measured", to_dashboard("run", **THE_RUN)))
     )
+    return with_widths(table, Run=190)

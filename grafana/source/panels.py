@@ -278,6 +278,13 @@ def merged_table(
     return panel
 
 
+def with_widths(panel: table.Panel, **pixels: int) -> table.Panel:
+    """The table with these columns as wide as given, and the others sharing what is left."""
+    for name, width in pixels.items():
+        panel = panel.override_by_name(name, [model.DynamicConfigValue("custom.width", width)])
+    return panel
+
+
 def unit_of(unit: str, decimals: int | None = None) -> list[model.DynamicConfigValue]:
     """An override's unit and decimals."""
     values = [model.DynamicConfigValue("unit", unit)]

@@ -28,6 +28,7 @@ from panels import (
     rows,
     to_dashboard,
     unit_of,
+    with_widths,
     words,
     yes_or_no,
 )
@@ -184,13 +185,13 @@ def variants() -> Table:
         "Value #speedup": "Speedup",
         "Value #memory": "Peak memory",
         "Value #accessed": "Read and written",
-        "Value #recompiled": "Recompiled",
+        "Value #recompiled": "Compiled anew",
         "Value #failed": "Failed",
         "reason": "Reason",
     }
     by_reason = "max by (namespace, series, case, variant, reason)"
     failed = f'accelbench_variant_failed{{{RUNS}, reason=""}} or accelbench_variant_failed{{{RUNS}}} > 0'
-    return (
+    table = (
         merged_table(
             "Variants",
             "Steady seconds per unit of work, with the unpaired interval of the variant's own launches; the speedup "
@@ -216,6 +217,7 @@ def variants() -> Table:
         .override_by_regexp("/Peak memory|Read and written/", unit_of("bytes", 1))
         .override_by_name("Failed", unit_of("bool_yes_no"))
     )
+    return with_widths(table, Case=128, Variant=150)
 
 
 PROGRAM = {
@@ -247,9 +249,7 @@ def _compiled(title: str, description: str, columns: dict[str, tuple[str, str]])
     heads |= {f"Value #{name}": head for name, (_, head) in columns.items()}
     queries = (rows(name, f"{by} ({metric}{{{RUNS}}}) {OF_THE_RUN}") for name, (metric, _) in columns.items())
     table = merged_table(title, description, heads, ("namespace", "series"), *queries, empty=NO_PROGRAM).height(9)
-    # Names take what they need, and numbers what is left.
-    for head, width in (("Case", 140), ("Variant", 150)):
-        table = table.override_by_name(head, [model.DynamicConfigValue("custom.width", width)])
+    table = with_widths(table, Case=140, Variant=150)
     for metric, head in columns.values():
         if metric.endswith("_bytes"):
             table = table.override_by_name(head, unit_of("bytes", 1))

@@ -69,7 +69,7 @@ def test_the_report_is_a_page_with_the_verdict_and_its_numbers(tmp_path: Path) -
     assert "| 1 | confirmed | " in done.stdout
     assert "| 1 | untestable here | " in done.stdout
     assert "**confirmed.** Yes, and by more." in done.stdout
-    assert "per product | 2.01 times as fast (1.98 to 2.04)" in done.stdout
+    assert "per product | 2.04 times as fast (2.01 to 2.07)" in done.stdout
     assert "results/claims/cpu/33-xor-with-jit-around-the-step/report.md" in done.stdout
 
 
