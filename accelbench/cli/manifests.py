@@ -75,6 +75,7 @@ def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence
     if target != STANDARD_INPUT and not Path(target).exists() and target in names():
         return (_default_run(find(target), {"name": target}, USUAL, target, variants, assignments),)
     if variants:
+        text_of(target)  # what is no manifest either is a name that nothing has
         what = "a manifest lists its variants itself: change them there, or with --set variants[0].use=USE"
         raise typer.BadParameter(what, param_hint="--variant")
     return read(target, assignments)
@@ -190,7 +191,7 @@ def text_of(file: str) -> str:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:
         why = f"cannot read {file}: {error.strerror}"
-        if isinstance(error, FileNotFoundError) and WORKLOAD_NAME.fullmatch(file):
+        if isinstance(error, FileNotFoundError) and WORKLOAD_NAME.fullmatch(file.replace("_", "-")):
             why += f", and no workload has this name; {nearest(file, names())}"
         raise typer.BadParameter(why, param_hint="FILE") from error
     except UnicodeDecodeError as error:

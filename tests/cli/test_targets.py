@@ -69,6 +69,8 @@ def test_a_file_comes_before_a_workload_of_its_name(tmp_path: Path, monkeypatch:
     ("target", "variants", "assignments", "what"),
     [
         ("matmul-chian", (), (), "no workload has this name; did you mean matmul-chain?"),
+        ("matmul-chian", ("jax/jit",), (), "no workload has this name; did you mean matmul-chain?"),
+        ("matmul_chain", (), (), "no workload has this name; did you mean matmul-chain?"),
         ("matmul-chain", (), ("siez=3",), "did you mean size?"),
         ("matmul-chain", (), ("measurement.round.max=3",), "did you mean measurement.rounds.max?"),
         (str(ROOT / "examples" / "01-matmul-chain.yaml"), ("jax/jit",), (), "a manifest lists its variants itself"),

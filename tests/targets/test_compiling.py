@@ -224,7 +224,7 @@ def planned_and_run(directory: Path, workload: str, use: str, parameters: dict[s
     [
         ("inplace-update", "jax/jit-donated", {"size": 65_536}),
         ("matmul-chain", "jax/jit", {"size": 64, "length": 3}),
-        ("loop-unrolling", "jax/scan", {}),
+        ("loop-unrolling", "jax/jit-scan", {}),
         ("mlp", "jax/jit", {}),
         ("transformer-lm", "jax/jit", {}),
     ],

@@ -68,7 +68,8 @@ def test_a_training_step_in_jax_works_in_the_memory_of_the_state_that_it_is_give
 def test_a_checkpoint_in_a_scan_computes_again_and_takes_less_memory() -> None:
     found = inside("jax", PRODUCTS)
     (kept, kept_bytes), (again, again_bytes) = found["jax/jit-scanned"], found["jax/jit-checkpoint-scanned"]
-    assert kept == 8 + 8 + 7
+    # In a scan every layer passes a gradient on, the first one too.
+    assert kept == 8 + 8 + 8
     assert again >= kept + 8
     assert again_bytes < kept_bytes
 
