@@ -76,6 +76,9 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     adapter: Adapter = frameworks.find(kind.framework).load_adapter()(settings)
     adapter.import_compiler()
     adapter.initialise()
+    if asked.use.startswith("pytorch/compile"):
+        # A launch has a process of its own. Here programs share one, and a function may be compiled eight times in it.
+        import_module("torch").compiler.reset()
     program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)
     work = adapter.prepare(program)
     adapter.compile_ahead(work)
