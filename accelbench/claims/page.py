@@ -41,7 +41,6 @@ HOW = (
 )
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
 OUTDATED = "Written of an earlier measurement; its numbers may not be those below."
-MANY = 2
 FULL, CHECKED = 60, 600
 """Seconds by which the claims to check are counted: a minute, ten minutes."""
 
@@ -82,7 +81,7 @@ def page(
             right={0},
         ),
     ]
-    several = len(_processors(result for each in settled for result in _results(each))) > 1
+    several = _several(result for each in settled for result in _results(each))
     for each in settled:
         parts += _section(each, results, (pictures or {}).get(each.claim.row), several=several)
     if mistakes := [each for each in articles.mistakes if each.article in cited]:
@@ -150,7 +149,7 @@ def _machines(settled: Sequence[Settled], here: Hardware) -> str:
     """Each machine once, with all versions: the longest of its lines."""
     ran = [result for each in settled for result in _results(each) if not result.compiled]
     compiled = {result.case.accelerator.target for each in settled for result in _results(each) if result.compiled}
-    said = f"Times are of {NAMES[here]}." if len(_processors(ran)) < MANY else "Times are of more than one machine."
+    said = "Times are of more than one machine." if _several(ran) else f"Times are of {NAMES[here]}."
     for processor in _processors(ran):
         lines = (machine.line(result.fingerprint) for result in ran if result.fingerprint.get("cpu", "") == processor)
         said += f" Measured on: {max(lines, key=len)}{_libraries(ran)}."
@@ -184,9 +183,7 @@ def _checking(settled: Sequence[Settled]) -> str:
     partly = [f"row {each.claim.row}" for each in settled_here if each not in whole_rows]
     alone = [sum(took[run.name] for run in each.runs) for each in whole_rows]
     in_part = f", and {figures.listed(partly)} in part" if partly else ""
-    machines = (
-        "machine" if len(_processors(result for each in settled for result in _results(each))) < MANY else "machines"
-    )
+    machines = "machines" if _several(result for each in settled for result in _results(each)) else "machine"
     quick, whole = sum(each <= FULL for each in alone), sum(each <= CHECKED for each in alone)
     all_of_them = figures.duration(sum(took.values()))
     older = {run.name for each in settled for run in (*each.runs, *each.beside) if run.older}
@@ -207,6 +204,11 @@ def _to_row(claim: Claim) -> Written:
 def _processors(results: Iterable[Result]) -> dict[str, None]:
     """The names of those that something was measured on."""
     return {result.fingerprint.get("cpu", ""): None for result in results if not result.compiled}
+
+
+def _several(results: Iterable[Result]) -> bool:
+    """Whether something was measured on more than one of them."""
+    return len(_processors(results)) > 1
 
 
 def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *, several: bool) -> list[str]:

@@ -97,8 +97,14 @@ def settle(
     others = tuple(each.run for each in asked if each.run and each not in able)
     findings = _findings(claim, runs, waiting=bool(waiting))
     verdict = _verdict(claim, findings, runs, waiting=bool(waiting), able=len(able) == len(asked))
-    replaced = tuple((run, tuple(_findings(claim, [run], waiting=bool(claim.suites)))) for run in before)
+    replaced = tuple((run, _then(claim, run)) for run in before)
     return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting, replaced)
+
+
+def _then(claim: Claim, run: MeasuredRun) -> tuple[ClaimFinding, ...]:
+    """What a replaced measurement says of today's conditions; nothing, where its manifest only stands beside."""
+    decided = any(run.name.startswith(name) for name in claim.names)
+    return tuple(_findings(claim, [run], waiting=bool(claim.suites))) if decided else ()
 
 
 def _can_decide(claim: Claim, asked: Asked, here: Hardware) -> bool:

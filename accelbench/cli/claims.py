@@ -322,7 +322,8 @@ def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
     complete = all(each.run for each in asked)
     if claim.suites and complete:
         _require_scipy()
-    before = [found for each in _runs(claim, here, results) if each.able for found in _replaced(each, results)]
+    every = (*_runs(claim, here, results), *_runs(claim, here, results, beside=True))
+    before = [found for each in every for found in _replaced(each, results)]
     return settle(claim, asked, here=here, beside=beside, before=before)
 
 
