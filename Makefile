@@ -56,6 +56,11 @@ test: prepare lint drift ## Lint, types, drift, and the tests that are neither s
 test-slow: wheel prepare-slow ## Wrong programs, the catalogue in every precision, observations, real runs, Kueue
 	$(BIN)/pytest -n 3 --dist loadscope -m slow
 
+.PHONY: test-gpu
+test-gpu: wheel ## What only an NVIDIA GPU can show: every variant checked on it
+	@$(INSTALL) --constraint constraints.txt "$$(ls dist/*.whl)[cuda]"
+	$(BIN)/pytest -c tests/gpu/pytest.ini --confcutdir=tests/gpu -n 8 tests/gpu
+
 .PHONY: fuzz
 fuzz: wheel ## New inputs to whatever reads manifests, logs and results: SECONDS=60 for each
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(or $(SECONDS),60)

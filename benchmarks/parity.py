@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,13 @@ LAUNCHES: list[tuple[str, Parameters, tuple[str, ...], tuple[Precision, ...]]] =
     ("xor", {"epochs": 100}, ("jax/scan-epochs",), ("float32", "bfloat16", "float16")),
     ("xor", {"epochs": 10_000}, ("jax/scan-epochs",), ("float64", "float32")),
 ]
+DECODER: Parameters = {"layers": 2, "width": 16, "heads": 2, "vocabulary": 24, "sequence": 8, "batch": 4}
+CHOICES: list[tuple[str, Parameters, Precision, int]] = [
+    ("cifar-cnn", {"batch": 64, "channels": 16}, "float32", 60),
+    ("transformer-lm", {**DECODER, "learning_rate": 0.01}, "float32", 20),
+    ("transformer-lm", {**DECODER, "learning_rate": 0.01}, "bfloat16", 20),
+]
+"""relu and max-pool; Adam, whose first step has the sign of a gradient."""
 
 
 def launch(case: Case, directory: Path) -> int:
@@ -62,6 +70,42 @@ def launch(case: Case, directory: Path) -> int:
                     case Done():
                         break
     return units
+
+
+def one_variant(workload: str, parameters: Parameters, use: str, precision: Precision, seed: int = 0) -> Case:
+    """A case of it alone."""
+    return Case(
+        name="all",
+        origin=CaseOrigin(run="parity", series="parity"),
+        workload=workload,
+        parameters=parameters,
+        variants=(CaseVariant(name=use, use=use),),
+        baseline=use,
+        measurement=CaseMeasurement(precision=precision, seed=seed),
+    )
+
+
+def choices() -> None:
+    """Programs that choose, from many seeds: how often a correct one is called wrong, with leaps and without."""
+    print("\n# Where a computation chooses, in tolerances\n")
+    print("| workload | parameters | variant | precision | seeds | above 1 without leaps | worst | above 1 | worst |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for workload, parameters, precision, seeds in CHOICES:
+        ratios: dict[bool, list[float]] = {False: [], True: []}
+        for seed in range(seeds):
+            case = one_variant(workload, parameters, "pytorch/eager", precision, seed)
+            with tempfile.TemporaryDirectory() as name:
+                directory = Path(name)
+                units = launch(case, directory)
+                right = reference(case, units, directory)
+                found = read_outputs(directory)
+            for leaping, each in ((False, replace(right, leaps={})), (True, right)):
+                ratios[leaping].append(compare(found, each, units).worst_ratio)
+        shown = " | ".join(f"{sum(each > 1 for each in found)} | {max(found):.2g}" for found in ratios.values())
+        print(
+            f"| {workload} | {json.dumps(parameters)[1:-1]} | pytorch/eager | {precision} | {seeds} | {shown} |",
+            flush=True,
+        )
 
 
 def sums() -> None:
@@ -104,15 +148,7 @@ def main() -> None:
     for workload, parameters, uses, precisions in LAUNCHES:
         for precision in precisions:
             for use in uses:
-                case = Case(
-                    name="all",
-                    origin=CaseOrigin(run="parity", series="parity"),
-                    workload=workload,
-                    parameters=parameters,
-                    variants=(CaseVariant(name=use, use=use),),
-                    baseline=use,
-                    measurement=CaseMeasurement(precision=precision),
-                )
+                case = one_variant(workload, parameters, use, precision)
                 with tempfile.TemporaryDirectory() as name:
                     directory = Path(name)
                     units = launch(case, directory)
@@ -130,6 +166,7 @@ def main() -> None:
                     flush=True,
                 )
     sums()
+    choices()
 
 
 if __name__ == "__main__":

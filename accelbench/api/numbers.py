@@ -127,8 +127,9 @@ class Numbers(Document):
     peak_memory_bytes: Annotated[
         Count,
         Number(
-            "Peak memory, the maximum over launches. On a GPU: of live arrays. On a CPU: of the process while it ran "
-            "compiled steps, above its level before setup and without the files of libraries.",
+            "Peak memory, the maximum over launches. On a GPU: of live arrays, and in JAX also of what XLA tried while "
+            "it compiled. On a CPU: of the process while it ran compiled steps, above its level before setup and "
+            "without the files of libraries.",
             unit="B",
             fact="peak_memory_bytes",
             launches="most",

@@ -12,7 +12,7 @@ from accelbench.claims import glossary, tables, warnings
 from accelbench.claims.articles import Article, Articles
 from accelbench.claims.ledger import LEFT_OUT, UNNAMED, Claim, ClaimVerdict, Earlier, Hardware
 from accelbench.claims.settle import MeasuredRun, Settled
-from accelbench.claims.words import plainly
+from accelbench.claims.words import measured_on, plainly
 from accelbench.report import machine
 from accelbench.report.markdown import Written, escaped, markdown_table
 
@@ -53,9 +53,9 @@ def page(
     results: str,
     pictures: Mapping[int, tuple[str, str]] | None = None,
 ) -> str:
-    """The whole page; `results` is the directory of the results, as a link from it.
+    """The whole page; `results` is the directory of all results, as a link from it.
 
-    `pictures`, by row: the file's name, in `pictures` beside that directory, and what it shows.
+    `pictures`, by row: the file's name, in `pictures` in that directory, and what it shows.
     """
     cited = {each.claim.article for each in settled}
     parts = [
@@ -150,9 +150,9 @@ def _machines(settled: Sequence[Settled], here: Hardware) -> str:
     ran = [result for each in settled for result in _results(each) if not result.compiled]
     compiled = {result.case.accelerator.target for each in settled for result in _results(each) if result.compiled}
     said = "Times are of more than one machine." if _several(ran) else f"Times are of {NAMES[here]}."
-    for processor in _processors(ran):
-        lines = (machine.line(result.fingerprint) for result in ran if result.fingerprint.get("cpu", "") == processor)
-        said += f" Measured on: {max(lines, key=len)}{_libraries(ran)}."
+    for device in _devices(ran):
+        there = [result for result in ran if _device(result) == device]
+        said += f" Measured on: {max((machine.line(each.fingerprint) for each in there), key=len)}{_libraries(there)}."
     if compiled:
         targets = figures.listed(sorted(str(target) for target in compiled))
         said += f" Programs were also compiled, without the device, for: {targets}."
@@ -201,14 +201,19 @@ def _to_row(claim: Claim) -> Written:
     return Written(f"[{claim.row}](#row-{claim.row})")
 
 
-def _processors(results: Iterable[Result]) -> dict[str, None]:
+def _devices(results: Iterable[Result]) -> dict[str, None]:
     """The names of those that something was measured on."""
-    return {result.fingerprint.get("cpu", ""): None for result in results if not result.compiled}
+    return {_device(result): None for result in results if not result.compiled}
+
+
+def _device(result: Result) -> str:
+    processor = result.fingerprint.get("cpu", "")
+    return processor if result.case.accelerator.platform == "cpu" else measured_on(result)
 
 
 def _several(results: Iterable[Result]) -> bool:
     """Whether something was measured on more than one of them."""
-    return len(_processors(results)) > 1
+    return len(_devices(results)) > 1
 
 
 def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *, several: bool) -> list[str]:
@@ -223,14 +228,14 @@ def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *,
     ]
     if picture:
         name, shows = picture
-        parts.append(f"![{escaped(shows)}]({results.rpartition('/')[0]}/pictures/{name})")
+        parts.append(f"![{escaped(shows)}]({results}/pictures/{name})")
     parts += tables.of(settled.runs, claim)
     if settled.beside:
         parts += ["Also measured, deciding nothing:", *tables.of(settled.beside, claim)]
     if settled.findings:
         parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
     parts += [*_rule(claim), *_doubts(settled), *_history(claim, results), *_before(settled, results)]
-    where = figures.listed(tuple(_processors(_results(settled)))) if several else ""
+    where = figures.listed(tuple(_devices(_results(settled)))) if several else ""
     parts.append(" ".join(filter(None, [escaped(f"Measured on: {where}.") if where else "", _links(settled, results)])))
     return parts
 
@@ -303,21 +308,18 @@ def _before(settled: Settled, results: str) -> list[str]:
     """Measurements that others have replaced: what they say of today's conditions."""
     if not settled.before:
         return []
-    there = results.rpartition("/")[0]
     entries = []
     for run, findings in settled.before:
-        where = (
-            f"{there}/earlier/{'targets' if any(each.compiled for each in run.results) else results.rpartition('/')[2]}"
-        )
         source = " with an older source of its workload" if run.older else ""
         said = "".join(f" {escaped(plainly(each.sentence))}" for each in findings)
-        entries.append(f"- {_day(run)}{source}:{said} [The result as it was]({where}/{run.name}/report.md).")
+        entries.append(
+            f"- {_day(run)}{source}:{said} [The result as it was]({results}/{run.where}/{run.name}/report.md)."
+        )
     return ['<details markdown="1"><summary>Earlier measurements</summary>', "\n".join(entries), "</details>"]
 
 
 def _earlier(earlier: Earlier, results: str) -> str:
-    there = results.rpartition("/")[0]
-    link = f" [The result as it was]({there}/{earlier.result})." if earlier.result else ""
+    link = f" [The result as it was]({results}/{earlier.result})." if earlier.result else ""
     return (
         f"Until {earlier.changed} the condition was this: {escaped(earlier.asked)}. The verdict was "
         f"{_named(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}{link}"
@@ -327,12 +329,7 @@ def _earlier(earlier: Earlier, results: str) -> str:
 def _links(settled: Settled, results: str) -> str:
     """Results with what was checked, then the manifests; several are numbered."""
     runs = (*settled.runs, *settled.beside)
-    there = results.rpartition("/")[0]
-    said = []
-    for run in runs:
-        compiled = any(result.compiled for result in run.results)
-        where = f"{there}/targets" if compiled else results
-        said.append(f"[{run.name}]({where}/{run.name}/report.md)")
+    said = [f"[{run.name}]({results}/{run.where}/{run.name}/report.md)" for run in runs]
     asked = [f"[{name}](../examples/claims/{name}.yaml)" for name in settled.claim.names]
     found = f"Results with their certificates: {', '.join(said)}. " if said else ""
     return f"{found}To run: {', '.join(asked)}."

@@ -28,6 +28,8 @@ class MeasuredRun:
     """Planned."""
     name: str = ""
     """Of the manifest, and of the directory of its results."""
+    where: str = ""
+    """The directory that has it, below all results: of the hardware, or of targets."""
     older: bool = False
     """The source of its workload has changed since."""
     bounds_changed: bool = False

@@ -1,9 +1,10 @@
-"""What a report warns of: an interval that may be too narrow, a check that failed, disturbed rounds. Pure."""
+"""What a report warns of: a run that was cut short, an interval that may be too narrow, a failed check. Pure."""
 
 from collections.abc import Sequence
 
 from accelbench.api.result import Result
 from accelbench.claims.settle import MeasuredRun
+from accelbench.claims.words import measured_on
 from accelbench.report import noise, view
 
 DOUBTFUL = "too narrow"
@@ -21,7 +22,9 @@ def of(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
 def _of_result(result: Result) -> list[str]:
     said = [sentence for comparison in result.comparisons for sentence in _sentences(comparison.sentence)]
     failed = [view.check_line(check) for check in view.failed_checks(result)]
-    return [*(each for each in said if DOUBTFUL in each), *failed, *noise.disturbed(result)[:1], *_notes(result)]
+    partial = [f"{measured_on(result)}: {state}."] if (state := view.state(result)) else []
+    doubtful = [each for each in said if DOUBTFUL in each]
+    return [*partial, *doubtful, *failed, *noise.disturbed(result)[:1], *_notes(result)]
 
 
 def _notes(result: Result) -> list[str]:

@@ -66,13 +66,22 @@ def given(result: Result) -> Mapping[str, str]:
 
 
 def whose(result: Result, results: Sequence[Result]) -> str:
-    """What tells it from the others: its workload, what a sweep swept, and what else differs."""
+    """What tells it from the others: its workload, what a sweep swept, its device, and what else differs."""
     swept = [f"{name} {value}" for name, value in result.case.swept.items()]
     several = len({each.case.workload for each in results}) > 1
     same = [given(each) for each in results if each.case.workload == result.case.workload]
     own = given(result)
     told = {name for name in own if len({each.get(name) for each in same}) > 1} - set(result.case.swept)
-    return ", ".join([result.case.workload] * several + swept + [f"{name} {own[name]}" for name in sorted(told)])
+    more = [f"{name} {own[name]}" for name in sorted(told)]
+    measured = {each.case.accelerator.platform for each in results if not each.compiled}
+    device = [measured_on(result)] * (len(measured) > 1 and not result.compiled)
+    return ", ".join([result.case.workload] * several + swept + more + device)
+
+
+def measured_on(result: Result) -> str:
+    """A GPU's name, or that it was a CPU."""
+    platform = result.case.accelerator.platform
+    return result.fingerprint.get("device.name") or platform.upper() if platform != "cpu" else "CPU"
 
 
 def compared(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:

@@ -1,8 +1,7 @@
 """`accelbench claims`: what articles say, run here and settled."""
 
-import functools
 import importlib.util
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -12,33 +11,36 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.options import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from accelbench.api.result import Result
-    from accelbench.api.run import BenchmarkRun
     from accelbench.claims.ledger import Claim, Hardware
-    from accelbench.claims.settle import MeasuredRun, Settled
-    from accelbench.cli.files import RunDirectory
+    from accelbench.claims.settle import Settled
+    from accelbench.cli.claimed import ClaimRun
     from accelbench.cli.interrupt import Signals
 
 claims = typer.Typer(no_args_is_help=True, help="Claims of articles about JAX and PyTorch: list, run, settle.")
 
 Rows = Annotated[str, typer.Option("--rows", metavar="ROWS", help="Such as 2,3,28-37. Default: all.")]
 On = Annotated[str, typer.Option("--hardware", metavar="NAME", help="cpu, gpu, gpus or tpu.")]
+OnAny = Annotated[
+    str,
+    typer.Option(
+        "--hardware",
+        metavar="NAMES",
+        help="cpu, gpu, gpus, tpu, or several (cpu,gpu): a claim is settled on the first that it is about.",
+    ),
+]
 Results = Annotated[
     Path, typer.Option("--results", metavar="DIR", help="Where results are, a directory for each claim.")
 ]
 DEFAULT = Path("results", "claims")
-EARLIER = "earlier"
-"""Below the results: those that others have replaced."""
-PROFILES = {"gpu": "nvidia"}
-"""Hardware that a manifest does not name by itself."""
 
 
 @claims.command("list")
 def list_(
     rows: Rows = "",
-    hardware: On = "cpu",
+    hardware: OnAny = "cpu",
     results: Results = DEFAULT,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
 ) -> None:
@@ -49,7 +51,8 @@ def list_(
 
     from accelbench.cli.console import console
 
-    settled = [_settle(claim, here, results) for claim, here in _chosen(rows, hardware)]
+    claims, here = _chosen(rows, hardware)
+    settled = [_settle(claim, here, results) for claim in claims]
     if output is Output.JSON:
         typer.echo(json.dumps([_as_json(each) for each in settled], indent=2, ensure_ascii=False))
         return
@@ -71,64 +74,49 @@ def run(
     ] = False,
 ) -> None:
     """Run the claims that can be settled here, except those already run from the workload's present source."""
+    from accelbench.cli import claimed
     from accelbench.cli.interrupt import Signals
     from accelbench.plan.cases import count_cases
 
+    claims, (here, *others) = _chosen(rows, hardware)
+    if others:
+        _end("error: a run takes place on one kind of hardware: --hardware cpu or --hardware gpu", Exit.USAGE)
     afresh: set[Path] = set()  # rows share runs
     whole = True
     with Signals() as signals:
-        for claim, here in _chosen(rows, hardware):
-            runs = [each for each in _runs(claim, here, results) if each.able or (beside and each.possible)]
-            runs += [each for each in _runs(claim, here, results, beside=True) if beside and each.possible]
+        for claim in claims:
+            with _told():
+                runs = [each for each in claimed.runs(claim, here, results) if each.able or (beside and each.possible)]
+                if beside:
+                    runs += [each for each in claimed.runs(claim, here, results, beside=True) if each.possible]
             if not runs:
                 typer.echo(f"row {claim.row}: {_why_not(claim)}", err=True)
                 continue
-            stored = [{} if again else _stored(each) for each in runs]
+            stored = [{} if again else claimed.stored(each) for each in runs]
             todo = [
                 (each, done)
                 for each, done in zip(runs, stored, strict=True)
                 if each.directory.path not in afresh and len(done) < count_cases(each.asked)
             ]
             if not todo and afresh.isdisjoint(each.directory.path for each in runs):
-                typer.echo(f"row {claim.row}: {_settle(claim, here, results).verdict} (already run; --again reruns it)")
+                typer.echo(
+                    f"row {claim.row}: {_settle(claim, [here], results).verdict} (already run; --again reruns it)"
+                )
                 continue
             typer.echo(f"row {claim.row}: {claim.asks}", err=True)
             for each, done in todo:
                 if missing := each.missing:
                     typer.echo(f"row {claim.row}: {each.name} is left: {missing}", err=True)
                     continue
-                _keep(each.directory, results / EARLIER / each.directory.path.parent.name, done)
-                whole &= _measure(each.asked, each.directory, signals, done)
+                claimed.keep(each, results, done)
+                whole &= _measure(each, signals, done)
                 afresh.add(each.directory.path)
-            settled = _settle(claim, here, results)
+            settled = _settle(claim, [here], results)
             typer.echo(f"row {claim.row}: {settled.verdict}")
             for sentence in settled.found:
                 typer.echo(f"  {sentence}")
     if not whole:
         raise typer.Exit(Exit.INTERNAL)
-
-
-def _keep(directory: "RunDirectory", earlier: Path, done: "Mapping[str, Result]") -> None:
-    """Copy what is about to be replaced, or somebody could measure until the answer pleases, and hide the others."""
-    import shutil
-
-    from accelbench.claims.page import measured
-    from accelbench.cli.files import REPORT_FILE, RESULT_SUFFIX, RUN_FILE, UnreadableResultError
-
-    try:
-        _, found = directory.load()
-    except UnreadableResultError:
-        return
-    if len(found) == len(done) or not all(result.complete for result in found):
-        return
-    ended = max(measured(result) for result in found)
-    kept = earlier / f"{directory.path.name}-{ended.date()}"
-    if kept.exists():
-        kept = earlier / f"{directory.path.name}-{ended:%Y-%m-%dT%H%M%S}"
-    kept.mkdir(parents=True, exist_ok=True)
-    for path in sorted(directory.path.iterdir()):
-        if path.name in {RUN_FILE, REPORT_FILE} or path.name.endswith(RESULT_SUFFIX):
-            shutil.copyfile(path, kept / path.name)
 
 
 def _why_not(claim: "Claim") -> str:
@@ -139,9 +127,7 @@ def _why_not(claim: "Claim") -> str:
     return f"untestable here: it needs {claim.machine or ' or '.join(claim.hardware)}"
 
 
-def _measure(
-    asked: "BenchmarkRun", directory: "RunDirectory", signals: "Signals", done: "Mapping[str, Result]"
-) -> bool:
+def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") -> bool:
     """All cases that are not done; ends the process where it cannot go on, or was told to stop.
 
     Returns whether each left its result.
@@ -153,13 +139,14 @@ def _measure(
     from accelbench.cli.manifests import InvalidSpecError
 
     try:
-        require_a_framework(asked)
+        require_a_framework(run.asked)
         with display(console(stderr=True)) as shown:
-            outcome = measure(asked, platform_of(asked), directory, signals=signals, display=shown, done=done)
+            platform = platform_of(run.asked)
+            outcome = measure(run.asked, platform, run.directory, signals=signals, display=shown, done=done)
     except InvalidSpecError as error:
         _end(error.explained(), Exit.INVALID_SPEC)
     except OSError as error:
-        _end(f"error: {error.filename or directory.path}: {error.strerror}", Exit.USAGE)
+        _end(f"error: {error.filename or run.directory.path}: {error.strerror}", Exit.USAGE)
     trouble = [line for case in outcome.cases for line in case.trouble]
     for line in trouble:
         typer.echo(line, err=True)
@@ -171,7 +158,7 @@ def _measure(
 @claims.command("report")
 def report(
     rows: Rows = "",
-    hardware: On = "cpu",
+    hardware: OnAny = "cpu",
     results: Results = DEFAULT,
     pictures: Annotated[
         Path | None, typer.Option("--pictures", metavar="DIR", help="Draw the page's pictures, into this directory.")
@@ -186,16 +173,14 @@ def report(
         about = articles.load(ledger.directory())
     except ledger.InvalidLedgerError as error:
         _end(f"error: {error}", Exit.INTERNAL)
-    chosen = _chosen(rows, hardware)
-    settled = [_settle(claim, here, results) for claim, here in chosen]
+    claims, here = _chosen(rows, hardware)
+    settled = [_settle(claim, here, results) for claim in claims]
     if any(each.claim.over for each in settled):
         _require_scipy()
-    here = chosen[0][1]
-    inside = (results / here).parts
-    link = "/".join(inside[1:] if inside[:1] == ("docs",) else inside)
+    link = "/".join(results.parts[1:] if results.parts[:1] == ("docs",) else results.parts)
     if pictures is not None:
         _draw(settled, pictures)
-    typer.echo(page(settled, about, here=here, results=link, pictures=drawn.described(settled)), nl=False)
+    typer.echo(page(settled, about, here=here[0], results=link, pictures=drawn.described(settled)), nl=False)
 
 
 def _draw(settled: "list[Settled]", directory: Path) -> None:
@@ -212,184 +197,45 @@ def _draw(settled: "list[Settled]", directory: Path) -> None:
         _end(f"error: {error.filename or directory}: {error.strerror}", Exit.USAGE)
 
 
-def _chosen(rows: str, name: str) -> "list[tuple[Claim, Hardware]]":
+def _chosen(rows: str, hardware: str) -> "tuple[tuple[Claim, ...], list[Hardware]]":
     from accelbench.claims import ledger
 
     try:
-        here = ledger.hardware(name)
-        return [(claim, here) for claim in ledger.choose(ledger.load(ledger.directory()), rows)]
+        here = [ledger.hardware(name.strip()) for name in hardware.split(",")]
+        return ledger.choose(ledger.load(ledger.directory()), rows), here
     except (ValueError, ledger.UnknownRowError) as error:
         _end(f"error: {error}", Exit.USAGE)
     except ledger.InvalidLedgerError as error:
         _end(f"error: {error}", Exit.INTERNAL)
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What one of a claim's manifests asks on this hardware, and where its results lie."""
+def _settle(claim: "Claim", here: "Sequence[Hardware]", results: Path) -> "Settled":
+    from accelbench.cli import claimed
 
-    name: str
-    asked: "BenchmarkRun"
-    directory: "RunDirectory"
-    able: bool
-    """It can be run here for the claim: on hardware that the claim is about, or for a target."""
-    possible: bool
-    """It can be run here at all: it asks for no other kind of device."""
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """What it compiles for in place of running."""
-        return self.asked.spec.accelerator.targets or ()
-
-    @property
-    def missing(self) -> str:
-        """The compilers to install before it can be run here; empty where all are there."""
-        from accelbench import targets
-
-        return "; ".join(dict.fromkeys(filter(None, (targets.find(name).missing for name in self.targets))))
+    with _told():
+        return claimed.settled(claim, here, results)
 
 
-def _runs(claim: "Claim", here: "Hardware", results: Path, *, beside: bool = False) -> "Iterator[_Run]":
-    """Of the manifests that decide; `beside`: of those that only stand beside."""
-    from accelbench.claims import ledger
-    from accelbench.cli.files import RunDirectory
-    from accelbench.cli.manifests import InvalidSpecError, read
+@contextmanager
+def _told() -> "Iterator[None]":
+    """Ends the process where a manifest, the ledger, or what settles a suite is amiss."""
+    from accelbench.claims.ledger import InvalidLedgerError
+    from accelbench.cli.manifests import InvalidSpecError
 
-    for manifest in claim.beside if beside else claim.manifests:
-        name = manifest.removesuffix(".yaml")
-        try:
-            [asked] = read(str(ledger.directory() / manifest), [])
-            if here in PROFILES and not asked.spec.accelerator.targets:
-                [asked] = read(str(ledger.directory() / manifest), [f"accelerator.profile={PROFILES[here]}"])
-            if not beside:
-                ledger.check_variants(claim, manifest, asked)
-        except InvalidSpecError as error:
-            _end(error.explained(), Exit.INVALID_SPEC)
-        except ledger.InvalidLedgerError as error:
-            _end(f"error: {error}", Exit.INTERNAL)
-        compiled = bool(asked.spec.accelerator.targets)
-        directory = RunDirectory(results / ("targets" if compiled else here) / name)
-        possible = compiled or asked.spec.accelerator.profile == PROFILES.get(here, "cpu")
-        able = compiled or (possible and here in claim.hardware and not claim.machine)
-        yield _Run(name, asked, directory, able=able, possible=possible)
-
-
-def _stored(run: _Run) -> "dict[str, Result]":
-    """What was measured to its end, as the same question and from the same source, by the case's name."""
-    from accelbench.cli.files import UnreadableResultError
-
-    if not run.directory.begun:
-        return {}
     try:
-        record, results = run.directory.load()
-    except UnreadableResultError as error:
-        typer.echo(f"{error}; it is run again", err=True)
-        return {}
-    if not _same_question(record.run, run.asked):
-        return {}
-    return {result.case.name: result for result in results if result.complete and not _older(result)}
-
-
-def _same_question(recorded: "BenchmarkRun", asked: "BenchmarkRun") -> bool:
-    """The same measurement, whatever it was expected to show."""
-    unbound = [
-        each.model_copy(update={"spec": each.spec.model_copy(update={"expectations": ()})})
-        for each in (recorded, asked)
-    ]
-    return unbound[0] == unbound[1]
-
-
-def _older(result: "Result") -> bool:
-    """Whether the source of its workload has changed since; not, where either is not known."""
-    measured, today = result.fingerprint.get("workloadSource"), _source(result.case.workload)
-    return bool(measured and today) and measured != today
-
-
-@functools.cache
-def _source(workload: str) -> str | None:
-    """The digest of a workload's source, as a result would have it today."""
-    from accelbench import catalogue
-    from accelbench.machine import fingerprint
-
-    return fingerprint.of_source(type(catalogue.find(workload))).get("workloadSource")
-
-
-def _settle(claim: "Claim", here: "Hardware", results: Path) -> "Settled":
-    from accelbench.claims.settle import Asked, settle
-
-    asked = [Asked(each.name, _load_run(claim, each), each.targets) for each in _runs(claim, here, results)]
-    beside = [found for each in _runs(claim, here, results, beside=True) if (found := _load_run(claim, each))]
-    complete = all(each.run for each in asked)
-    if claim.suites and complete:
+        yield
+    except InvalidSpecError as error:
+        _end(error.explained(), Exit.INVALID_SPEC)
+    except InvalidLedgerError as error:
+        _end(f"error: {error}", Exit.INTERNAL)
+    except ModuleNotFoundError:
         _require_scipy()
-    every = (*_runs(claim, here, results), *_runs(claim, here, results, beside=True))
-    before = [found for each in every for found in _replaced(each, results)]
-    return settle(claim, asked, here=here, beside=beside, before=before)
-
-
-def _replaced(run: _Run, results: Path) -> "Iterator[MeasuredRun]":
-    """Earlier results of the same manifest, in their order; its question may have been another."""
-    from accelbench.claims.settle import MeasuredRun
-    from accelbench.cli.files import UnreadableResultError
-    from accelbench.cli.results import read
-    from accelbench.verdict.expectations import evaluate
-
-    there = results / EARLIER / run.directory.path.parent.name
-    for record in sorted(there.glob(f"{run.name}-[0-9][0-9][0-9][0-9]-[0-9][0-9]-*/run.json")):
-        try:
-            found = read(record.parent)
-        except UnreadableResultError as error:
-            typer.echo(f"{error}; it is not shown", err=True)
-            continue
-        yield MeasuredRun(
-            [(result, evaluate(run.asked.spec.expectations, result)) for result in found.results],
-            cases=len(found.results),
-            name=record.parent.name,
-            older=any(_older(result) for result in found.results),
-        )
+        raise
 
 
 def _require_scipy() -> None:
     if importlib.util.find_spec("scipy") is None:
         _end("error: intervals over a suite need scipy: pip install 'accelbench[report]'", Exit.USAGE)
-
-
-def _load_run(claim: "Claim", run: _Run) -> "MeasuredRun | None":
-    """None where it was not run, or where something else was asked than today.
-
-    Bounds that changed after the result are another question too, unless the ledger says why.
-    """
-    from accelbench.claims.page import measured
-    from accelbench.claims.settle import MeasuredRun
-    from accelbench.cli.files import UnreadableResultError
-    from accelbench.cli.results import read
-    from accelbench.verdict.expectations import evaluate
-
-    if not run.directory.begun:
-        return None
-    try:
-        found = read(run.directory.path)
-    except UnreadableResultError as error:
-        typer.echo(f"{error}; it counts as not run", err=True)
-        return None
-    if found.record is None or not _same_question(found.record.run, run.asked):
-        return None
-    decides = f"{run.name}.yaml" in claim.manifests and not claim.decides_by_itself
-    changed = decides and run.able and found.record.run.spec.expectations != run.asked.spec.expectations
-    explained = all(claim.explains(measured(result).date()) for result in found.results)
-    if changed and not explained:
-        typer.echo(
-            f"row {claim.row}: the bounds of {run.name} changed after its result, and its history does not say why",
-            err=True,
-        )
-        return None
-    return MeasuredRun(
-        [(result, evaluate(run.asked.spec.expectations, result)) for result in found.results],
-        cases=len(found.record.cases),
-        name=run.name,
-        older=any(_older(result) for result in found.results),
-        bounds_changed=changed or (claim.decides_by_itself and not claim.own and explained),
-    )
 
 
 def _as_json(settled: "Settled") -> dict[str, object]:

@@ -6,25 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.claims.ledger import Claim, load
-from accelbench.cli.claims import _load_run, _older, _Run, _runs
+from accelbench.claims import ledger
+from accelbench.claims.ledger import Claim
+from accelbench.cli.claimed import ClaimRun, load, older, runs
 from cli.command import ROOT, accelbench
 
 RESULTS = ROOT / "docs" / "results" / "claims"
-CLAIMS = {claim.row: claim for claim in load(ROOT / "examples" / "claims")}
+CLAIMS = {claim.row: claim for claim in ledger.load(ROOT / "examples" / "claims")}
 MOVED = {6, 7, 9, 10, 20, 37}
 """Rows of which a reader of the history can see that bounds changed after a result."""
 
 
-def run_of(claim: Claim, results: Path = RESULTS) -> _Run:
-    return next(iter(_runs(claim, "cpu", results)))
+def run_of(claim: Claim, results: Path = RESULTS) -> ClaimRun:
+    return next(iter(runs(claim, "cpu", results)))
 
 
 def test_bounds_that_changed_after_a_result_are_explained_in_the_ledger() -> None:
     for claim in CLAIMS.values():
-        for run in _runs(claim, "cpu", RESULTS):
+        for run in (*runs(claim, "cpu", RESULTS), *runs(claim, "gpu", RESULTS)):
             if run.directory.begun:
-                assert _load_run(claim, run) is not None, (claim.row, run.name)
+                assert load(claim, run) is not None, (claim.row, run.name)
     assert [row for row in MOVED if not CLAIMS[row].history] == []
 
 
@@ -37,21 +38,21 @@ def test_a_result_that_was_asked_other_bounds_settles_nothing_unless_the_history
     record = there / "run.json"
     record.write_text(record.read_text().replace('"atLeast": "2"', '"atLeast": "3"'))
     claim = CLAIMS[24]
-    kept = _load_run(claim, run_of(claim, tmp_path))
+    kept = load(claim, run_of(claim, tmp_path))
     assert kept is not None
     assert kept.bounds_changed
     silent = claim.model_copy(update={"history": ()})
-    assert _load_run(silent, run_of(silent, tmp_path)) is None
+    assert load(silent, run_of(silent, tmp_path)) is None
     said = "row 24: the bounds of 24-retrace-traps changed after its result, and its history does not say why"
     assert said in capsys.readouterr().err
     [last] = claim.history
     early = claim.model_copy(update={"history": (last.model_copy(update={"changed": last.changed.replace(day=1)}),)})
-    assert _load_run(early, run_of(early, tmp_path)) is None
+    assert load(early, run_of(early, tmp_path)) is None
 
 
 def test_a_result_that_was_asked_the_same_bounds_is_held_to_nothing_else() -> None:
     claim = CLAIMS[17]
-    found = _load_run(claim, run_of(claim))
+    found = load(claim, run_of(claim))
     assert found is not None
     assert not found.bounds_changed
 
@@ -61,10 +62,10 @@ def test_another_workload_is_another_question(tmp_path: Path) -> None:
     claim = CLAIMS[17]
     there = tmp_path / "cpu" / "17-data-dependent-branch"
     shutil.copytree(RESULTS / "cpu" / "17-data-dependent-branch", there)
-    assert _load_run(claim, run_of(claim, tmp_path)) is not None
+    assert load(claim, run_of(claim, tmp_path)) is not None
     record = there / "run.json"
     record.write_text(record.read_text().replace('"name": "data-dependent-branch"', '"name": "selu"'))
-    assert _load_run(claim, run_of(claim, tmp_path)) is None
+    assert load(claim, run_of(claim, tmp_path)) is None
 
 
 def test_what_a_history_tells_of_is_kept() -> None:
@@ -78,13 +79,13 @@ def test_what_a_history_tells_of_is_kept() -> None:
 def test_bounds_of_the_ledger_are_younger_than_a_result_only_where_they_are() -> None:
     """Those of row 6 stand in no manifest; its history ends on a day."""
     claim = CLAIMS[6]
-    found = _load_run(claim, run_of(claim))
+    found = load(claim, run_of(claim))
     assert found is not None
     finished = {result.finished[:10] for result in found.results}
     last = claim.history[-1]
     for changed, younger in (("2000-01-01", False), (max(finished), True)):
         history = (last.model_copy(update={"changed": date.fromisoformat(changed)}),)
-        held = _load_run(claim.model_copy(update={"history": history}), run_of(claim))
+        held = load(claim.model_copy(update={"history": history}), run_of(claim))
         assert held is not None
         assert held.bounds_changed is younger, changed
 
@@ -98,11 +99,11 @@ def test_every_measurement_that_was_replaced_is_shown_by_its_row() -> None:
 
 def test_a_result_of_an_older_source_is_told_from_one_of_todays() -> None:
     claim = CLAIMS[17]
-    found = _load_run(claim, run_of(claim))
+    found = load(claim, run_of(claim))
     assert found is not None
     [result] = found.results
     changed = result.model_copy(update={"fingerprint": {**result.fingerprint, "workloadSource": "0123456789abcdef"}})
-    assert _older(changed)
+    assert older(changed)
 
 
 def test_an_older_result_is_marked_on_the_page_until_it_is_measured_again(tmp_path: Path) -> None:

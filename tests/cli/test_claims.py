@@ -197,6 +197,29 @@ def test_rows_about_a_suite_share_their_runs(tmp_path: Path) -> None:
     assert "[25-cifar-cnn-training-step](results/claims/gpu/25-cifar-cnn-training-step/report.md)" in page
 
 
+def test_a_claim_is_settled_on_the_first_hardware_that_it_is_about_and_others_stand_beside(tmp_path: Path) -> None:
+    profiles = tmp_path / "profiles.yaml"
+    profiles.write_text("nvidia: {platform: cpu}\n")
+    more = {"play": "good", "ACCELBENCH_PROFILES": str(profiles)}
+    both = ("--rows", "25,33", "--hardware", "cpu,gpu")
+    accelbench("claims", "run", "--rows", "25,33", "--beside", cwd=tmp_path, **more)
+    [of_cnn, of_xor] = json.loads(accelbench("claims", "list", *both, "-o", "json", cwd=tmp_path, **more).stdout)
+    assert (of_cnn["verdict"], of_xor["verdict"]) == ("untestable-here", "confirmed")
+    accelbench("claims", "run", "--rows", "25", "--hardware", "gpu", cwd=tmp_path, **more)
+    [of_cnn, of_xor] = json.loads(accelbench("claims", "list", *both, "-o", "json", cwd=tmp_path, **more).stdout)
+    assert (of_cnn["verdict"], of_xor["verdict"]) == ("refuted", "confirmed")
+    page = accelbench("claims", "report", *both, cwd=tmp_path, **more).stdout
+    assert "Also measured, deciding nothing:" in page
+    for where in ("gpu/25-cifar-cnn-training-step", "cpu/25-cifar-cnn-training-step"):
+        assert f"(results/claims/{where}/report.md)" in page
+
+
+def test_a_run_takes_place_on_one_kind_of_hardware(tmp_path: Path) -> None:
+    done = accelbench("claims", "run", "--rows", "33", "--hardware", "cpu,gpu", cwd=tmp_path, play="crash")
+    assert done.returncode == Exit.USAGE
+    assert "--hardware cpu or --hardware gpu" in done.stderr
+
+
 def test_a_suite_of_which_a_part_was_not_run_is_not_run(tmp_path: Path) -> None:
     listed = json.loads(accelbench("claims", "list", "--output", "json", "--hardware", "gpu", cwd=tmp_path).stdout)
     assert {each["row"]: each["verdict"] for each in listed}[5] == "not-measured-yet"

@@ -115,6 +115,28 @@ def test_librarys_products_and_convolutions_count_by_their_shapes() -> None:
     assert of_hlo(ON_A_GPU) == pytest.approx(2 * product + 64 * 16 + convolution)
 
 
+CONVOLUTIONS_OF_CUDNN = """HloModule jit_step
+
+ENTRY %main (image: f32[2,8,6,3], kernel: f32[4,3,3,3], at: f32[2,8,6,4]) -> f32[4,3,3,3] {
+  %image = f32[2,8,6,3]{3,2,1,0} parameter(0)
+  %kernel = f32[4,3,3,3]{3,2,1,0} parameter(1)
+  %at = f32[2,8,6,4]{3,2,1,0} parameter(2)
+  %forward = (f32[2,8,6,4]{3,2,1,0}, u8[0]{0}) custom-call(%image, %kernel), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convForward"
+  %at_image = (f32[2,8,6,3]{3,2,1,0}, u8[0]{0}) custom-call(%at, %kernel), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convBackwardInput"
+  %at_kernel = (f32[4,3,3,3]{3,2,1,0}, u8[0]{0}) custom-call(%image, %at), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convBackwardFilter"
+  %product = (f32[5,7]{1,0}, s8[64]{0}) custom-call(%left, %right), custom_call_target="__cublas$lt$matmul"
+  %left = f32[5,11]{1,0} parameter(3)
+  %right = f32[11,7]{1,0} parameter(4)
+  ROOT %f = f32[4,3,3,3]{3,2,1,0} get-tuple-element(%at_kernel), index=0
+}
+"""  # noqa: E501 - as XLA writes it
+
+
+def test_a_librarys_calls_return_the_memory_that_they_worked_in_as_well() -> None:
+    forward = 2 * (2 * 8 * 6 * 4) * (3 * 3 * 3)
+    assert of_hlo(CONVOLUTIONS_OF_CUDNN) == pytest.approx(3 * forward + 2 * 5 * 11 * 7)
+
+
 def test_a_loop_of_unknown_length_cannot_be_counted() -> None:
     endless = ON_A_GPU.replace('custom-call(%x, %w), custom_call_target="__cublas$gemm"', "while(%x), body=%fused")
     assert of_hlo(endless) is None

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from accelbench import platforms
+from accelbench.launch.facts import Device
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.monitor import DeviceMonitor
 from accelbench_runner.launch import limits
@@ -22,6 +24,7 @@ class Machine:
     full_from: int = 1024
     cache: int | None = 1024**2
     float_bytes: int = 4
+    model: str = "somebody's"
     now: float = 0.0
     sizes: list[int] = field(default_factory=list)
     triads: list[int] = field(default_factory=list)
@@ -34,6 +37,12 @@ class Machine:
 
     def pause(self, seconds: float) -> None:
         self.now += seconds
+
+    def put(self, arrays: Any) -> Any:
+        return arrays
+
+    def device(self, _value: Any) -> Device:
+        return Device(platform="cuda", name=self.model)
 
     def cache_bytes(self) -> int | None:
         return self.cache
@@ -101,3 +110,11 @@ def test_beside_neighbours_no_limit_is_measured(share: float, found: bool, monke
     processors = len(os.sched_getaffinity(0))
     monkeypatch.setattr(cpu, "usage", lambda: cpu.Usage(all_seconds=share * processors * machine.now, own_seconds=0))
     assert (limits.measure_undisturbed(machine, CPU, DeviceMonitor(machine, cpu), machine) is not None) == found
+
+
+def test_a_device_whose_maker_publishes_its_limits_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA takes more than 20 s to tune the products for it, in each of the first rounds."""
+    machine = Machine(model="NVIDIA H100 80GB HBM3")
+    monkeypatch.setattr(cpu, "usage", lambda: cpu.Usage(all_seconds=0, own_seconds=0))
+    assert limits.measure_undisturbed(machine, CUDA, DeviceMonitor(machine, cpu), machine) is None
+    assert machine.sizes == []

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,43 +27,11 @@ from accelbench_runner.judge.reference import compute as compute_reference
 from accelbench_runner.outputs import UNSEEN
 from launch.launching import case
 from workloads.computing import UNSEEN_SEED, Asked, find
+from workloads.small import SMALL
 
 pytestmark = pytest.mark.slow
 
 PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
-VIT = (("layers", 2), ("width", 16), ("heads", 2), ("image", 8), ("patch", 4), ("classes", 10), ("batch", 2))
-LM = (("layers", 2), ("width", 16), ("heads", 2), ("vocabulary", 24), ("sequence", 8), ("batch", 4))
-SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
-    "matmul-chain": [(("size", 24), ("length", 5)), (("size", 8), ("length", 12), ("scaling", "none"))],
-    "elementwise-fusion": [(("size", 1000), ("form", "sum")), (("size", 1000), ("form", "chain"))],
-    "xor": [(("epochs", 20),), (("epochs", 20), ("losses", "read"), ("samples", "converted"))],
-    "dispatch-overhead": [(("size", 1),), (("size", 1000),)],
-    "mlp": [
-        (("learning_rate", 0.1),),
-        (("outputs", 3), ("work", "predict")),
-    ],
-    "linear-regression": [(("samples", 20), ("steps", 10))],
-    "layer-norm": [(("rows", 6), ("features", 5))],
-    "maxsim": [(("documents", 3), ("document_tokens", 10), ("query_tokens", 8), ("features", 16))],
-    "loop-unrolling": [(("length", 12),), (("length", 12), ("body", "sine"))],
-    "inplace-update": [
-        (("size", 100),),
-        (("size", 2560), ("updates", 3), ("update", "sine")),
-        (("size", 2560), ("updates", 3), ("update", "row")),
-    ],
-    "optimizer-step": [(("tensors", 2), ("size", 50), ("learning_rate", 0.1))],
-    "cifar-cnn": [(("batch", 8), ("channels", 4), ("size", 8), ("learning_rate", 0.1))],
-    "freeze-layers": [(("layers", 4), ("frozen", 2), ("width", 16), ("batch", 8))],
-    "activation-checkpointing": [(("layers", 5), ("segment", 2), ("width", 16), ("batch", 8))],
-    "vit": [VIT, (*VIT, ("work", "train"), ("learning_rate", 0.1))],
-    "transformer-lm": [
-        (*LM, ("learning_rate", 0.01)),
-        (*LM, ("learning_rate", 0.01), ("embedding", "tied"), ("activations", "recomputed")),
-    ],
-    "variable-length": [(("passes", 1), ("shortening", 8), ("batch", 2), ("width", 16))],
-    "checkpoint": [(("size", 100),)],
-    "mixed-precision": [(("layers", 3), ("width", 16), ("batch", 8))],
-}
 SLOW = {"pytorch/compile", "pytorch/compile-step", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
 TWO_PROGRAMS = {("vit", "pytorch/compile"), ("vit", "pytorch/compile-step")}
@@ -128,11 +95,14 @@ WRONG = {
     "UnscaledLoss": ("pytorch/eager", SMALL["mixed-precision"][0]),
     "MomentsLost": ("pytorch/save", SMALL["checkpoint"][0]),
 }
+SMALLER_THAN_ROUNDING = {("WrongSamples", "bfloat16")}
+"""From seed to seed it is off by a third of the tolerance to twice as much: one sample of four, in 20 epochs."""
 MUTANTS = [
     Asked(workload=f"workloads.mutants:{mutant}", use=use, precision=precision, parameters=parameters)
     for mutant, (use, parameters) in WRONG.items()
     for precision in PRECISIONS
     if (find(f"workloads.mutants:{mutant}").name, precision) not in REFUSED
+    if (mutant, precision) not in SMALLER_THAN_ROUNDING
 ]
 
 
@@ -190,9 +160,9 @@ def reference_of(asked: Asked, units: int, *, other_inputs: bool) -> Reference:
     arrays = inputs.generate(workload, parameters, seed=1)
     if other_inputs:
         arrays = inputs.unseen(workload, parameters, arrays, UNSEEN_SEED)
-    values, spreads = compute_reference(partial(workload.reference, parameters), arrays, units, asked.precision)
     declared = workload.measure(parameters).non_finite is not None
-    right = Reference(values, spreads, asked.precision, declared)
+    found = compute_reference(partial(workload.reference, parameters), arrays, units, asked.precision)
+    right = replace(found, non_finite=declared)
     return replace(right, stands_still=stands_still(arrays.state, right))
 
 

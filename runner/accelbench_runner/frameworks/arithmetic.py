@@ -16,6 +16,7 @@ from accelbench_runner.frameworks.xla_operations import (
     UncountableError,
     alike,
     inner_jaxprs,
+    is_convolution_call,
     is_product_call,
     trips,
 )
@@ -29,10 +30,13 @@ REDUCTIONS = {
     *("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "cumsum", "cumprod", "cumlogsumexp", "cummax", "cummin"),
     *("reduce", "reduce-window", "reduce_window_sum", "reduce_window"),
 }
-SHAPE = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (bf16|f\d+\w*)\[([\d,]*)\]")
+SHAPE = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(bf16|f\d+\w*)\[([\d,]*)\]")
+"""Of a result, or of the first of several: a library's call also returns the memory that it worked in."""
 OPERANDS = re.compile(r"%([\w.\-]+)")
 CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
-KERNEL = re.compile(r"dim_labels=\w+_(\w+)->")
+LABELS = re.compile(r"dim_labels=\w+_(\w+)->(\w+)")
+"""Of a convolution's kernel and of its result, by letters: `o` and `f` are the features that it gives, `i` those that
+it takes. A library's call for a gradient has the labels of the convolution whose gradient it is."""
 
 Shape = tuple[int, ...]
 
@@ -83,8 +87,14 @@ def _of_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape])
     left, right = operands[:2]
     if opcode == "dot" and (contracted := CONTRACTED.search(line)):
         return 2.0 * math.prod(shape) * math.prod(left[index] for index in _dimensions(contracted[1]))
-    if opcode == "convolution" and (kernel := KERNEL.search(line)):
-        return 2.0 * math.prod(shape) * math.prod(right) / max(1, right[kernel[1].index("o")])
+    if (labels := LABELS.search(line)) and (opcode == "convolution" or is_convolution_call(line)):
+        kernel, result = labels[1], labels[2]
+        features = {
+            "BackwardInput": kernel.index("i"),
+            "BackwardFilter": result.index("f"),  # the operand is the gradient at the result
+        }
+        index = next((found for kind, found in features.items() if kind in line), kernel.index("o"))
+        return 2.0 * math.prod(shape) * math.prod(right) / max(1, right[index])
     if opcode == "custom-call" and is_product_call(line):
         size = math.prod(shape) or math.prod(left)
         return 2.0 * size * math.sqrt(math.prod(left) * math.prod(right) / max(1, size))

@@ -58,6 +58,9 @@ PARTS = {
 }
 PROGRAM = "PjitFunction("
 """How the events begin by which JAX tells the profiler that it runs a program."""
+OWN_PRODUCTS = {"cuda": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}}
+"""Options for our own products, by backend: cuBLAS's, as it comes. To tune one takes XLA seconds, on an H100 more than
+20 s for all sizes that a device's limits are looked for with."""
 REFUSAL_CHARACTERS = 400
 """Of what a compiler says where it refuses."""
 CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
@@ -419,7 +422,7 @@ class Jax(Adapter):
     def product(self, size: int) -> Callable[[], None]:
         """One compiled program of one dot."""
         x = self._ordinary(size, size)
-        multiply = jax.jit(jnp.matmul)
+        multiply = jax.jit(jnp.matmul, compiler_options=OWN_PRODUCTS.get(self._settings.backend))
         return lambda: jax.block_until_ready(multiply(x, x))
 
     def triad(self, elements: int) -> Callable[[], None]:

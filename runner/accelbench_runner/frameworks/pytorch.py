@@ -310,13 +310,16 @@ class PyTorch(Adapter):
         return self._settings.placed({each.type for each in devices}, models, len(devices))
 
     def precision(self) -> Precision:
-        """Flushing of denormals is probed, in the type that has them everywhere."""
+        """Flushing of denormals is probed, in the type that has them everywhere.
+
+        On the device: the processor, which is told to, would flush what comes from a device that does not.
+        """
         least = torch.tensor(np.finfo(np.float32).tiny, device=self._device)
         return Precision(
             policy=self._settings.precision,
             dtype=str(self._dtype).removeprefix("torch."),
             matmul={name: backend.fp32_precision for name, backend in FP32_BACKENDS.items()},
-            flush_denormal=float(least * 0.5) == 0.0,
+            flush_denormal=bool(least * 0.5 == 0),
         )
 
     def threads(self) -> int | None:

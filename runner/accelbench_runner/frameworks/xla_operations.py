@@ -155,7 +155,7 @@ def _custom(line: str) -> Operations:
     target = found[1].lower() if found else ""
     if "fmha" in target:
         return PRODUCT * 2
-    if "conv" in target:
+    if is_convolution_call(line):
         return CONVOLUTION
     return PRODUCT if is_product_call(line) else Operations()
 
@@ -164,6 +164,12 @@ def is_product_call(line: str) -> bool:
     """Whether a custom call is a library's matrix product."""
     found = TARGET.search(line)
     return found is not None and any(word in found[1].lower() for word in ("matmul", "gemm", "dot"))
+
+
+def is_convolution_call(line: str) -> bool:
+    """Whether a custom call is a library's convolution, or a gradient of one."""
+    found = TARGET.search(line)
+    return found is not None and "conv" in found[1].lower() and "fmha" not in found[1].lower()
 
 
 def trips(line: str) -> int:

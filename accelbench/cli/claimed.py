@@ -1,0 +1,221 @@
+"""Results of claims on disk: where they lie, which of them count, and what they settle.
+
+Below the results each hardware has a directory, programs compiled for others have `targets`; each claim's manifest has
+one below that. What was measured before, and has been replaced, lies below `earlier` in the same order.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from accelbench.claims import ledger
+from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
+from accelbench.cli.files import REPORT_FILE, RESULT_SUFFIX, RUN_FILE, RunDirectory, UnreadableResultError
+
+if TYPE_CHECKING:
+    from accelbench.api.result import Result
+    from accelbench.api.run import BenchmarkRun
+    from accelbench.claims.ledger import Claim, Hardware
+
+EARLIER, TARGETS = "earlier", "targets"
+PROFILES = {"gpu": "nvidia"}
+"""Hardware that a manifest does not name by itself."""
+
+
+@dataclass(frozen=True)
+class ClaimRun:
+    """What one of a claim's manifests asks on some hardware, and where its results lie."""
+
+    name: str
+    asked: "BenchmarkRun"
+    directory: RunDirectory
+    able: bool
+    """It can be run there for the claim: on hardware that the claim is about, or for a target."""
+    possible: bool
+    """It can be run there at all: it asks for no other kind of device."""
+
+    @property
+    def where(self) -> str:
+        """The directory that it shares with all of that hardware."""
+        return self.directory.path.parent.name
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What it compiles for in place of running."""
+        return self.asked.spec.accelerator.targets or ()
+
+    @property
+    def missing(self) -> str:
+        """The compilers to install before it can be run; empty where all are there."""
+        from accelbench import targets
+
+        return "; ".join(dict.fromkeys(filter(None, (targets.find(name).missing for name in self.targets))))
+
+
+def runs(claim: "Claim", here: "Hardware", results: Path, *, beside: bool = False) -> Iterator[ClaimRun]:
+    """Of the manifests that decide; `beside`: of those that only stand beside.
+
+    Raises InvalidSpecError and InvalidLedgerError.
+    """
+    from accelbench.cli.manifests import read
+
+    for manifest in claim.beside if beside else claim.manifests:
+        name = manifest.removesuffix(".yaml")
+        [asked] = read(str(ledger.directory() / manifest), [])
+        if here in PROFILES and not asked.spec.accelerator.targets:
+            [asked] = read(str(ledger.directory() / manifest), [f"accelerator.profile={PROFILES[here]}"])
+        if not beside:
+            ledger.check_variants(claim, manifest, asked)
+        compiled = bool(asked.spec.accelerator.targets)
+        directory = RunDirectory(results / (TARGETS if compiled else here) / name)
+        possible = compiled or asked.spec.accelerator.profile == PROFILES.get(here, "cpu")
+        able = compiled or (possible and here in claim.hardware and not claim.machine)
+        yield ClaimRun(name, asked, directory, able=able, possible=possible)
+
+
+def stored(run: ClaimRun) -> "dict[str, Result]":
+    """What was measured to its end, as the same question and from the same source, by the case's name."""
+    if not run.directory.begun:
+        return {}
+    try:
+        record, results = run.directory.load()
+    except UnreadableResultError as error:
+        typer.echo(f"{error}; it is run again", err=True)
+        return {}
+    if not _same_question(record.run, run.asked):
+        return {}
+    return {result.case.name: result for result in results if result.complete and not older(result)}
+
+
+def keep(run: ClaimRun, results: Path, done: "Mapping[str, Result]") -> None:
+    """Copy what is about to be replaced, or somebody could measure until the answer pleases, and hide the others."""
+    import shutil
+
+    from accelbench.claims.page import measured
+
+    try:
+        _, found = run.directory.load()
+    except UnreadableResultError:
+        return
+    if len(found) == len(done) or not all(result.complete for result in found):
+        return
+    ended = max(measured(result) for result in found)
+    kept = results / EARLIER / run.where / f"{run.name}-{ended.date()}"
+    if kept.exists():
+        kept = kept.with_name(f"{run.name}-{ended:%Y-%m-%dT%H%M%S}")
+    kept.mkdir(parents=True, exist_ok=True)
+    for path in sorted(run.directory.path.iterdir()):
+        if path.name in {RUN_FILE, REPORT_FILE} or path.name.endswith(RESULT_SUFFIX):
+            shutil.copyfile(path, kept / path.name)
+
+
+def settled(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> Settled:
+    """The claim on the first hardware that it is about and that was measured to the end; else on the first of all.
+
+    What was measured on the others stands beside.
+    """
+    here = next((each for each in hardware if _is_measured(claim, each, results)), hardware[0])
+    decide, beside = list(runs(claim, here, results)), list(runs(claim, here, results, beside=True))
+    for other in hardware:
+        if other != here:
+            both = (*runs(claim, other, results), *runs(claim, other, results, beside=True))
+            beside += [each for each in both if each.where != TARGETS]
+    return settle(
+        claim,
+        [Asked(each.name, load(claim, each), each.targets) for each in decide],
+        here=here,
+        beside=[found for each in beside if (found := load(claim, each))],
+        before=[found for each in (*decide, *beside) for found in _replaced(each, results)],
+    )
+
+
+def _is_measured(claim: "Claim", here: "Hardware", results: Path) -> bool:
+    """Whether all that decides was measured there to its end."""
+    found = [load(claim, each) for each in runs(claim, here, results) if each.where != TARGETS]
+    return here in claim.hardware and bool(found) and all(each and each.whole for each in found)
+
+
+def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
+    """None where it was not run, or where something else was asked than today.
+
+    Bounds that changed after the result are another question too, unless the ledger says why.
+    """
+    from accelbench.claims.page import measured
+    from accelbench.cli.results import read
+    from accelbench.verdict.expectations import evaluate
+
+    if not run.directory.begun:
+        return None
+    try:
+        found = read(run.directory.path)
+    except UnreadableResultError as error:
+        typer.echo(f"{error}; it counts as not run", err=True)
+        return None
+    if found.record is None or not _same_question(found.record.run, run.asked):
+        return None
+    decides = f"{run.name}.yaml" in claim.manifests and not claim.decides_by_itself
+    changed = decides and run.able and found.record.run.spec.expectations != run.asked.spec.expectations
+    explained = all(claim.explains(measured(result).date()) for result in found.results)
+    if changed and not explained:
+        typer.echo(
+            f"row {claim.row}: the bounds of {run.name} changed after its result, and its history does not say why",
+            err=True,
+        )
+        return None
+    return MeasuredRun(
+        [(result, evaluate(run.asked.spec.expectations, result)) for result in found.results],
+        cases=len(found.record.cases),
+        name=run.name,
+        where=run.where,
+        older=any(older(result) for result in found.results),
+        bounds_changed=changed or (claim.decides_by_itself and not claim.own and explained),
+    )
+
+
+def _replaced(run: ClaimRun, results: Path) -> Iterator[MeasuredRun]:
+    """Earlier results of the same manifest, in their order; its question may have been another."""
+    from accelbench.cli.results import read
+    from accelbench.verdict.expectations import evaluate
+
+    there = results / EARLIER / run.where
+    for record in sorted(there.glob(f"{run.name}-[0-9][0-9][0-9][0-9]-[0-9][0-9]-*/run.json")):
+        try:
+            found = read(record.parent)
+        except UnreadableResultError as error:
+            typer.echo(f"{error}; it is not shown", err=True)
+            continue
+        yield MeasuredRun(
+            [(result, evaluate(run.asked.spec.expectations, result)) for result in found.results],
+            cases=len(found.results),
+            name=record.parent.name,
+            where=f"{EARLIER}/{run.where}",
+            older=any(older(result) for result in found.results),
+        )
+
+
+def _same_question(recorded: "BenchmarkRun", asked: "BenchmarkRun") -> bool:
+    """The same measurement, whatever it was expected to show."""
+    unbound = [
+        each.model_copy(update={"spec": each.spec.model_copy(update={"expectations": ()})})
+        for each in (recorded, asked)
+    ]
+    return unbound[0] == unbound[1]
+
+
+def older(result: "Result") -> bool:
+    """Whether the source of its workload has changed since; not, where either is not known."""
+    measured, today = result.fingerprint.get("workloadSource"), _source(result.case.workload)
+    return bool(measured and today) and measured != today
+
+
+@functools.cache
+def _source(workload: str) -> str | None:
+    """The digest of a workload's source, as a result would have it today."""
+    from accelbench import catalogue
+    from accelbench.machine import fingerprint
+
+    return fingerprint.of_source(type(catalogue.find(workload))).get("workloadSource")

@@ -1,0 +1,37 @@
+"""Every workload that is timed, small enough to be computed in a moment."""
+
+from typing import Any
+
+VIT = (("layers", 2), ("width", 16), ("heads", 2), ("image", 8), ("patch", 4), ("classes", 10), ("batch", 2))
+LM = (("layers", 2), ("width", 16), ("heads", 2), ("vocabulary", 24), ("sequence", 8), ("batch", 4))
+SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
+    "matmul-chain": [(("size", 24), ("length", 5)), (("size", 8), ("length", 12), ("scaling", "none"))],
+    "elementwise-fusion": [(("size", 1000), ("form", "sum")), (("size", 1000), ("form", "chain"))],
+    "xor": [(("epochs", 20),), (("epochs", 20), ("losses", "read"), ("samples", "converted"))],
+    "dispatch-overhead": [(("size", 1),), (("size", 1000),)],
+    "mlp": [
+        (("learning_rate", 0.1),),
+        (("outputs", 3), ("work", "predict")),
+    ],
+    "linear-regression": [(("samples", 20), ("steps", 10))],
+    "layer-norm": [(("rows", 6), ("features", 5))],
+    "maxsim": [(("documents", 3), ("document_tokens", 10), ("query_tokens", 8), ("features", 16))],
+    "loop-unrolling": [(("length", 12),), (("length", 12), ("body", "sine"))],
+    "inplace-update": [
+        (("size", 100),),
+        (("size", 2560), ("updates", 3), ("update", "sine")),
+        (("size", 2560), ("updates", 3), ("update", "row")),
+    ],
+    "optimizer-step": [(("tensors", 2), ("size", 50), ("learning_rate", 0.1))],
+    "cifar-cnn": [(("batch", 8), ("channels", 4), ("size", 8), ("learning_rate", 0.1))],
+    "freeze-layers": [(("layers", 4), ("frozen", 2), ("width", 16), ("batch", 8))],
+    "activation-checkpointing": [(("layers", 5), ("segment", 2), ("width", 16), ("batch", 8))],
+    "vit": [VIT, (*VIT, ("work", "train"), ("learning_rate", 0.1))],
+    "transformer-lm": [
+        (*LM, ("learning_rate", 0.01)),
+        (*LM, ("learning_rate", 0.01), ("embedding", "tied"), ("activations", "recomputed")),
+    ],
+    "variable-length": [(("passes", 1), ("shortening", 8), ("batch", 2), ("width", 16))],
+    "checkpoint": [(("size", 100),)],
+    "mixed-precision": [(("layers", 3), ("width", 16), ("batch", 8))],
+}
