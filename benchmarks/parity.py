@@ -39,9 +39,9 @@ LAUNCHES: list[tuple[str, Parameters, tuple[str, ...], tuple[Precision, ...]]] =
 ]
 DECODER: Parameters = {"layers": 2, "width": 16, "heads": 2, "vocabulary": 24, "sequence": 8, "batch": 4}
 CHOICES: list[tuple[str, Parameters, Precision, int]] = [
-    ("cifar-cnn", {"batch": 64, "channels": 16}, "float32", 60),
-    ("transformer-lm", {**DECODER, "learning_rate": 0.01}, "float32", 20),
-    ("transformer-lm", {**DECODER, "learning_rate": 0.01}, "bfloat16", 20),
+    ("cifar-cnn", {"batch": 64, "channels": 16, "size": 16}, "float32", 30),
+    ("transformer-lm", {**DECODER, "learning_rate": 0.01}, "float32", 8),
+    ("transformer-lm", {**DECODER, "learning_rate": 0.01}, "bfloat16", 16),
 ]
 """relu and max-pool; Adam, whose first step has the sign of a gradient."""
 

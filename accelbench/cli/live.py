@@ -66,6 +66,13 @@ def display(console: Console, clock: Clock = time.monotonic) -> Display:
     return Picture(console, clock) if console.is_terminal and not console.is_dumb_terminal else Lines(console)
 
 
+def plan(case: Case) -> str:
+    """What is about to be measured, and how long that may take."""
+    measurement, names = case.measurement, ", ".join(each.name for each in case.variants)
+    rounds = f"{measurement.rounds_min} to {measurement.rounds_max} rounds"
+    return f"{names}: {rounds}, at most {figures.duration(measurement.time_limit_seconds)}"
+
+
 class Lines:
     """A line a launch and a line a round: for logs and pipes."""
 
@@ -81,6 +88,8 @@ class Lines:
         self._quiet = True
         self._done = "compiled" if case.accelerator.target else "measured"
         self._print(f"case {number} of {of}: {title(case)}")
+        if not case.accelerator.target:
+            self._print(plan(case))
 
     def event(self, event: Event) -> None:
         """Print that a launch has ended, and what a round gave: times only of what was found to compute the same."""

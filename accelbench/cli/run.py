@@ -1,12 +1,15 @@
 """`accelbench run FILE`: a manifest measured on this machine, ending in a verdict."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accelbench.cli.exits import Exit
 from accelbench.cli.options import TARGET, Assignments, Output, Variants
+
+if TYPE_CHECKING:
+    from accelbench.cli.laptop import RunOutcome
 
 ACCEPT_NOISE = "measurement.acceptNoise=true"
 
@@ -121,6 +124,13 @@ def run(
                 typer.echo(f"no report.html: {absent}", err=True)
             typer.echo(f"results: {directory.path}", err=True)
             if signals.received is not None:
-                typer.echo("interrupted: what was measured is kept", err=True)
+                typer.echo(f"interrupted: what was measured is kept{_not_reached(outcome)}", err=True)
                 break
     raise typer.Exit(Exit.worst(codes))
+
+
+def _not_reached(outcome: "RunOutcome") -> str:
+    """The cases that were not begun, for the end of a sentence."""
+    begun = {each.case.name for each in outcome.cases}
+    left = [name for name in outcome.record.cases if name not in begun]
+    return f"; not reached: {', '.join(left)}" if left else ""

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from accelbench.workload import Workload
 
+GAP = 2
+"""Columns between columns."""
+NARROWEST_SUMMARY = 20
+
 
 def workloads(
     name: Annotated[
@@ -34,7 +38,7 @@ def workloads(
     shown: RenderableType
     if name is None:
         all_ = {each: _load_or_explain(each) for each in catalogue.names()}
-        described, shown = [_described(each, found) for each, found in all_.items()], _all(all_)
+        described, shown = [_described(each, found) for each, found in all_.items()], _all(all_, console().width)
     else:
         try:
             workload = _find(name)
@@ -115,10 +119,15 @@ def _summary(workload: "Workload") -> str:
     return (type(workload).__doc__ or "").strip().split("\n")[0]
 
 
-def _all(found: "Mapping[str, Workload | str]") -> "RenderableType":
+def _all(found: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
     from rich.text import Text
 
     table = _table("workload", "what it computes", "variants")
+    # Names are what a reader types: none is broken in its middle.
+    name_column, summary_column, use_column = table.columns
+    uses = (use for each in found.values() if not isinstance(each, str) for use in each.variants())
+    name_column.width, use_column.min_width = max(map(len, found)), max((len(f"{use},") for use in uses), default=0)
+    summary_column.max_width = max(NARROWEST_SUMMARY, width - name_column.width - use_column.min_width - 2 * GAP)
     for name, workload in found.items():
         if isinstance(workload, str):
             table.add_row(name, Text(f"broken: {workload}"), "")
@@ -175,7 +184,7 @@ def allowed(schema: dict[str, Any]) -> str:
 def _table(*columns: str) -> "Table":
     from rich.table import Table
 
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
     for column in columns:
         table.add_column(column, overflow="fold")
     return table

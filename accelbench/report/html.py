@@ -91,7 +91,7 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "partial": view.state(result),
         "sentences": targets.sentences(result) if compiled else view.sentences(result),
         "trouble": view.trouble(result),
-        "quarantined": view.quarantined(result),
+        "remarks": view.remarks(result),
         "finding": _finding(result),
         "verdicts": targets.memory([result]) if compiled else _observations(result) or _verdicts(result),
         "basis": [

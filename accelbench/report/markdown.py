@@ -47,7 +47,7 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     notes = [
         view.checks_summary(result),
         *view.trouble(result),
-        *view.quarantined(result),
+        *view.remarks(result),
         *(outcome.sentence for outcome in outcomes),
         *result.notes,
     ]

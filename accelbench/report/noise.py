@@ -30,10 +30,15 @@ def disturbed(result: Result) -> tuple[str, ...]:
         counts = any(check.name in ADVICE for check in result.certificate.checks if check.outcome == "failed")
         why = "" if counts else f" {_first(result.quarantined)}"
         lines.append(f"{_rounds(result.quarantined)} discarded for every variant.{why}")
-        if result.stopped == StopReason.TIME_LIMIT_REACHED or not result.valid:
+        if advises(result):
             reasons = [reason for each in result.quarantined for reason in each.reasons]
             lines.append(what_to_do(reasons, *([MORE_TIME] if result.stopped == StopReason.TIME_LIMIT_REACHED else [])))
     return tuple(lines)
+
+
+def advises(result: Result) -> bool:
+    """Whether disturbed rounds were discarded, and so no verdict is left, or there was no time for one."""
+    return bool(result.quarantined) and (result.stopped == StopReason.TIME_LIMIT_REACHED or not result.valid)
 
 
 def _rounds(found: Sequence[Disturbed]) -> str:

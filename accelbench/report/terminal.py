@@ -66,7 +66,7 @@ class TerminalReport:
             yield from _phases(result)
             yield from _details(result)
             yield from _outliers(result)
-        yield from (Text(f"! {line}", style="yellow") for line in view.quarantined(result))
+        yield from (Text(f"! {line}", style="yellow") for line in view.remarks(result))
         yield from _checks(result)
         yield from _expectations(self.expectations)
         yield from (Text(f"note: {note}", style="dim") for note in result.notes)

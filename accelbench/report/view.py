@@ -12,7 +12,7 @@ from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result, VariantResult
-from accelbench.report import noise
+from accelbench.report import noise, undecided
 from accelbench.stats.summary import TIME, geometric_mean
 from accelbench.verdict.shown import compared_seconds, holds_every_launch, rejections, step_seconds
 
@@ -249,9 +249,9 @@ def phase_seconds(seconds: float) -> str:
     return figures.seconds(seconds) if seconds >= NOTHING_SECONDS else "< 1 ms"
 
 
-def quarantined(result: Result) -> tuple[str, ...]:
-    """Which rounds were disturbed, and what to do."""
-    return noise.disturbed(result)
+def remarks(result: Result) -> tuple[str, ...]:
+    """Which rounds were disturbed, and what to do about that, or about an interval that decides nothing."""
+    return (*noise.disturbed(result), *undecided.what_to_do(result))
 
 
 def failed_checks(result: Result) -> tuple[Check, ...]:

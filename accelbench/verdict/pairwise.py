@@ -14,7 +14,7 @@ from accelbench.stats.interval import MINIMUM_PAIRS, Interval, log_speedups, stu
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import Quantity
 from accelbench.validity.quarantine import disturbance_checks, failed_by_noise
-from accelbench.verdict.rule import Clean, no_verdict_yet, noisy_sentence, unclean, verdict_sentence
+from accelbench.verdict.rule import Clean, noisy_sentence, too_few_sentence, unclean, verdict_sentence
 
 MAXIMUM_SENTENCE = 500
 WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped", "precision")
@@ -98,7 +98,7 @@ class MeasuredVariants:
             words = noisy_sentence(interval, **names, sure=self._sure())
         elif interval.pairs < self.rule.rounds_min:
             found["verdict"] = "inconclusive"
-            words = no_verdict_yet(interval, **names, rounds=interval.pairs, least=self.rule.rounds_min)
+            words = too_few_sentence(interval, **names, rounds=interval.pairs, least=self.rule.rounds_min)
         else:
             verdict = Clean(self.certificate, variant, baseline).decide(interval, self.margin)
             found["verdict"] = verdict

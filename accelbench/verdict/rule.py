@@ -88,10 +88,10 @@ def verdict_sentence(
             return f"{variant} is {direction} than {baseline}, but maybe by less than {within}: {between} ({sure})."
 
 
-def no_verdict_yet(interval: Interval, *, variant: str, baseline: str, rounds: int, least: int) -> str:
-    """What is known before there are enough rounds."""
+def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, least: int) -> str:
+    """What is known where there are not enough rounds for a verdict."""
     so_far = f"{variant} is {figures.between(interval.lower, interval.upper)} times as fast as {baseline}"
-    return f"No verdict yet: {so_far} after {rounds} of at least {least} rounds; more rounds would tell."
+    return f"No verdict after {rounds} of at least {least} rounds: {so_far}."
 
 
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, sure: str) -> str:

@@ -59,6 +59,19 @@ def test_a_signal_ends_every_child_within_two_seconds_and_keeps_what_was_measure
         assert "partial: interrupted" in (tmp_path / "out" / report).read_text()
 
 
+def test_cases_that_an_interrupted_sweep_never_reached_are_named(tmp_path: Path, manifest: Path) -> None:
+    swept = "  sweep: [{name: length, values: [4, 5, 6]}]\n"
+    manifest.write_text(MANIFEST.replace(", length: 4", "").replace("spec:\n", f"spec:\n{swept}"))
+    with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="patient") as process:
+        wait_until(lambda: list((tmp_path / "out").glob("length-4*.log")), what="the first case to begin", seconds=30)
+        [log] = (tmp_path / "out").glob("length-4*.log")
+        wait_for(log, "child ")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    _, *others = json.loads((tmp_path / "out" / "run.json").read_text())["cases"]
+    assert f"interrupted: what was measured is kept; not reached: {', '.join(others)}\n" in said
+
+
 def test_a_second_signal_kills_a_runner_that_does_not_listen(tmp_path: Path, manifest: Path) -> None:
     with started("run", manifest.name, "--out", "out", cwd=tmp_path, play="stubborn") as process:
         child = int(wait_for(tmp_path / "out" / "all.log", "child "))

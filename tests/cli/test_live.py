@@ -90,6 +90,7 @@ def test_without_a_terminal_there_is_a_line_a_launch_and_a_line_a_round() -> Non
         shown.case_ends()
     assert out.getvalue().splitlines() == [
         "case 1 of 1: matmul-chain (size 512, length 100), float32, cpu",
+        "pytorch/eager, jax/jit, jax/op-by-op: 5 to 8 rounds, at most 10 min 00 s",
         "round 1: jax/jit: measured (6.0 s)",
         "round 1: jax/op-by-op: failed: TimedOut (60.0 s)",
         "after round 1: pytorch/eager: 1.17 ms",
@@ -160,7 +161,7 @@ def lines_of(*events: Event) -> list[str]:
         for event in events:
             shown.event(event)
         shown.case_ends()
-    return out.getvalue().splitlines()[1:]
+    return out.getvalue().splitlines()[2:]
 
 
 def test_why_rounds_are_discarded_and_what_to_do_is_said_once() -> None:

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from accelbench import catalogue
@@ -15,6 +16,13 @@ def shown(*arguments: str) -> str:
 def test_every_workload_of_the_catalogue_is_listed() -> None:
     listed = shown()
     assert [name for name in catalogue.names() if name not in listed] == []
+
+
+def test_no_name_is_broken_where_the_terminal_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = shown()
+    offered = {use for name in catalogue.names() for use in catalogue.find(name).variants()}
+    assert [use for use in offered if use not in listed] == []
 
 
 def test_one_workload_is_shown_with_parameters_bounds_and_variants() -> None:

@@ -84,8 +84,7 @@ def test_rounds_that_differ_a_thousandfold_are_not_said_to_be_too_few() -> None:
 def test_fewer_rounds_than_asked_for_are_inconclusive_however_narrow() -> None:
     comparison = comparison_of(assess(rounds_of({BASELINE: noisy(0.02, 4), VARIANT: noisy(0.01, 4)})))
     assert comparison.verdict == "inconclusive"
-    assert comparison.sentence.startswith("No verdict yet: jax/jit is between 1.9")
-    assert "after 4 of at least 5 rounds; more rounds would tell." in comparison.sentence
+    assert comparison.sentence.startswith("No verdict after 4 of at least 5 rounds: jax/jit is between 1.9")
 
 
 def test_a_wrong_result_is_invalid_and_shows_no_speedup() -> None:

@@ -17,29 +17,30 @@ STOLEN = "throttled for jax/jit: Hypervisor steal: 7 % (limit 5 %)"
 
 def quarantined(*reasons: str, **changes: object) -> Result:
     rounds = tuple(Quarantined(round=number, reasons=(reason,)) for number, reason in enumerate(reasons, start=2))
-    return sample.result(quarantined=rounds, **changes)
+    decided = sample.comparison("jax/jit", "faster", "2", "1.9", "2.1")
+    return sample.result(quarantined=rounds, **{"comparisons": (decided,), **changes})
 
 
 def test_discarded_rounds_are_said_in_one_line_with_the_first_reason() -> None:
-    assert view.quarantined(quarantined(BUSY)) == (f"Round 2 was discarded for every variant. The reason: {BUSY}.",)
-    assert view.quarantined(quarantined(BUSY, STOLEN, BUSY)) == (
+    assert view.remarks(quarantined(BUSY)) == (f"Round 2 was discarded for every variant. The reason: {BUSY}.",)
+    assert view.remarks(quarantined(BUSY, STOLEN, BUSY)) == (
         f"Rounds 2, 3 and 4 were discarded for every variant. The reason in round 2: {BUSY}.",
     )
 
 
 def test_where_no_verdict_is_left_it_is_said_what_to_do_against_what_was_found() -> None:
-    lines = view.quarantined(quarantined(BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),)))
+    lines = view.remarks(quarantined(BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),)))
     assert lines[1] == (
         "What to do: end the other work, or leave it processors of its own (--processors 1 on a laptop); "
         "or accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest."
     )
-    lines = view.quarantined(quarantined(STOLEN, stopped="TimeLimitReached"))
+    lines = view.remarks(quarantined(STOLEN, stopped="TimeLimitReached"))
     assert lines[1].startswith("What to do: wait for a quieter time, take a host of your own, or raise the CPU limit; ")
     assert "timeLimitSeconds" in lines[1]
 
 
 def test_rounds_that_count_all_the_same_are_said_to() -> None:
-    assert view.quarantined(sample.noisy()) == ("Rounds 2 and 5 were disturbed and counted, as noise was accepted.",)
+    assert view.remarks(sample.noisy()) == ("Rounds 2 and 5 were disturbed and counted, as noise was accepted.",)
 
 
 def test_why_all_rounds_were_discarded_is_said_by_the_check_alone() -> None:
@@ -47,7 +48,7 @@ def test_why_all_rounds_were_discarded_is_said_by_the_check_alone() -> None:
     nothing_clean = quarantined(
         BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),), certificate=Certificate(checks=(check,))
     )
-    assert view.quarantined(nothing_clean)[0] == "Round 2 was discarded for every variant."
+    assert view.remarks(nothing_clean)[0] == "Round 2 was discarded for every variant."
     assert printed(nothing_clean).count("pid 1234") == 1
 
 

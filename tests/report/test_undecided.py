@@ -1,0 +1,35 @@
+"""A verdict that is missing comes with what would bring it."""
+
+from typing import Any
+
+import pytest
+
+from accelbench.api.result import Result
+from accelbench.report import view
+from report import sample
+
+
+def undecided(stopped: str, **changes: Any) -> Result:
+    comparison = sample.comparison("jax/jit", "inconclusive", "1.01", "0.9", "1.2")
+    return sample.result(comparisons=(comparison,), stopped=stopped, **changes)
+
+
+@pytest.mark.parametrize(
+    ("stopped", "advice"),
+    [
+        ("TimeLimitReached", "allow time for more rounds (measurement.timeLimitSeconds: 600 here)"),
+        ("NoTimeForRound", "allow time for more rounds (measurement.timeLimitSeconds: 600 here)"),
+        ("MaximumRoundsReached", "allow more rounds (measurement.rounds.max: 8 here)"),
+        ("TargetMet", "ask for a narrower interval (measurement.targetRelativeError: 1.0 % here)"),
+    ],
+)
+def test_an_interval_that_decides_nothing_comes_with_what_would_narrow_it(stopped: str, advice: str) -> None:
+    assert view.remarks(undecided(stopped)) == (f"What to do: {advice}.",)
+
+
+def test_nothing_is_advised_where_all_is_decided_or_where_somebody_interrupted() -> None:
+    decided = sample.comparison("jax/jit", "faster", "2", "1.9", "2.1")
+    assert view.remarks(sample.result(comparisons=(decided,), stopped="MaximumRoundsReached")) == ()
+    assert view.remarks(undecided("Interrupted", complete=False)) == ()
+    invalid = sample.result(comparisons=(sample.invalid("jax/jit", "parity"),), stopped="MaximumRoundsReached")
+    assert view.remarks(invalid) == ()
