@@ -14,13 +14,19 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from accelbench import catalogue, frameworks
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, Precision
+from accelbench.catalogue.inputs import generate
+from accelbench.workload import NamedArrays
+from accelbench_runner.frameworks.adapter import AdapterSettings
 from accelbench_runner.judge.parity import MISMATCH, compare, read_outputs
-from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, reference
+from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, Reference, compute, reference
+from accelbench_runner.outputs import as_real
 from accelbench_runner.protocol import Done, FactsTold, Failed, LaunchRequest, parse_message
 
 Parameters = dict[str, ParameterValue]
@@ -72,7 +78,7 @@ def launch(case: Case, directory: Path) -> int:
     return units
 
 
-def one_variant(workload: str, parameters: Parameters, use: str, precision: Precision, seed: int = 0) -> Case:
+def one_variant(workload: str, parameters: Parameters, use: str, precision: Precision) -> Case:
     """A case of it alone."""
     return Case(
         name="all",
@@ -81,8 +87,36 @@ def one_variant(workload: str, parameters: Parameters, use: str, precision: Prec
         parameters=parameters,
         variants=(CaseVariant(name=use, use=use),),
         baseline=use,
-        measurement=CaseMeasurement(precision=precision, seed=seed),
+        measurement=CaseMeasurement(precision=precision),
     )
+
+
+def in_this_process(
+    name: str, chosen: Parameters, precision: Precision, seed: int
+) -> tuple[NamedArrays, Reference, int]:
+    """What eager PyTorch computes, what is right, and after how many units; many seeds are too many launches."""
+    workload = catalogue.find(name)
+    parameters = catalogue.parse_parameters(workload, chosen)
+    arrays, measure = generate(workload, parameters, seed), workload.measure(parameters)
+    kind = workload.variants()["pytorch/eager"]
+    settings = AdapterSettings(
+        mode=kind.mode,
+        options=catalogue.parse_options(kind, {}),
+        platform="cpu",
+        precision=precision,
+        threads=1,
+        differentiates=measure.differentiates,
+    )
+    adapter = frameworks.find("pytorch").load_adapter()(settings)
+    adapter.initialise()
+    program = workload.pytorch(parameters, arrays, adapter)
+    work = adapter.prepare(program)
+    state, out, units = work.fresh(), None, 0
+    while units < measure.parity_units:
+        state, out = work.call(state, work.batches)
+        units += work.units
+    outputs = as_real(adapter.to_numpy(program.export(state, adapter.last(out))))
+    return outputs, compute(partial(workload.reference, parameters), arrays, units, precision), units
 
 
 def choices() -> None:
@@ -93,12 +127,7 @@ def choices() -> None:
     for workload, parameters, precision, seeds in CHOICES:
         ratios: dict[bool, list[float]] = {False: [], True: []}
         for seed in range(seeds):
-            case = one_variant(workload, parameters, "pytorch/eager", precision, seed)
-            with tempfile.TemporaryDirectory() as name:
-                directory = Path(name)
-                units = launch(case, directory)
-                right = reference(case, units, directory)
-                found = read_outputs(directory)
+            found, right, units = in_this_process(workload, parameters, precision, seed)
             for leaping, each in ((False, replace(right, leaps={})), (True, right)):
                 ratios[leaping].append(compare(found, each, units).worst_ratio)
         shown = " | ".join(f"{sum(each > 1 for each in found)} | {max(found):.2g}" for found in ratios.values())

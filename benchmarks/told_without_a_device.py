@@ -1,0 +1,77 @@
+"""What XLA's programs were on a real GPU, beside what compiling for it without one tells.
+
+`python benchmarks/told_without_a_device.py [CHECKS]`, with the extra `targets-gpu`: `docs/results/h100/checks.json` by
+default. Programs differ from one version of JAX to the next, so the same is needed as on the GPU.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from accelbench import catalogue, frameworks, targets
+from accelbench.catalogue import inputs
+from accelbench.launch.facts import ExecutableSize
+from accelbench.workload import Program
+from accelbench_runner.frameworks.adapter import AdapterSettings
+from accelbench_runner.frameworks.work import Work
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from workloads.small import SMALL  # noqa: E402 - the sizes that were checked on the GPU
+
+CHECKS = ROOT / "docs" / "results" / "h100" / "checks.json"
+NUMBERS = ("kernels_per_call", "temporary_bytes", "aliased_bytes", "program_size")
+
+
+def compiled(name: str, use: str, precision: Any, target: targets.Target) -> ExecutableSize | None:
+    """The program of a variant in its small size, compiled for the target."""
+    workload = catalogue.find(name)
+    kind = workload.variants()[use]
+    parameters = catalogue.parse_parameters(workload, dict(SMALL[name][0]))
+    settings = AdapterSettings(
+        mode=kind.mode,
+        options=catalogue.parse_options(kind, {}),
+        platform="cpu",
+        precision=precision,
+        threads=1,
+        differentiates=workload.measure(parameters).differentiates,
+    )
+    adapter = frameworks.find(kind.framework).load_adapter()(settings)
+    adapter.initialise()
+
+    def set_up() -> tuple[Program, Work]:
+        arrays = inputs.generate(workload, parameters, seed=1)
+        program = getattr(workload, kind.method)(parameters, arrays, adapter)
+        return program, adapter.prepare(program)
+
+    adapter.compile_for(*adapter.abstractly(set_up), target)
+    found: ExecutableSize | None = adapter.executable_size()
+    return found
+
+
+def main() -> None:
+    """A row for each program, as Markdown; what differs is shown as `told, was`."""
+    kept = json.loads((Path(sys.argv[1]) if len(sys.argv) > 1 else CHECKS).read_text())
+    print(f"JAX {jax.__version__} here, {kept['jax']} on the {kept['device']}.\n")
+    print(f"| program | {' | '.join(name.replace('_', ' ') for name in NUMBERS)} |")
+    print(f"|---|{'---:|' * len(NUMBERS)}")
+    programs = same = 0
+    for each, found in kept["checked"].items():
+        name, use, precision = each.split()
+        if not (use.startswith("jax/") and found["compiled"]):
+            continue
+        size = compiled(name, use, precision, targets.find("h100"))
+        told = {number: getattr(size, number) for number in NUMBERS}
+        was = {number: found["compiled"].get(number) for number in NUMBERS}
+        cells = [str(told[one]) if told[one] == was[one] else f"**{told[one]}, {was[one]}**" for one in NUMBERS]
+        print(f"| {each} | {' | '.join(cells)} |", flush=True)
+        programs, same = programs + 1, same + (told == was)
+    print(f"\n{same} of {programs} programs are the same in all of these.")
+
+
+if __name__ == "__main__":
+    main()
