@@ -13,20 +13,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from accelbench import catalogue, frameworks
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, Precision
-from accelbench.catalogue.inputs import generate
-from accelbench.workload import NamedArrays
-from accelbench_runner.frameworks.adapter import AdapterSettings
 from accelbench_runner.judge.parity import MISMATCH, compare, read_outputs
-from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, Reference, compute, reference
-from accelbench_runner.outputs import as_real
+from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, reference
 from accelbench_runner.protocol import Done, FactsTold, Failed, LaunchRequest, parse_message
 
 Parameters = dict[str, ParameterValue]
@@ -43,13 +36,6 @@ LAUNCHES: list[tuple[str, Parameters, tuple[str, ...], tuple[Precision, ...]]] =
     ("xor", {"epochs": 100}, ("jax/scan-epochs",), ("float32", "bfloat16", "float16")),
     ("xor", {"epochs": 10_000}, ("jax/scan-epochs",), ("float64", "float32")),
 ]
-DECODER: Parameters = {"layers": 2, "width": 16, "heads": 2, "vocabulary": 24, "sequence": 8, "batch": 4}
-CHOICES: list[tuple[str, Parameters, Precision, int]] = [
-    ("cifar-cnn", {"batch": 64, "channels": 16, "size": 16}, "float32", 30),
-    ("transformer-lm", {**DECODER, "learning_rate": 0.01}, "float32", 8),
-    ("transformer-lm", {**DECODER, "learning_rate": 0.01}, "bfloat16", 16),
-]
-"""relu and max-pool; Adam, whose first step has the sign of a gradient."""
 
 
 def launch(case: Case, directory: Path) -> int:
@@ -76,65 +62,6 @@ def launch(case: Case, directory: Path) -> int:
                     case Done():
                         break
     return units
-
-
-def one_variant(workload: str, parameters: Parameters, use: str, precision: Precision) -> Case:
-    """A case of it alone."""
-    return Case(
-        name="all",
-        origin=CaseOrigin(run="parity", series="parity"),
-        workload=workload,
-        parameters=parameters,
-        variants=(CaseVariant(name=use, use=use),),
-        baseline=use,
-        measurement=CaseMeasurement(precision=precision),
-    )
-
-
-def in_this_process(
-    name: str, chosen: Parameters, precision: Precision, seed: int
-) -> tuple[NamedArrays, Reference, int]:
-    """What eager PyTorch computes, what is right, and after how many units; many seeds are too many launches."""
-    workload = catalogue.find(name)
-    parameters = catalogue.parse_parameters(workload, chosen)
-    arrays, measure = generate(workload, parameters, seed), workload.measure(parameters)
-    kind = workload.variants()["pytorch/eager"]
-    settings = AdapterSettings(
-        mode=kind.mode,
-        options=catalogue.parse_options(kind, {}),
-        platform="cpu",
-        precision=precision,
-        threads=1,
-        differentiates=measure.differentiates,
-    )
-    adapter = frameworks.find("pytorch").load_adapter()(settings)
-    adapter.initialise()
-    program = workload.pytorch(parameters, arrays, adapter)
-    work = adapter.prepare(program)
-    state, out, units = work.fresh(), None, 0
-    while units < measure.parity_units:
-        state, out = work.call(state, work.batches)
-        units += work.units
-    outputs = as_real(adapter.to_numpy(program.export(state, adapter.last(out))))
-    return outputs, compute(partial(workload.reference, parameters), arrays, units, precision), units
-
-
-def choices() -> None:
-    """Programs that choose, from many seeds: how often a correct one is called wrong, with leaps and without."""
-    print("\n# Where a computation chooses, in tolerances\n")
-    print("| workload | parameters | variant | precision | seeds | above 1 without leaps | worst | above 1 | worst |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for workload, parameters, precision, seeds in CHOICES:
-        ratios: dict[bool, list[float]] = {False: [], True: []}
-        for seed in range(seeds):
-            found, right, units = in_this_process(workload, parameters, precision, seed)
-            for leaping, each in ((False, replace(right, leaps={})), (True, right)):
-                ratios[leaping].append(compare(found, each, units).worst_ratio)
-        shown = " | ".join(f"{sum(each > 1 for each in found)} | {max(found):.2g}" for found in ratios.values())
-        print(
-            f"| {workload} | {json.dumps(parameters)[1:-1]} | pytorch/eager | {precision} | {seeds} | {shown} |",
-            flush=True,
-        )
 
 
 def sums() -> None:
@@ -177,7 +104,15 @@ def main() -> None:
     for workload, parameters, uses, precisions in LAUNCHES:
         for precision in precisions:
             for use in uses:
-                case = one_variant(workload, parameters, use, precision)
+                case = Case(
+                    name="all",
+                    origin=CaseOrigin(run="parity", series="parity"),
+                    workload=workload,
+                    parameters=parameters,
+                    variants=(CaseVariant(name=use, use=use),),
+                    baseline=use,
+                    measurement=CaseMeasurement(precision=precision),
+                )
                 with tempfile.TemporaryDirectory() as name:
                     directory = Path(name)
                     units = launch(case, directory)
@@ -195,7 +130,6 @@ def main() -> None:
                     flush=True,
                 )
     sums()
-    choices()
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ def in_precision(precision: Precision, units: int = 10, **changes: Callable[[Arr
 def a_reference(
     precision: Precision = "float32", units: int = 10, run: Any = chain, *, non_finite: bool = False
 ) -> Reference:
-    return dataclasses.replace(compute(run, arrays(), units, precision), non_finite=non_finite)
+    values, spreads = compute(run, arrays(), units, precision)
+    return Reference(values=values, spreads=spreads, precision=precision, non_finite=non_finite)
 
 
 def reading(outputs: NamedArrays, precision: Precision = "float32", units: int = 10) -> ParityReading:
@@ -195,9 +196,9 @@ def test_runs_of_the_reference_are_not_held_together() -> None:
         made.extend(map(ref, result.values()))
         return result
 
-    found = compute(run, Arrays(state={"x": np.arange(3.0)}), 1, "float32")
-    assert len(made) == 8 * 3
-    assert max(alive) <= len(found.values) + 1
+    values, _ = compute(run, Arrays(state={"x": np.arange(3.0)}), 1, "float32")
+    assert len(made) == 6 * 3
+    assert max(alive) <= len(values) + 1
 
 
 def test_a_computation_that_amplifies_widens_its_own_tolerance() -> None:
@@ -230,8 +231,8 @@ def test_a_sum_is_allowed_to_round_at_its_own_size_which_moves_of_its_terms_do_n
         return {"x": np.mean(np.square(data.state["x"]), keepdims=True)}
 
     terms = np.random.default_rng(0).standard_normal(2**18).astype(np.float32)
-    right = compute(mean_of_squares, Arrays(state={"x": terms.astype(np.float64)}), 1, "float32")
-    values, spreads = right.values, right.spreads
+    values, spreads = compute(mean_of_squares, Arrays(state={"x": terms.astype(np.float64)}), 1, "float32")
+    right = Reference(values=values, spreads=spreads, precision="float32", non_finite=False)
     in_eight_lanes = np.cumsum(np.square(terms).reshape(-1, 8), axis=0, dtype=np.float32)[-1].sum() / np.float32(2**18)
     ulps = abs(in_eight_lanes - values["x"][0]) / (EPSILON["float32"] * values["x"][0])
     assert 2 < ulps < 16
@@ -360,7 +361,8 @@ def test_complex_inputs_move_as_their_parts_do() -> None:
     def product(data: Arrays, _units: int) -> NamedArrays:
         return {"y": data.batches[0]["z"] @ data.batches[0]["z"]}
 
-    right = compute(product, data, 1, "float32")
+    values, spreads = compute(product, data, 1, "float32")
+    right = Reference(values=values, spreads=spreads, precision="float32")
     single = z.astype(np.complex64)
     assert compare(as_real({"y": single @ single}), right, 1).worst_ratio < 1
     assert compare(as_real({"y": (single @ single) * np.float32(1.001)}), right, 1).worst_ratio > 1
@@ -381,40 +383,3 @@ def test_an_overflow_in_float16_comes_with_what_to_do(precision: Precision, advi
     found = reading(outputs, precision)
     assert found.detail.startswith("x[3, 4]: NaN or infinity in 1 of 1024")
     assert ("use bfloat16" in found.detail) == advised
-
-
-def _relu_mean_gradient(x: NDArray[Any], w: NDArray[Any]) -> NDArray[Any]:
-    """Of mean(relu(x @ w)) with respect to w: every row of x counts where its product is above zero."""
-    dtype = x.dtype.type
-    return np.asarray(x.T @ ((x @ w) > 0).astype(x.dtype) / dtype(len(x)))
-
-
-def _by_pieces(x: NDArray[Any], w: NDArray[Any]) -> NDArray[Any]:
-    """The same with the product summed in another order, as another library would: other numbers cross zero."""
-    product = sum((x[:, piece : piece + 8] @ w[piece : piece + 8] for piece in range(0, x.shape[1], 8)), np.float32(0))
-    return np.asarray(x.T @ (np.asarray(product) > 0).astype(x.dtype) / np.float32(len(x)))
-
-
-def _wrong(x: NDArray[Any], w: NDArray[Any]) -> NDArray[Any]:
-    """Off by a twentieth."""
-    return np.asarray(_relu_mean_gradient(x, w) * np.float32(1.05))
-
-
-def relu_gradients(program: Any, seed: int) -> float:
-    """How far a float32 program is off, in the tolerance, where about one number in a million lies at zero."""
-    rng = np.random.default_rng(seed)
-    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((4096, 64), (64, 64)))
-    data = Arrays(state={"w": w.astype(np.float64)}, batches=({"x": x.astype(np.float64)},))
-    right = compute(
-        lambda data, _: {"w": _relu_mean_gradient(data.batches[0]["x"], data.state["w"])}, data, 1, "float32"
-    )
-    return compare({"w": program(x, w)}, right, 1).worst_ratio
-
-
-@pytest.mark.parametrize("program", [_relu_mean_gradient, _by_pieces])
-def test_a_right_result_may_cross_a_kink_that_moves_of_one_ulp_do_not(program: Any) -> None:
-    assert max(relu_gradients(program, seed) for seed in range(20)) <= 1
-
-
-def test_kinks_excuse_nothing_that_is_wrong() -> None:
-    assert min(relu_gradients(_wrong, seed) for seed in range(20)) > 1

@@ -65,11 +65,10 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
         name: known if (known := reference.spreads.get(name, spread)).shape == spread.shape else spread
         for name, spread in rounded.items()
     }
-    alike = [
-        replace(reference, values=first, spreads=rounded, leaps={}),
-        replace(reference, values=first, spreads=moved),
-    ]
-    return bool(others) and any(all(within(other, each) for other in others) for each in alike)
+    return bool(others) and any(
+        all(within(other, replace(reference, values=first, spreads=spreads)) for other in others)
+        for spreads in (rounded, moved)
+    )
 
 
 def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
