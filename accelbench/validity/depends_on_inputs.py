@@ -54,9 +54,7 @@ def _compared(unseen: UnseenReading, allowed: float) -> Finding:
         return untested("other inputs give the same outputs: nothing shows that inputs are read")
     off = f"{reading.worst_ratio:.2g}"
     if reading.worst_ratio > 1:
-        return passed(
-            f"{off} times the tolerance on unseen inputs, as a computation may be that chooses (limit {allowed:g})"
-        )
+        return passed(f"{off} times the tolerance on unseen inputs (limit {allowed:g}): a choice may differ there")
     return passed(f"{off} of the tolerance on unseen inputs")
 
 
