@@ -108,7 +108,7 @@ ROWS: tuple[Row, ...] = (
     *_both("skips_every_tenth_call", EAGER, OPS, fails=INPUTS),
     *_both("skips_later_calls", EAGER, OPS, fails=INPUTS, parameters=(("calls", 3),)),
     *_both("skips_later_calls", EAGER, OPS, fails=INPUTS, parameters=(("calls", 50),)),
-    *_both("skips_later_calls", EAGER, OPS, fails=INPUTS, parameters=(("calls", 1000),)),
+    *_both("skips_later_calls", EAGER, OPS, fails=INPUTS, parameters=(("calls", 150),)),
     *_both("stops_after_a_while", EAGER, OPS, fails=INPUTS),
     Row("works_at_the_start_of_a_block", EAGER, fails=INPUTS),
     Row("works_at_the_start_of_a_block", JIT, unchecked="work-present"),
