@@ -1,4 +1,4 @@
-"""A step works on its arguments: on inputs that it has not seen, its outputs are right as well.
+"""A step works on its arguments: on inputs that it has not seen, its outputs follow them.
 
 A step that closes over an array is right as long as it is asked about that array alone, and a compiler takes what is
 closed over for a constant, which it may compute with once and for all.
@@ -17,8 +17,8 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 TOLERANCES: Mapping[Precision, float] = {"float64": 16, "float32": 16, "tf32": 1.5, "bfloat16": 1.5, "float16": 1.5}
 """Error allowed, in those of parity. Of 80 trainings of a CNN in float32, all correct, four were off by up to 6.6; of 8
-of a decoder in bfloat16, two by up to 1.2. What does not read its inputs is off by the size of its outputs: by 300 or
-more in float32, by 2 or more in bfloat16."""
+of a decoder in bfloat16, two by up to 1.2. What does not read its inputs is off by the size of its outputs. By the
+spreads that parity's factors were chosen by, that is 300 or more in float32, and 2 or more in bfloat16."""
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
