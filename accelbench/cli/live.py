@@ -69,8 +69,8 @@ def display(console: Console, clock: Clock = time.monotonic) -> Display:
 def plan(case: Case) -> str:
     """What is about to be measured, and how long that may take."""
     measurement, names = case.measurement, ", ".join(each.name for each in case.variants)
-    rounds = f"{measurement.rounds_min} to {measurement.rounds_max} rounds"
-    return f"{names}: {rounds}, at most {figures.duration(measurement.time_limit_seconds)}"
+    rounds = " to ".join(str(each) for each in sorted({measurement.rounds_min, measurement.rounds_max}))
+    return f"{names}: {rounds} rounds, at most {figures.duration(measurement.time_limit_seconds)}"
 
 
 class Lines:

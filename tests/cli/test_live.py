@@ -4,7 +4,7 @@ import re
 import pytest
 from rich.console import Console, RenderableType
 
-from accelbench.cli.live import Lines, Picture, display, picture, standing, time_left
+from accelbench.cli.live import Lines, Picture, display, picture, plan, standing, time_left
 from accelbench.cli.progress import Progress, Remaining, advance, begin
 from accelbench.delivery.log import (
     ComparisonNow,
@@ -97,6 +97,12 @@ def test_without_a_terminal_there_is_a_line_a_launch_and_a_line_a_round() -> Non
         "after round 1: jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster",
         "round 2: jax/jit: interrupted (1.0 s)",
     ]
+
+
+def test_as_many_rounds_as_must_be_are_said_once() -> None:
+    case = sample.case()
+    asked = case.measurement.model_copy(update={"rounds_min": 3, "rounds_max": 3})
+    assert ": 3 rounds, at most 10 min 00 s" in plan(case.model_copy(update={"measurement": asked}))
 
 
 def test_no_time_is_shown_before_a_round_is_judged_nor_of_what_was_rejected() -> None:
