@@ -72,9 +72,9 @@ def print_comparison(sides: "Sequence[Side]", allowed: "Sequence[str]", output: 
         if name not in known:
             raise typer.BadParameter(unknown("difference", name, known), param_hint="--allow-different")
     found = compare_sides(sides[0], sides[1], allowed)
-    series = [side for side in sides if change_points.long_enough(side)]
+    series = [side for side in sides if change_points.long_enough(side, *sides)]
     without = change_points.missing() if series else None
-    seen = [] if without else [step for side in series for step in change_points.steps(side)]
+    seen = [] if without else [step for side in series for step in change_points.steps(side, *sides)]
     notes = [without] if without else []
     if any(each.interval and len(each.before.logs) == len(each.after.logs) == 1 for each in found.compared):
         notes.append(compared.ONE_RUN)

@@ -80,7 +80,9 @@ def script_text(name: str, jax: str, pytorch: str) -> str:
 
 def manifest_text(name: str) -> str:
     """The manifest: PyTorch in eager mode against JAX under jit."""
-    return Template(MANIFEST).substitute(file=name, name=name.replace("_", "-").strip("-"))
+    from accelbench.cli.manifests import USUAL, time_limit
+
+    return Template(MANIFEST).substitute(file=name, name=name.replace("_", "-").strip("-"), seconds=time_limit(USUAL))
 
 
 SCRIPT = '''"""$title: the same function in JAX and in PyTorch."""
@@ -130,5 +132,5 @@ spec:
   measurement:
     rounds: {min: 3, max: 10}
     targetRelativeError: "2%"
-    timeLimitSeconds: 300
+    timeLimitSeconds: $seconds
 """

@@ -20,7 +20,6 @@ from accelbench.api.case import Case
 from accelbench.api.result import Phase
 from accelbench.cli.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
 from accelbench.delivery.log import ComparisonNow, Event, LaunchFinished, MachineSeen, RoundFinished, Unfinished
-from accelbench.report import noise
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 
@@ -112,7 +111,7 @@ class Lines:
         first, self._quiet = self._quiet, self._quiet and not (event.quarantined or event.noisy)
         if event.quarantined:
             said = f"round {event.round} is discarded for every variant, and measured again if there is time"
-            return (f"{said}: {event.quarantined[0]}", noise.what_to_do(event.quarantined)) if first else (said,)
+            return tuple(filter(None, (f"{said}: {event.quarantined[0]}", event.advice))) if first else (said,)
         if event.noisy:
             said = f"round {event.round} was disturbed, and counts because noise is accepted"
             return (f"{said}: {event.noisy[0]}",) if first else (said,)
@@ -222,10 +221,8 @@ def _noise(progress: Progress) -> tuple[Text, ...]:
     """What disturbed the first round that was, and what to do."""
     if not progress.disturbed:
         return ()
-    lines = [f"disturbed: {progress.disturbed}"]
-    if progress.quarantined:
-        lines.append(noise.what_to_do([progress.disturbed]))
-    return tuple(Text(line, style="yellow") for line in lines)
+    lines = (f"disturbed: {progress.disturbed}", progress.advice)
+    return tuple(Text(line, style="yellow") for line in lines if line)
 
 
 def standings(finished: RoundFinished) -> Iterator[str]:

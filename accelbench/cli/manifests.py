@@ -116,7 +116,7 @@ def _default_run(
         "spec": {
             "workload": source,
             "variants": [{"use": use} for use in uses],
-            "measurement": {"timeLimitSeconds": VARIANT_SECONDS * len(uses)},
+            "measurement": {"timeLimitSeconds": time_limit(uses)},
         },
     }
     try:
@@ -126,6 +126,11 @@ def _default_run(
     if problems := _check(run, target):
         raise InvalidSpecError(target, problems)
     return run
+
+
+def time_limit(uses: Sequence[str]) -> int:
+    """Seconds that a case of these variants may take where nobody says how many."""
+    return VARIANT_SECONDS * len(uses)
 
 
 def _of_spec(assignment: str, workload: Workload) -> str:

@@ -59,6 +59,8 @@ class Progress:
     """Rounds that were disturbed, and are measured again."""
     disturbed: str = ""
     """What disturbed the first round that was."""
+    advice: str = ""
+    """What to do about the first round that was discarded."""
     running: str | None = None
     launched: float = 0.0
     phase: Phase | None = None
@@ -105,6 +107,7 @@ def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
         rounds_complete=progress.rounds_complete + (not event.quarantined),
         quarantined=progress.quarantined + bool(event.quarantined),
         disturbed=progress.disturbed or next(iter((*event.quarantined, *event.noisy)), ""),
+        advice=progress.advice or event.advice,
         running=None,
         judging=(*progress.judging, now - progress.ended) if progress.ended else progress.judging,
     )

@@ -43,15 +43,15 @@ def missing() -> str | None:
     return f"looking for steps needs {' and '.join(absent)}: pip install 'accelbench[series]'" if absent else None
 
 
-def long_enough(side: Side) -> bool:
-    """Whether any case of the side is a series in which steps are looked for."""
-    return any(len(results) >= FEWEST for results in side.cases().values())
+def long_enough(side: Side, *beside: Side) -> bool:
+    """Whether any case of the side is a series in which steps are looked for; `beside` it are those compared with."""
+    return any(len(results) >= FEWEST for results in side.cases(*beside).values())
 
 
-def steps(side: Side) -> tuple[SeriesStep, ...]:
+def steps(side: Side, *beside: Side) -> tuple[SeriesStep, ...]:
     """Every step beyond the equivalence margin, of every variant of every case with ten results or more that count."""
     found = []
-    for key, results in side.cases().items():
+    for key, results in side.cases(*beside).items():
         margin = float(results[-1].case.measurement.equivalence_margin)
         quantity: Quantity = "p50" if results[-1].protocol == "latency" else "median"
         for variant in dict.fromkeys(each.name for result in results for each in result.variants):

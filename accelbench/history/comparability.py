@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from accelbench.api.result import Result
 
+PARAMETER = "parameter."
+
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "source": ("workloadSource",),
-    "parameters": ("parameter.",),
+    "parameters": (PARAMETER,),
     "precision": ("precision",),
     "seed": ("seed",),
     "variants": ("variant.",),
@@ -64,11 +66,17 @@ def identity(result: Result) -> dict[str, str]:
     """All of a result that a comparison looks at: its fingerprint, and what its case asked for."""
     case = result.case
     asked = {"precision": case.measurement.precision, "seed": str(case.measurement.seed), "unit": result.unit}
-    asked |= {f"parameter.{name}": str(value) for name, value in case.parameters.items()}
+    asked |= {f"{PARAMETER}{name}": str(value) for name, value in case.parameters.items()}
     asked |= {f"variant.{each.name}": _variant(each.use, each.options) for each in case.variants}
     if result.protocol is not None:
         asked["protocol"] = result.protocol
     return {**asked, **result.fingerprint}
+
+
+def parameters(result: Result) -> dict[str, str]:
+    """What the workload was given: by a sweep, without one, or by default."""
+    known = identity(result).items()
+    return {name.removeprefix(PARAMETER): value for name, value in known if name.startswith(PARAMETER)}
 
 
 def _variant(use: str, options: Mapping[str, object]) -> str:

@@ -65,7 +65,7 @@ class RunComparison:
 
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
     """Every variant of every case that both sides have; `allowed` names entries or groups that may differ."""
-    cases: Cases = (before.cases(), after.cases())
+    cases: Cases = (before.cases(after), after.cases(before))
     common = [key for key in cases[0] if key in cases[1]]
     found = ordered(each for key in common for each in differences(cases[0][key], cases[1][key]))
     refused = tuple(each for each in found if each.matters and not each.allowed(allowed))

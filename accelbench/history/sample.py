@@ -5,18 +5,20 @@ Pure. A result counts where nothing stands between the variant and a verdict; wh
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Literal
 
 from accelbench.api.result import Certificate, Check, LaunchSummary, Result, VariantResult
+from accelbench.history.comparability import parameters
 from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.rule import unclean
 from accelbench.verdict.shown import holds_every_launch
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
-"""What tells cases apart: the workload, and the swept parameters with their values."""
+"""What tells cases apart: the workload, and its parameters that some case here swept, with their values."""
 Quantity = Literal["median", "p50", "p99", "relative"]
 """What of a launch: the median of its blocks, quantiles of its calls; `relative`: over its round's baseline, in which
 what slows a whole run cancels."""
@@ -30,15 +32,24 @@ class Side:
     results: tuple[Result, ...]
     path: str = ""
 
-    def cases(self) -> Mapping[Key, tuple[Result, ...]]:
-        """The results of each case, in the order of time; where nothing was swept, a workload is one case."""
-        ordered = sorted(self.results, key=lambda result: (key_of(result), result.started))
-        return {key: tuple(group) for key, group in groupby(ordered, key=key_of)}
+    def cases(self, *beside: "Side") -> Mapping[Key, tuple[Result, ...]]:
+        """The results of each case, in the order of time; where nothing was swept, a workload is one case.
+
+        What a side `beside` it swept tells cases apart here, too: the other may have said the same value without a
+        sweep.
+        """
+        swept = {
+            (each.case.workload, name) for side in (self, *beside) for each in side.results for name in each.case.swept
+        }
+        keyed = [(_key(result, swept), result) for result in self.results]
+        ordered = sorted(keyed, key=lambda each: (each[0], each[1].started))
+        return {key: tuple(result for _, result in group) for key, group in groupby(ordered, key=itemgetter(0))}
 
 
-def key_of(result: Result) -> Key:
-    """The case that a result is of."""
-    return result.case.workload, tuple(sorted((name, str(value)) for name, value in result.case.swept.items()))
+def _key(result: Result, swept: Collection[tuple[str, str]]) -> Key:
+    """The case that a result is of, where each workload's parameters in `swept` tell cases apart."""
+    workload, values = result.case.workload, parameters(result)
+    return workload, tuple((name, values[name]) for name in sorted(values) if (workload, name) in swept)
 
 
 def label(key: Key) -> str:

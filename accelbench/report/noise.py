@@ -1,6 +1,6 @@
 """What other load did to a case, said once, and what to do about it. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Disturbed, Result
@@ -11,10 +11,10 @@ ACCEPT = "accept noise: --accept-noise, or measurement.acceptNoise: true in the 
 MORE_TIME = "allow more time (measurement.timeLimitSeconds), in which to repeat rounds"
 
 
-def what_to_do(reasons: Iterable[str], *others: str) -> str:
+def what_to_do(reasons: Iterable[str], fingerprint: Mapping[str, str], *others: str) -> str:
     """Advice against what disturbed a round, by the checks that `reasons` begin with; and `others`."""
     names = {reason.partition(" ")[0] for reason in reasons}
-    against = (advice for name, advice in ADVICE.items() if name in names)
+    against = (advice(fingerprint) for name, advice in ADVICE.items() if name in names)
     return f"What to do: {'; '.join([*against, *others, f'or {ACCEPT}'])}."
 
 
@@ -32,7 +32,8 @@ def disturbed(result: Result) -> tuple[str, ...]:
         lines.append(f"{_rounds(result.quarantined)} discarded for every variant.{why}")
         if advises(result):
             reasons = [reason for each in result.quarantined for reason in each.reasons]
-            lines.append(what_to_do(reasons, *([MORE_TIME] if result.stopped == StopReason.TIME_LIMIT_REACHED else [])))
+            others = [MORE_TIME] if result.stopped == StopReason.TIME_LIMIT_REACHED else []
+            lines.append(what_to_do(reasons, result.fingerprint, *others))
     return tuple(lines)
 
 

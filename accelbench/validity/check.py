@@ -3,7 +3,7 @@
 Add one by adding a file to this folder that defines `CHECK`; `accelbench.validity.certificate` finds it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from accelbench.api.case import Case
@@ -79,8 +79,8 @@ class LaunchCheck:
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     disturbance: bool = False
     """What fails it is no variant's doing: the round is quarantined for all variants alike, and measured again."""
-    advice: str = ""
-    """What whoever measures can do about a disturbance."""
+    advice: Callable[[Mapping[str, str]], str] = lambda _: ""
+    """What whoever measures can do about a disturbance, on a machine with this fingerprint."""
     always: bool = False
     """It looks at quarantined launches too: what they computed does not depend on who disturbed them."""
     of: Callable[[Facts], object] | None = None

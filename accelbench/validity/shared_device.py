@@ -4,6 +4,8 @@ Rounds pair launches, so that what slows the machine hits both sides alike; neig
 threads wait for each other was seen eight times slower beside them, a compiled one twice.
 """
 
+from collections.abc import Mapping
+
 from accelbench import platforms
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
@@ -21,6 +23,17 @@ NAMED_SHARE = 0.01
 def neighbours_share(neighbours: Neighbours) -> float:
     """Of the processors' time, what others used."""
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
+
+
+def could_use_fewer(fingerprint: Mapping[str, str]) -> bool:
+    """Whether launches use every one of several processors; with fewer, other work has some of its own."""
+    used, there = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
+    return used == there and used not in {None, "1"}
+
+
+def _advice(fingerprint: Mapping[str, str]) -> str:
+    fewer = ", or leave it processors of its own (--processors 1 on a laptop)"
+    return f"end the other work{fewer if could_use_fewer(fingerprint) else ''}"
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
@@ -62,5 +75,5 @@ CHECK = LaunchCheck(
     reason="an idle machine showed 0.4 %, one that runs a whole Kubernetes node 3 %",
     evaluate=_evaluate,
     disturbance=True,
-    advice="end the other work, or leave it processors of its own (--processors 1 on a laptop)",
+    advice=_advice,
 )

@@ -86,5 +86,5 @@ CHECK = LaunchCheck(
     ),
     evaluate=_evaluate,
     disturbance=True,
-    advice="wait for a quieter time, take a host of your own, or raise the CPU limit",
+    advice=lambda _: "wait for a quieter time, take a host of your own, or raise the CPU limit",
 )

@@ -192,7 +192,7 @@ def _warn(supervisor: Supervisor, take_survey: surroundings.TakeSurvey) -> None:
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         log.notice(f"what the machine is doing cannot be seen: {error}")
         return
-    if lines := surroundings.warnings(survey, accepts_noise=case.measurement.accept_noise):
+    if lines := surroundings.warnings(survey, supervisor.host, accepts_noise=case.measurement.accept_noise):
         for line in lines:
             log.notice(f"warning: {line}")
         log.event(MachineSeen(warnings=lines))

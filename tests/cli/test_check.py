@@ -69,6 +69,13 @@ def test_a_script_that_does_not_say_what_it_offers_is_checked_in_one_mode_of_eac
     assert [variant.use for variant in run.spec.variants] == ["pytorch/eager", "jax/jit"]
 
 
+def test_the_manifest_that_init_writes_takes_as_long_as_its_script_alone(started: Path) -> None:
+    from accelbench.cli.manifests import read_target
+
+    [manifest], [script] = (read_target(str(started / f"my_filter.{suffix}")) for suffix in ("yaml", "py"))
+    assert manifest.spec.measurement.time_limit_seconds == script.spec.measurement.time_limit_seconds
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

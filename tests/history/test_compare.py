@@ -125,6 +125,23 @@ def test_cases_are_matched_by_what_was_swept_and_the_rest_is_said() -> None:
     assert found.alone == ("matmul-chain (size 256) is only in A", "matmul-chain (size 1024) is only in B")
 
 
+def test_a_case_that_was_swept_is_the_same_as_one_that_was_not() -> None:
+    swept = [run(swept={"size": size}, parameters={"size": size, "length": 100}) for size in (256, 512)]
+    said = run(parameters={"size": 512, "length": 100})
+    by_default = run(parameters={"length": 100}, fingerprint={"parameter.size": "512"})
+    for other in (said, by_default):
+        for found in (compared(swept, other), compared(other, swept)):
+            assert {each.case for each in found.compared} == {("matmul-chain", (("size", "512"),))}
+            assert found.refused == ()
+            assert [words.partition(" is only")[0] for words in found.alone] == ["matmul-chain (size 256)"]
+
+
+def test_a_case_with_another_value_than_any_that_was_swept_is_another_case() -> None:
+    found = compared([run(swept={"size": 512}, parameters={"size": 512})], run(parameters={"size": 1024}))
+    assert found.compared == ()
+    assert found.alone == ("matmul-chain (size 512) is only in A", "matmul-chain (size 1024) is only in B")
+
+
 def test_a_machine_that_was_slow_for_a_whole_run_changes_nothing_relative_to_the_baseline() -> None:
     slow = {"pytorch/eager": scaled(1.3), "jax/jit": scaled(1.3)}
     found = compared(run(), run(slow))

@@ -22,6 +22,15 @@ def test_a_series_that_stepped_says_since_when_and_by_how_much() -> None:
     )
 
 
+def test_a_series_that_began_before_its_parameter_was_swept_is_one_series() -> None:
+    stepped = series(*QUIET[:6], *(1.1 * factor for factor in QUIET[6:])).results
+    swept = [
+        each.model_copy(update={"case": each.case.model_copy(update={"swept": {"size": 512}})}) for each in stepped
+    ]
+    [found] = change_points.steps(Side("nightly", (*stepped[:9], *swept[9:])))
+    assert (found.number, found.of, found.case) == (7, 12, ("matmul-chain", (("size", "512"),)))
+
+
 def test_a_quiet_series_a_short_one_and_a_step_within_the_margin_have_none() -> None:
     assert change_points.steps(series(*QUIET)) == ()
     assert change_points.steps(series(*QUIET[:6], *(1.01 * factor for factor in QUIET[6:]))) == ()

@@ -39,6 +39,23 @@ def test_where_no_verdict_is_left_it_is_said_what_to_do_against_what_was_found()
     assert "timeLimitSeconds" in lines[1]
 
 
+@pytest.mark.parametrize(
+    ("used", "there", "advised"),
+    [("2", "2", True), ("1", "2", False), ("4", "8", False), ("1", "1", False)],
+    ids=["all", "one of two", "some", "the only one"],
+)
+def test_fewer_processors_are_advised_only_where_launches_use_all_of_several(
+    used: str, there: str, advised: bool
+) -> None:
+    result = quarantined(
+        BUSY,
+        comparisons=(sample.invalid("jax/jit", "shared-device"),),
+        fingerprint={**sample.FINGERPRINT, "cpusUsed": used, "cpus": there},
+    )
+    assert view.remarks(result)[1].startswith("What to do: end the other work")
+    assert ("--processors" in view.remarks(result)[1]) is advised
+
+
 def test_rounds_that_count_all_the_same_are_said_to() -> None:
     assert view.remarks(sample.noisy()) == ("Rounds 2 and 5 were disturbed and counted, as noise was accepted.",)
 

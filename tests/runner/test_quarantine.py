@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from accelbench.delivery.log import LaunchStarted, RoundFinished
 from accelbench.plan.schedule import round_order
+from accelbench.report import noise
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
@@ -16,11 +17,13 @@ def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(run: R
     assert [each.round for each in result.quarantined] == [2]
     for variant in result.variants:
         assert [launch.round for launch in variant.launches] == [1, 3, 4]
-    assert [event.quarantined for event in ended.events if isinstance(event, RoundFinished)] == [
-        (),
-        ("shared-device of fine: 40 %",),
-        (),
-        (),
+    reasons = ("shared-device of fine: 40 %",)
+    advice = noise.what_to_do(reasons, result.fingerprint)
+    assert [(event.quarantined, event.advice) for event in ended.events if isinstance(event, RoundFinished)] == [
+        ((), ""),
+        (reasons, advice),
+        ((), ""),
+        ((), ""),
     ]
 
 

@@ -19,8 +19,9 @@ PYTHON = Process(name="python", pid=1234, seconds=0.98)
 SSHD = Process(name="sshd", pid=7, seconds=0.01)
 
 
-def said(*, accepts_noise: bool = False, **seen: Any) -> tuple[str, ...]:
-    return warnings(Survey(**{"processors": 2, "seconds": 1.0, **seen}), accepts_noise=accepts_noise)
+def said(*, accepts_noise: bool = False, processors: int = 2, there: int = 2, **seen: Any) -> tuple[str, ...]:
+    host = {"cpusUsed": str(processors), "cpus": str(there)}
+    return warnings(Survey(processors=processors, seconds=1.0, **seen), host, accepts_noise=accepts_noise)
 
 
 def test_of_a_quiet_machine_nothing_is_said() -> None:
@@ -31,6 +32,12 @@ def test_the_process_that_takes_the_processor_is_named_with_what_to_do() -> None
     first, last = said(busy_seconds=0.99, processes=(PYTHON, SSHD))
     assert first == "python (pid 1234) takes 98 % of one of 2 processors: end it, or leave it a processor."
     assert last.startswith("Disturbed rounds are discarded and measured again. To keep them, accept noise: --accept-no")
+
+
+def test_who_leaves_other_work_processors_already_or_has_but_one_is_not_told_to() -> None:
+    for there in (1, 2):
+        first, _ = said(processors=1, there=there, busy_seconds=0.99, processes=(PYTHON,))
+        assert first == "python (pid 1234) takes 98 % of the one processor that launches use: end it."
 
 
 def test_a_process_of_many_threads_takes_several_processors() -> None:

@@ -95,7 +95,7 @@ def test_live_lines_and_the_picture_are_clean(text: str) -> None:
         MachineSeen(warnings=(text,)),
         LaunchStarted(variant=text + "jax/jit", round=1, position=1, of=2),
         LaunchFinished(variant=text + "jax/jit", round=1, wall_seconds="1"),
-        RoundFinished(round=1, quarantined=(text,)),
+        RoundFinished(round=1, quarantined=(text,), advice=text),
         RoundFinished(
             round=2,
             noisy=(text,),

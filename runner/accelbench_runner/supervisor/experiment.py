@@ -31,6 +31,7 @@ from accelbench.launch.fact import is_reported
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import LaunchRecord
 from accelbench.plan.schedule import round_order
+from accelbench.report import noise
 from accelbench.verdict.shown import rejections
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
@@ -153,9 +154,11 @@ class Supervisor:
         if cut or not judged or not assessed:
             return cut or StopReason.INTERRUPTED
         result = self._deliver("checkpoint", complete=False, stopped=None)
+        quarantined = _reasons(number, assessed.quarantined)
         event = RoundFinished(
             round=number,
-            quarantined=_reasons(number, assessed.quarantined),
+            quarantined=quarantined,
+            advice=noise.what_to_do(quarantined, self.host) if quarantined else "",
             noisy=_reasons(number, assessed.noisy),
             times=times_now(result),
             comparisons=self._comparisons(),

@@ -12,7 +12,7 @@ from accelbench.document import Document
 from accelbench.launch.facts import Process
 from accelbench.report.noise import ACCEPT
 from accelbench.validity.check import percent
-from accelbench.validity.shared_device import NEIGHBOURS
+from accelbench.validity.shared_device import NEIGHBOURS, could_use_fewer
 from accelbench.validity.throttled import STEAL
 
 SURVEY = (sys.executable, "-m", "accelbench_runner.supervisor.survey")
@@ -63,9 +63,12 @@ def take_survey(host: Mapping[str, str]) -> Survey:
     return Survey.model_validate_json(ended.stdout)
 
 
-def warnings(survey: Survey, *, accepts_noise: bool) -> tuple[str, ...]:
-    """A line for each thing that will disturb launches, with what to do; none for a quiet machine."""
-    disturbing = [*_neighbours(survey), *_taken(survey)]
+def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) -> tuple[str, ...]:
+    """A line for each thing that will disturb launches, with what to do; none for a quiet machine.
+
+    `host` is the host's part of the fingerprint.
+    """
+    disturbing = [*_neighbours(survey, host), *_taken(survey)]
     if disturbing and accepts_noise:
         disturbing.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")
     elif disturbing:
@@ -73,7 +76,7 @@ def warnings(survey: Survey, *, accepts_noise: bool) -> tuple[str, ...]:
     return (*disturbing, *_clocks(survey))
 
 
-def _neighbours(survey: Survey) -> list[str]:
+def _neighbours(survey: Survey, host: Mapping[str, str]) -> list[str]:
     offered = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * offered:
         loaded = (
@@ -83,7 +86,7 @@ def _neighbours(survey: Survey) -> list[str]:
     named = [each for each in survey.processes if each.seconds >= NAMED_SHARE * survey.seconds]
     lines = [
         f"{each.name} (pid {each.pid}) takes {_processors(each.seconds / survey.seconds, survey)}: "
-        "end it, or leave it a processor."
+        f"end it{', or leave it a processor' if could_use_fewer(host) else ''}."
         for each in named
     ]
     if sum(each.seconds for each in named) < SEEN_SHARE * survey.busy_seconds:
