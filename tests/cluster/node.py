@@ -97,6 +97,8 @@ def _start_kubelet(
         "kubeAPIQPS": 1000,
         "kubeAPIBurst": 2000,
         "registerWithTaints": [],
+        # Tests end containers again and again, and the usual wait between two starts grows to five minutes.
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
     }
     path = directory / "kubelet.json"
     path.write_text(json.dumps(configuration, indent=1))
