@@ -223,6 +223,9 @@ class Comparison(Document):
             raise ValueError(f"{self.variant}: a verdict needs an interval and no failed check")
         if self.invalid and any(number is not None for number in numbers):
             raise ValueError(f"{self.variant}: an invalid comparison shows no speedup")
+        shown = [float(number) for number in (self.lower, self.speedup, self.upper) if number is not None]
+        if (shown and not 0 < shown[0] <= shown[-1]) or shown != sorted(shown):
+            raise ValueError(f"{self.variant}: a speedup is above 0 and within its interval")
         if self.noisy and (self.verdict or self.invalid):
             raise ValueError(f"{self.variant}: a noisy comparison has an interval, and no verdict")
         return self

@@ -6,6 +6,7 @@ doubles, is spread at random, and is no shorter than what the server asked for.
 """
 
 import asyncio
+import contextlib
 import heapq
 import logging
 import random
@@ -173,7 +174,6 @@ class KeyedQueue(Generic[Key]):
             heapq.heappush(self._heap, entry)
 
     async def _sleep(self, seconds: float | None) -> None:
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()

@@ -178,6 +178,12 @@ def test_a_noisy_comparison_has_an_interval_and_no_verdict() -> None:
         Comparison(**noisy)
 
 
+@pytest.mark.parametrize("numbers", [{"upper": "-1"}, {"lower": "0"}, {"lower": "2.05"}, {"upper": "2.03"}])
+def test_a_speedup_is_above_0_and_within_its_interval(numbers: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="a speedup is above 0 and within its interval"):
+        Comparison(**{**FASTER.model_dump(), **numbers})
+
+
 def test_no_verdict_stands_beside_disturbed_rounds_that_count() -> None:
     disturbed = Disturbed(round=2, reasons=("shared-device of jax/jit: 52 %",))
     with pytest.raises(ValidationError, match="no verdict can stand beside disturbed rounds that count"):

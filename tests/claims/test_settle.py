@@ -32,7 +32,8 @@ USES = ("pytorch/eager", "jax/jit")
 
 
 def a_result(lower: str, upper: str, **changes: Any) -> Result:
-    comparison = sample.comparison("jax/jit", "faster", "2", lower, upper, USES[0])
+    middle = f"{(float(lower) + float(upper)) / 2:g}"
+    comparison = sample.comparison("jax/jit", "faster", middle, lower, upper, USES[0])
     return sample.result(
         case=sample.case(USES),
         variants=(sample.variant(USES[0], "0.002"), sample.variant(USES[1], "0.0009")),
@@ -192,7 +193,7 @@ def test_bounds_of_the_ledgers_own_stand_in_place_of_the_manifests() -> None:
 
 def test_what_was_found_is_said_with_its_numbers() -> None:
     [sentence] = settled(a_result("2.1", "2.3")).found
-    assert sentence == "jax/jit at least 2 times as fast as pytorch/eager: met, 2.0 times as fast (2.1 to 2.3)."
+    assert sentence == "jax/jit at least 2 times as fast as pytorch/eager: met, 2.2 times as fast (2.1 to 2.3)."
 
 
 def test_what_several_workloads_found_is_said_of_each() -> None:

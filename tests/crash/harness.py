@@ -2,14 +2,12 @@
 
 import contextlib
 import dataclasses
-import secrets
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster.cluster import Cluster
 from cluster.errors import DeadlineError
 from cluster.wait import wait_until
 from crash.lives import PROFILES, Life
@@ -20,8 +18,6 @@ from operator_world.process import OperatorProcess
 
 PATIENCE_SECONDS = 120.0
 AT_A_TIME = 3
-APPLIED_AT_A_TIME = 50
-"""By one kubectl, which takes a minute for hundreds on a busy machine."""
 LISTED = frozenset({"jobs", "pods", "benchmarkresults", "benchmarkruns"})
 Request = tuple[str, int]
 """Its kind, and which of its kind it is in a life."""
@@ -66,7 +62,7 @@ class Restarting:
 
 def live(world: World, life: Life, directory: Path, rules: Sequence[Rule] = ()) -> Lived:
     """Once, in a namespace of its own, with an operator of its own."""
-    cluster = _namespace(world.cluster)
+    cluster = dataclasses.replace(world.cluster, namespace=world.namespace())
     name = life.name
     operator = Restarting()
     with Proxy(world.cluster.kubeconfig, operator.kill, list(rules)) as proxy:
@@ -76,14 +72,14 @@ def live(world: World, life: Life, directory: Path, rules: Sequence[Rule] = ()) 
         try:
             wait_until(lambda: ready(operator.process), what="the operator to be ready", every_seconds=0.05)
             world.live(cluster.namespace, name, life)
-            cluster.apply(life.manifest(name))
+            world.apply(cluster.namespace, life.manifest(name))
             wrong = tuple(faults_of(world, cluster.namespace, name, life))
             requests = tuple(counted(seen.kind for seen in proxy.requests))
             unmet = tuple(rule for rule in rules if not rule.fired)
             log = operator.process.log() if operator.process and wrong else ""
         finally:
             operator.end()
-            cluster.kubectl("delete", "namespace", cluster.namespace, "--wait=false")
+            world.drop(cluster.namespace)
     return Lived(requests, wrong, operator.restarts, unmet, log)
 
 
@@ -125,7 +121,7 @@ def storm(world: World, runs: Mapping[str, Life], directory: Path, rules: Sequen
 
     Rules note whether they were met.
     """
-    cluster = _namespace(world.cluster)
+    cluster = dataclasses.replace(world.cluster, namespace=world.namespace())
     operator = Restarting()
     with Proxy(world.cluster.kubeconfig, operator.kill, list(rules), lambda: runs) as proxy:
         operator.process = ForkedOperator(cluster, directory, profiles=PROFILES, server=proxy.url)
@@ -134,14 +130,12 @@ def storm(world: World, runs: Mapping[str, Life], directory: Path, rules: Sequen
             wait_until(lambda: ready(operator.process), what="the operator to be ready", every_seconds=0.05)
             for name, life in runs.items():
                 world.live(cluster.namespace, name, life)
-            manifests = [life.manifest(name) for name, life in runs.items()]
-            for start in range(0, len(manifests), APPLIED_AT_A_TIME):
-                cluster.apply(*manifests[start : start + APPLIED_AT_A_TIME])
+            world.apply(cluster.namespace, *(life.manifest(name) for name, life in runs.items()))
             _while_runs_end(world, cluster.namespace, runs)
             wrong = {name: faults_of(world, cluster.namespace, name, life) for name, life in runs.items()}
         finally:
             operator.end()
-            cluster.kubectl("delete", "namespace", cluster.namespace, "--wait=false")
+            world.drop(cluster.namespace)
     return {name: found for name, found in wrong.items() if found}
 
 
@@ -181,11 +175,3 @@ def is_of_a_start(request: Request) -> bool:
 def ready(operator: OperatorProcess | None) -> bool:
     """Whether it answers that it is."""
     return operator is not None and operator.is_ready
-
-
-def _namespace(cluster: Cluster) -> Cluster:
-    own = dataclasses.replace(cluster, namespace=f"crash-{secrets.token_hex(4)}")
-    own.kubectl("create", "namespace", own.namespace)
-    account = ("get", "serviceaccount", "default")
-    wait_until(lambda: own.kubectl(*account, check=False).returncode == 0, what="the namespace's service account")
-    return own

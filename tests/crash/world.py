@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Coroutine
@@ -15,12 +16,12 @@ from accelbench_operator.status import timestamp
 from cluster.cluster import Cluster
 from crash.lives import Life
 from operator_world.builders import make_headline, make_log, make_result
-from operator_world.client import Client
+from operator_world.client import Client, until
 from operator_world.fake_kubelet import NODE, FakeKubelet
 
 MEASURES_SECONDS = 0.3
 RUNS, RESULTS = "/apis/accelbench.dev/v1alpha1/benchmarkruns", "/apis/accelbench.dev/v1alpha1/benchmarkresults"
-JOBS, PODS = "/apis/batch/v1/jobs", "/api/v1/pods"
+JOBS, PODS, NAMESPACES = "/apis/batch/v1/jobs", "/api/v1/pods", "/api/v1/namespaces"
 Manifest = dict[str, Any]
 Name = tuple[str, str]
 """Namespace and name."""
@@ -62,6 +63,23 @@ class World:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def namespace(self) -> str:
+        """A new one, once pods can be made in it."""
+        name = f"crash-{secrets.token_hex(4)}"
+        self._wait(self._open.create(NAMESPACES, {"metadata": {"name": name}}))
+        accounts = f"{NAMESPACES}/{name}/serviceaccounts"
+        self._wait(until(self._open, accounts, 1, lambda account: account["metadata"]["name"] == "default"))
+        return name
+
+    def drop(self, namespace: str) -> None:
+        """Have it deleted, with all that is in it."""
+        self._wait(self._open.delete_all(f"{NAMESPACES}/{namespace}"))
+
+    def apply(self, namespace: str, *runs: Manifest) -> None:
+        """As a user does."""
+        path = RUNS.replace("/benchmarkruns", f"/namespaces/{namespace}/benchmarkruns")
+        self._wait(self._open.create_all(path, runs))
 
     def live(self, namespace: str, run: str, life: Life) -> None:
         """The pods of the run of that name will do as its life says."""
