@@ -23,12 +23,12 @@ MEBIBYTES = 2048
 LONGEST_INPUT = 20000
 
 
-def fuzz(target: str, seconds: int, work: Path) -> int:
+def fuzz(target: str, length: tuple[str, ...], work: Path) -> int:
     """The exit status of one target under libFuzzer: not 0 where an input broke something."""
     grown = work / target
     grown.mkdir(parents=True, exist_ok=True)
     bounds = (
-        f"-max_total_time={seconds}",
+        *length,
         f"-timeout={SECONDS_FOR_ONE_INPUT}",
         f"-rss_limit_mb={MEBIBYTES}",
         f"-max_len={LONGEST_INPUT}",
@@ -44,15 +44,17 @@ def main() -> int:
     """Fuzz every target that was asked for; return 1 where one of them broke."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: %(default)s)")
+    parser.add_argument("--inputs", type=int, help="so many for each target in place of seconds, the same every time")
     parser.add_argument("--work", type=Path, default=Path(".fuzz"), help="what is found (default: %(default)s)")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"default: {' '.join(TARGETS)}")
     asked = parser.parse_args()
     if unknown := set(asked.targets) - set(TARGETS):
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
+    length = (f"-runs={asked.inputs}", "-seed=1") if asked.inputs else (f"-max_total_time={asked.seconds}",)
     broken = []
     for target in asked.targets or TARGETS:
         print(f"== {target}", flush=True)
-        if fuzz(target, asked.seconds, asked.work.absolute()):
+        if fuzz(target, length, asked.work.absolute()):
             broken.append(target)
     if broken:
         print(f"broken: {', '.join(broken)}; the inputs are in {asked.work}")
