@@ -66,6 +66,14 @@ class Installed:
         os.kill(process, signal.SIGKILL)
         wait_until(lambda: self._container() not in {"", before}, what="the operator to be started again", seconds=120)
 
+    def upgrade(self) -> None:
+        """`helm upgrade`, to pods with one more annotation: one operator is asked to end, another begins."""
+        changed = "--set-string=podAnnotations.upgraded=true"
+        done = helm(
+            "upgrade", RELEASE, CHART, *_place(self.system), "--reuse-values", changed, "--wait", "--timeout=300s"
+        )
+        assert done.returncode == 0, done.stderr + _why(self.system)
+
     def _container(self) -> str:
         (pod,) = self.system.get("pods", OPERATOR)["items"]
         (status,) = pod["status"].get("containerStatuses") or [{}]
@@ -76,13 +84,17 @@ class Installed:
 def install(cluster: Cluster, profiles: Mapping[str, Any]) -> Iterator[str]:
     """The chart in the cluster's namespace for as long as the context lasts; gives the metrics' address."""
     values = values_for(cluster) | {"profiles": dict(profiles)}
-    place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}")
+    place = _place(cluster)
     done = helm("install", "--take-ownership", RELEASE, CHART, *place, "--wait", "--timeout=600s", values=values)
     assert done.returncode == 0, done.stderr + _why(cluster)
     try:
         yield f"127.0.0.1:{values['metrics']['port']}"
     finally:
         helm("uninstall", RELEASE, *place, "--wait")
+
+
+def _place(cluster: Cluster) -> tuple[str, ...]:
+    return f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}"
 
 
 def conditions(run: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The operator killed in the middle, by SIGKILL: the same outcome, and nothing twice."""
+"""The operator killed in the middle, by SIGKILL, and upgraded: the same outcome, and nothing twice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pod_phases(installed: Installed, run: str) -> set[str]:
     return {pod["status"].get("phase", "") for pod in installed.owned("pods", run)}
 
 
-def test_killed_at_several_moments_it_ends_as_if_never_killed(installed: Installed) -> None:
+def test_killed_at_several_moments_and_upgraded_it_ends_as_if_left_alone(installed: Installed) -> None:
     name = "killed"
     installed.apply(two_small_cases(name))
     seen: dict[str, str] = {}
@@ -52,6 +52,7 @@ def test_killed_at_several_moments_it_ends_as_if_never_killed(installed: Install
     installed.kill_operator()
     wait_until(lambda: look() and "Running" in pod_phases(installed, name), what="the first pod to run", seconds=120)
     installed.kill_operator()
+    installed.upgrade()
     wait_until(
         # A case that has ended goes from a pod that succeeded to a stored result, sooner than one may look.
         lambda: look() and ("Succeeded" in pod_phases(installed, name) or installed.owned("benchmarkresults", name)),

@@ -17,7 +17,7 @@ START = [sys.executable, "-c", "from accelbench.cli.main import main; main()"]
 HAS_A_GPU = any(Path(file).exists() for file in platforms.find("cuda").files)
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not HAS_A_GPU, reason="needs an NVIDIA GPU: make test-gpu")]
 KEPT = os.environ.get("ACCELBENCH_GPU_CHECKS")
-"""A directory for what was found, to be compared with what was compiled for a target elsewhere."""
+"""A directory for what was found; `python -m gpu` makes one file of it."""
 FIRST = {"jax/jit", "pytorch/eager", "pytorch/compile"}
 NARROW = ("matmul-chain", "layer-norm", "cifar-cnn", "mixed-precision", "transformer-lm")
 """Workloads whose products a GPU has other units for in other formats."""
@@ -69,7 +69,8 @@ def checked(asked: Asked) -> dict[str, Any]:
     )
     if KEPT:
         file = Path(KEPT, str(asked).translate({ord(each): "-" for each in " /"}) + ".json")
-        file.write_text(json.dumps({"said": done.stderr[-2000:], "status": done.returncode, "found": done.stdout}))
+        kept = {"asked": str(asked), "said": done.stderr[-2000:], "status": done.returncode, "found": done.stdout}
+        file.write_text(json.dumps(kept))
     assert done.stdout, done.stderr
     (case,) = json.loads(done.stdout)
     (variant,) = case["variants"]
