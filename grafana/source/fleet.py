@@ -35,6 +35,7 @@ ON = f'{RUNS}, accelerator=~"$accelerator"'
 LATEST = "max by (namespace, series, case, accelerator)"
 NO_KUBE = "No node metrics. Install kube-state-metrics: this panel shows its kube_node_status_allocatable."
 NO_DCGM = "No GPU metrics. Install NVIDIA's dcgm-exporter: this panel shows its DCGM_FI_DEV_* metrics."
+LOST = f'increase(accelbench_attempts_lost_total{{{OPERATOR}, retried="%s"}}[$__range])'
 DEVICES = 'resource=~".*(gpu|tpu|npu).*"'
 
 
@@ -215,9 +216,10 @@ def lost() -> Bars:
     return (
         bars(
             "Attempts lost",
-            "Attempts that were lost in this time range, by reason. Each is retried if the run allows it.",
+            "Attempts that were lost in this time range, by reason. A case is tried again if the run allows it.",
             "short",
-            now(f"sum by (reason) (increase(accelbench_attempts_lost_total{{{OPERATOR}}}[$__range]))", "{{reason}}"),
+            now(f"sum by (reason) ({LOST % 'true'})", "{{reason}}"),
+            now(f"sum by (reason) ({LOST % 'false'})", "{{reason}}, not tried again"),
             empty="No attempt was lost in this time range.",
         )
         .decimals(0)

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from accelbench.api.metadata import API_VERSION
+from accelbench.api.run import Attempt
 from accelbench_operator.apply import Applier
 from accelbench_operator.cluster import KubernetesCluster
 from accelbench_operator.garbage import small_collections
@@ -177,8 +178,8 @@ class Operator:
         if job:
             self.telemetry.queue.observe(max(0.0, (pod.created - job.created).total_seconds()))
 
-    def _lost(self, reason: str) -> None:
-        self.telemetry.lost.labels(reason).inc()
+    def _lost(self, attempt: Attempt) -> None:
+        self.telemetry.lost.labels(attempt.reason or "", "false" if attempt.finished else "true").inc()
 
     def _leading_changed(self, leads: bool) -> None:
         if leads:

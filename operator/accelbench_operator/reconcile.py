@@ -10,7 +10,7 @@ from typing import Any
 
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.reasons import ConditionReason
-from accelbench.api.run import DEFAULT_CLASS, BenchmarkRunStatus
+from accelbench.api.run import DEFAULT_CLASS, Attempt, BenchmarkRunStatus
 from accelbench.problem import Problem
 from accelbench_operator.accept import Plan, Refused, accept
 from accelbench_operator.actions import DeleteJob, DeleteRun
@@ -56,13 +56,13 @@ class Reconciler:
         settings: Settings,
         clock: Callable[[], datetime],
         acted: Callable[[RunKey], None] = lambda _: None,
-        lost: Callable[[str], None] = lambda _: None,
+        lost: Callable[[Attempt], None] = lambda _: None,
         look: Callable[[RunKey, float], None] = lambda _key, _seconds: None,
     ) -> None:
         """`acted` is told of each step that was taken: a run of many cases can take minutes.
 
-        `lost` is told why an attempt was, once that is written. `look` is asked for another look after so many seconds,
-        where this one raises.
+        `lost` is told of an attempt that is, once that is written. `look` is asked for another look after so many
+        seconds, where this one raises.
         """
         self._cluster = cluster
         self.store = store
@@ -257,7 +257,7 @@ class Reconciler:
             await self._tell(key, Transition("Warning", "StatusRefused", error.message))
             await self._put(key, known, {}, shortened(known.status))
         for _, attempt in newly_lost(before, known.status):
-            self._lost(attempt.reason or "")
+            self._lost(attempt)
         for transition in transitions(before, known.status):
             await self._tell(key, transition)
 

@@ -41,8 +41,8 @@ class Telemetry(Collector):
         )
         self.lost = Counter(
             "accelbench_attempts_lost",
-            "Attempts at a case that were lost, by reason, whether or not they were retried.",
-            labelnames=("reason",),
+            "Attempts at a case that were lost, by reason; `retried` is true where the case is tried again.",
+            labelnames=("reason", "retried"),
             registry=None,
         )
 

@@ -280,6 +280,10 @@ def live_case(passed: float) -> tuple[LiveCase, ...]:
     return (LiveCase(*LIVE, "size-512-c2bf94bb3c", done, "jax/jit", "steady", (found,)),)
 
 
+LOST = (("NodeLost", "false"), ("Preempted", "true"))
+"""Why attempts were lost, and whether the cases were tried again."""
+
+
 def count(telemetry: Telemetry, number: int) -> None:
     """What the operator counts between two scrapes."""
     for each in range(20):
@@ -288,9 +292,9 @@ def count(telemetry: Telemetry, number: int) -> None:
     if number % 12 == 0:
         telemetry.queue.observe(2 + number % 90)
         telemetry.start.observe(4 + number % 40)
-    for reason, every in (("NodeLost", 200), ("Preempted", 90)):
+    for kind, every in zip(LOST, (200, 90), strict=True):
         if number % every == every - 1:
-            telemetry.lost.labels(reason).inc()
+            telemetry.lost.labels(*kind).inc()
 
 
 def requests(passed: int) -> dict[RequestKind, int]:
@@ -346,8 +350,8 @@ def write(to: Path, since: float) -> None:
     ]
     process = text.series(ProcessCollector(registry=None).collect(), **HERE)
     telemetry = Telemetry()
-    for reason in ("NodeLost", "Preempted"):
-        telemetry.lost.labels(reason)
+    for kind in LOST:
+        telemetry.lost.labels(*kind)
     shown: tuple[Summary, ...] = ()
     steady: list[tuple[list[str], str, Sample]] = []
     for number, (moment, snapshot) in enumerate(moments()):

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from operator_world.laws import held
+from operator_world.nodes import Fate
 from operator_world.scenarios import scenarios, storm
 from operator_world.world import World, simulated
 
@@ -143,3 +144,13 @@ def test_the_queue_keeps_no_more_of_a_key_than_when_it_is_due_next() -> None:
             world.policy(1, {"ttlSecondsAfterFinished": 7 * 86400})
             world.passes(1.0)
         assert held(operator)["heap"] < 100
+
+
+def test_what_is_lost_is_counted_by_reason_and_by_whether_the_case_is_tried_again() -> None:
+    with simulated(fates=[Fate(1.0, 5.0, "evicted")] * 2) as world:
+        world.apply(ONE_CASE | {"runPolicy": {"infrastructureRetries": 1}})
+        world.passes(4 * 3600)
+        (operator,) = world.operators()
+        (metric,) = operator.telemetry.lost.collect()
+    counted = {tuple(each.labels.values()): each.value for each in metric.samples if each.name.endswith("_total")}
+    assert counted == {("Disrupted", "true"): 1, ("Disrupted", "false"): 1}
