@@ -63,7 +63,7 @@ def page(
         f"{len(settled)} claims. Each names the files that test it, and anybody can run them. {HOW}",
         _verdicts(settled),
         articles.chosen,
-        _machines(settled, here),
+        *_machines(settled, here),
         "## How to check one",
         _checking(settled),
         "## The articles",
@@ -145,18 +145,21 @@ def _changes(changed: Sequence[Settled]) -> list[str]:
     return [said]
 
 
-def _machines(settled: Sequence[Settled], here: Hardware) -> str:
-    """Each machine once, with all versions: the longest of its lines."""
+def _machines(settled: Sequence[Settled], here: Hardware) -> list[str]:
+    """Paragraphs that name each machine once, with all versions: the longest of its lines."""
     ran = [result for each in settled for result in _results(each) if not result.compiled]
     compiled = {result.case.accelerator.target for each in settled for result in _results(each) if result.compiled}
-    said = "Times are of more than one machine." if _several(ran) else f"Times are of {NAMES[here]}."
+    found = []
     for device in _devices(ran):
         there = [result for result in ran if _device(result) == device]
-        said += f" Measured on: {max((machine.line(each.fingerprint) for each in there), key=len)}{_libraries(there)}."
+        found.append(escaped(f"{max((machine.line(each.fingerprint) for each in there), key=len)}{_libraries(there)}"))
+    parts = [f"Times are of {NAMES[here]}. Measured on: {found[0]}."] if len(found) == 1 else []
+    if len(found) > 1:
+        parts = [f"Times are of {len(found)} machines:", "\n".join(f"- {each}" for each in found)]
     if compiled:
         targets = figures.listed(sorted(str(target) for target in compiled))
-        said += f" Programs were also compiled, without the device, for: {targets}."
-    return escaped(said)
+        parts.append(escaped(f"Programs were also compiled, without the device, for: {targets}."))
+    return parts
 
 
 def _libraries(results: Iterable[Result]) -> str:
