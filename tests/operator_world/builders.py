@@ -118,7 +118,8 @@ def make_result(case: Case, *, complete: bool = True, failure: Failure | None = 
     names = ("geometric_mean", "p5", "p25", "median", "p75", "p95")
     seconds = Quantiles(**{f"{name}_seconds": "0.1" for name in names})
     baseline, other = case.variants
-    found = {"verdict": "faster", "speedup": speedup, "lower": "1.9", "upper": "2.1"} if failure is None else {}
+    ends = {"lower": f"{0.95 * float(speedup):g}", "upper": f"{1.05 * float(speedup):g}"}
+    found = {"verdict": "faster", "speedup": speedup, **ends} if failure is None else {}
     return Result(
         case=case,
         complete=complete,
