@@ -10,8 +10,8 @@ from accelbench.report.table import Table
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.shown import shown
 
-_MARKUP = re.compile(r"[\\`*<>\[\]~]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
-"""An underscore inside a word is one for Markdown too."""
+_MARKUP = re.compile(r"[\\`*<>\[\]~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
+"""An underscore between two letters or digits is one for Markdown too."""
 _BLOCK = re.compile(r"^(\d*)(#|[-+](?=[\s-]|$)|=|(?<=\d)[.)](?=\s|$))")
 """At the start of a line: a heading, an entry of a list, a line under something."""
 
