@@ -107,7 +107,7 @@ def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
         rounds_complete=progress.rounds_complete + (not event.quarantined),
         quarantined=progress.quarantined + bool(event.quarantined),
         disturbed=progress.disturbed or next(iter((*event.quarantined, *event.noisy)), ""),
-        advice=progress.advice or event.advice,
+        advice=progress.advice or event.advice or "",
         running=None,
         judging=(*progress.judging, now - progress.ended) if progress.ended else progress.judging,
     )

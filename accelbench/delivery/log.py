@@ -99,8 +99,8 @@ class RoundFinished(Document):
     round: int
     quarantined: tuple[Line, ...] = ()
     """What disturbed it; then it counts for no variant."""
-    advice: Line = ""
-    """What to do about that."""
+    advice: Line | None = None
+    """What to do about what disturbed it."""
     times: tuple[TimeNow, ...] = ()
     """Of the variants that have not failed."""
     noisy: tuple[Line, ...] = ()

@@ -218,8 +218,8 @@ def lost() -> Bars:
             "Attempts lost",
             "Attempts that were lost in this time range, by reason. A case is tried again if the run allows it.",
             "short",
-            now(f"sum by (reason) ({LOST % 'true'})", "{{reason}}"),
-            now(f"sum by (reason) ({LOST % 'false'})", "{{reason}}, not tried again"),
+            now(f"sum by (reason) ({LOST % 'true'}) > 0", "{{reason}}"),
+            now(f"sum by (reason) ({LOST % 'false'}) > 0", "{{reason}}, not tried again"),
             empty="No attempt was lost in this time range.",
         )
         .decimals(0)

@@ -61,8 +61,8 @@ class Reconciler:
     ) -> None:
         """`acted` is told of each step that was taken: a run of many cases can take minutes.
 
-        `lost` is told of an attempt that is, once that is written. `look` is asked for another look after so many
-        seconds, where this one raises.
+        `lost` is told of each attempt that was lost, once that is written. `look` is asked for another look after so
+        many seconds, where this one raises.
         """
         self._cluster = cluster
         self.store = store

@@ -1,9 +1,12 @@
 """What the operator counts as it happens, as no later look could tell: durations, and attempts that were lost."""
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 
 from prometheus_client import Counter, Histogram, metrics_core
 from prometheus_client.registry import Collector
+
+from accelbench.api.reasons import AttemptReason
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -41,10 +44,13 @@ class Telemetry(Collector):
         )
         self.lost = Counter(
             "accelbench_attempts_lost",
-            "Attempts at a case that were lost, by reason; `retried` is true where the case is tried again.",
+            "Attempts at a case that were lost, by reason; `retried` is true where the case is to be tried again.",
             labelnames=("reason", "retried"),
             registry=None,
         )
+        for reason, retried in product(AttemptReason, ("false", "true")):
+            # A counter that begins at 1 hides its first event from increase().
+            self.lost.labels(reason, retried)
 
     @property
     def instruments(self) -> tuple[Histogram | Counter, ...]:

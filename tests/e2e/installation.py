@@ -73,6 +73,12 @@ class Installed:
             "upgrade", RELEASE, CHART, *_place(self.system), "--reuse-values", changed, "--wait", "--timeout=300s"
         )
         assert done.returncode == 0, done.stderr + _why(self.system)
+        # On the node's network the chart lets the only pod go first, and helm then waits for none.
+        wait_until(lambda: self._is_upgraded() and self._container(), what="the upgraded operator", seconds=120)
+
+    def _is_upgraded(self) -> bool:
+        pods = self.system.get("pods", OPERATOR)["items"]
+        return ["upgraded" in (pod["metadata"].get("annotations") or {}) for pod in pods] == [True]
 
     def _container(self) -> str:
         (pod,) = self.system.get("pods", OPERATOR)["items"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from accelbench.validity.quarantine import failed_by_noise
 from cluster.errors import DeadlineError
 from cluster.wait import wait_until
 from e2e.installation import conditions
@@ -73,9 +74,9 @@ def test_one_result_is_stored_and_names_the_run_and_its_image(installed: Install
     for comparison in result["comparisons"]:
         assert verdict(comparison) in VERDICTS
         assert float(comparison["lower"]) <= float(comparison["speedup"]) <= float(comparison["upper"])
-    outcomes = {check["name"]: check["outcome"] for check in result["certificate"]["checks"]}
-    assert outcomes["parity"] == "passed"
-    assert {name for name, outcome in outcomes.items() if outcome == "failed"} <= {"shared-device"}
+    outcomes = {(check["name"], check["outcome"]) for check in result["certificate"]["checks"]}
+    assert ("parity", "passed") in outcomes
+    assert {name for name, outcome in outcomes if outcome == "failed"} <= failed_by_noise()
     assert len(json.dumps(result)) <= 32 * 1024
 
 

@@ -37,14 +37,20 @@ def fuzz(target: str, length: tuple[str, ...], work: Path) -> int:
         "-verbosity=0",
     )
     command = [sys.executable, "-m", "fuzz.guided", target, *bounds, str(grown), str(CORPUS / target)]
-    return subprocess.run(command, env=os.environ | {"PYTHONPATH": str(CORPUS.parents[1])}, check=False).returncode
+    return subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(CORPUS.parents[1]), "PYTHONHASHSEED": "0"}, check=False
+    ).returncode
 
 
 def main() -> int:
     """Fuzz every target that was asked for; return 1 where one of them broke."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: %(default)s)")
-    parser.add_argument("--inputs", type=int, help="so many for each target in place of seconds, the same every time")
+    parser.add_argument(
+        "--inputs",
+        type=int,
+        help="so many for each target in place of seconds, the same every time from an empty --work",
+    )
     parser.add_argument("--work", type=Path, default=Path(".fuzz"), help="what is found (default: %(default)s)")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"default: {' '.join(TARGETS)}")
     asked = parser.parse_args()

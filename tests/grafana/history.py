@@ -350,8 +350,6 @@ def write(to: Path, since: float) -> None:
     ]
     process = text.series(ProcessCollector(registry=None).collect(), **HERE)
     telemetry = Telemetry()
-    for kind in LOST:
-        telemetry.lost.labels(*kind)
     shown: tuple[Summary, ...] = ()
     steady: list[tuple[list[str], str, Sample]] = []
     for number, (moment, snapshot) in enumerate(moments()):

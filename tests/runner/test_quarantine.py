@@ -20,10 +20,10 @@ def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(run: R
     reasons = ("shared-device of fine: 40 %",)
     advice = noise.what_to_do(reasons, result.fingerprint)
     assert [(event.quarantined, event.advice) for event in ended.events if isinstance(event, RoundFinished)] == [
-        ((), ""),
+        ((), None),
         (reasons, advice),
-        ((), ""),
-        ((), ""),
+        ((), None),
+        ((), None),
     ]
 
 

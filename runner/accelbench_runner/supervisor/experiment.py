@@ -158,7 +158,7 @@ class Supervisor:
         event = RoundFinished(
             round=number,
             quarantined=quarantined,
-            advice=noise.what_to_do(quarantined, self.host) if quarantined else "",
+            advice=noise.what_to_do(quarantined, self.host) if quarantined else None,
             noisy=_reasons(number, assessed.noisy),
             times=times_now(result),
             comparisons=self._comparisons(),
