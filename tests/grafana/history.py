@@ -292,7 +292,7 @@ def count(telemetry: Telemetry, number: int) -> None:
     if number % 12 == 0:
         telemetry.queue.observe(2 + number % 90)
         telemetry.start.observe(4 + number % 40)
-    for kind, every in zip(LOST, (200, 90), strict=True):
+    for kind, every in zip(LOST, (240, 98), strict=True):
         if number % every == every - 1:
             telemetry.lost.labels(*kind).inc()
 
