@@ -14,8 +14,8 @@ from cluster.errors import ToolMissingError
 
 pytest_plugins = ["cluster.fixtures", "e2e.fixtures", "taxonomy.recording"]
 
-# A test that is slow for want of a processor, or because its first example imports scipy, is no failure. What judges a
-# push tries the same examples each time, so that it judges the push; everywhere else they are new.
+# A test that is slow for want of a processor, or because its first example imports scipy, is no failure. Under CI
+# the examples are the same each time, so that a failure is the push's own; elsewhere they are new.
 settings.register_profile("accelbench", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("accelbench")
 

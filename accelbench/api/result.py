@@ -224,7 +224,7 @@ class Comparison(Document):
         if self.invalid and any(number is not None for number in numbers):
             raise ValueError(f"{self.variant}: an invalid comparison shows no speedup")
         shown = [float(number) for number in (self.lower, self.speedup, self.upper) if number is not None]
-        if (shown and not 0 < shown[0] <= shown[-1]) or shown != sorted(shown):
+        if shown != sorted(shown) or min(shown, default=1) <= 0:
             raise ValueError(f"{self.variant}: a speedup is above 0 and within its interval")
         if self.noisy and (self.verdict or self.invalid):
             raise ValueError(f"{self.variant}: a noisy comparison has an interval, and no verdict")

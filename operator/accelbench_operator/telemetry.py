@@ -44,7 +44,7 @@ class Telemetry(Collector):
         )
         self.lost = Counter(
             "accelbench_attempts_lost",
-            "Attempts at a case that were lost, by reason; `retried` is true where the case is to be tried again.",
+            "Attempts at a case that were lost, by reason; retried says whether the case is to be tried again.",
             labelnames=("reason", "retried"),
             registry=None,
         )

@@ -36,6 +36,8 @@ ELSEWHERE = frozenset(
         "list localqueues",
     }
 )
+NOW_AND_THEN = frozenset({"get benchmarkruns"})
+"""Made where an operator hears of a run between two writes of its own: it asks which version is the later one."""
 
 Rules = tuple[Rule, ...]
 
@@ -104,8 +106,8 @@ def explore(life: Life, experiments: list[Rules], living: Callable[[Life, Rules]
                     tell(f"  {', '.join(map(str, rules))}: {found[:1000]}")
                 title = f"{life.name}, {' then '.join(map(str, rules))}"
                 wrong += [f"{title}: {found}\n{each.log[-2000:]}" for found in each.wrong]
-            # Where a fault leads is not the same each time, nor what is read anew because a user changed it meanwhile.
-            missed = [rule for rule in itertools.chain(*unmet(lived)) if rule.kind.split()[0] in WRITES]
+            # Where a fault leads is not the same each time.
+            missed = [rule for rule in itertools.chain(*unmet(lived)) if rule.kind not in NOW_AND_THEN]
             wrong += never_met(itertools.chain(*experiments), missed) if len(experiments[0]) == 1 else []
             tell(f"{life.name}: {len(experiments)} lives with {sum(each.restarts for each in lived)} kills")
             led_to = {
