@@ -119,7 +119,7 @@ class Store:
         jobs: dict[str, ObservedJob] = {}
         pods: dict[str, ObservedPod] = {}
         results: dict[str, Summary] = {}
-        for kind, name in self._of_run.get(run_uid, ()):
+        for kind, name in sorted(self._of_run.get(run_uid, ())):
             if name[0] != namespace:
                 continue
             held = self._objects[kind][name]

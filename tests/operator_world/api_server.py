@@ -25,6 +25,8 @@ Manifest = dict[str, Any]
 KEPT_SECONDS = 300.0
 """etcd forgets what was longer ago: a watch from before has to list anew."""
 EVENTS_KEPT_SECONDS = 3600.0
+COLLECTED_SECONDS = 10.0
+"""At most so long after its owner, what is owned goes."""
 GRACE = timedelta(seconds=30)
 PAGE = 20
 """No page has more, whatever was asked for."""
@@ -296,7 +298,7 @@ class ApiServer:
     def _collect_soon(self, owner: str) -> None:
         """What belongs to an owner that is gone goes, by and by."""
         if owner in self._owned:
-            self._time.later(self._random.uniform(0.05, 10.0), lambda: self._collect(owner))
+            self._time.later(self._random.uniform(0.05, COLLECTED_SECONDS), lambda: self._collect(owner))
 
     def _collect(self, owner: str) -> None:
         for id_ in sorted(self._owned.get(owner, ())):

@@ -1,8 +1,7 @@
 """Time that passes only where nothing is left to do: one clock, and processes with an event loop each.
 
 A process is a loop: one that stands still is not turned until it goes on, and its timers are late then, as after a
-SIGSTOP. Nothing sleeps and nothing is drawn here, so the same beginning gives the same end, where
-PYTHONHASHSEED is the same too: the store has sets of names. Libraries that let a loop's
+SIGSTOP. Nothing sleeps and nothing is drawn here, so the same beginning gives the same end. Libraries that let a loop's
 time jump (looptime, aiotools) were read and left: they have one loop, which cannot stand still beside another.
 """
 
