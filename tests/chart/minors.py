@@ -21,7 +21,7 @@ from chart.switches import EVERYTHING, SWITCHES
 from chart.test_install import THE_NAMESPACES_OWN, refusal
 from cluster.build import Binaries, binaries, cache, go, locked
 from cluster.cluster import Cluster
-from cluster.control_plane import start_control_plane
+from cluster.control_plane import LOOPBACK, start_control_plane
 from cluster.processes import Processes, end_processes
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def try_version(directory: Path, server: Path) -> dict[str, str]:
         (programs / program.name).symlink_to(server if program.name == SERVER else program)
     processes = Processes(directory, die_with_parent=True)
     try:
-        plane = start_control_plane(directory, Binaries(programs), processes)
+        plane = start_control_plane(directory, Binaries(programs), processes, LOOPBACK)
         cluster = Cluster(kubeconfig=plane.kubeconfig, kubectl_program=binaries().kubectl)
         cluster.define(schemas().crds)
         cluster.kubectl("create", "namespace", "team")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http
 import http.client
 import ssl
+import urllib.parse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from cluster.build import Binaries
     from cluster.processes import Processes
 
-__all__ = ["ControlPlane", "start_control_plane"]
+__all__ = ["LOOPBACK", "ControlPlane", "start_control_plane"]
 
-HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 SERVICE_RANGE = "10.96.0.0/16"
 SERVICE_ADDRESS = "10.96.0.1"
-SERVER_NAMES = (HOST, SERVICE_ADDRESS, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+SERVER_NAMES = (SERVICE_ADDRESS, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 ADMINISTRATORS = "system:masters"
 # With the default of 20 requests a second, 500 Jobs take 149 s to complete; with these, 6.9 s.
 CLIENT_LIMITS = ("--kube-api-qps=1000", "--kube-api-burst=2000")
@@ -38,22 +39,22 @@ class ControlPlane:
     kubeconfig: Path
 
 
-def start_control_plane(directory: Path, programs: Binaries, processes: Processes) -> ControlPlane:
+def start_control_plane(directory: Path, programs: Binaries, processes: Processes, address: str) -> ControlPlane:
     """Start the control plane with its state in the directory, and return once it serves and schedules.
 
+    The API server listens on the address, all else on the loopback.
     Raises `ComponentError` with the log of a component that ended, `ClusterError` when one is not ready in time.
     """
     authority = Authority(directory / "pki")
     write_key(directory / "pki" / "service-accounts.key")
-    port = free_port()
-    server = f"https://{HOST}:{port}"
+    server = f"https://{address}:{free_port()}"
     admin = authority.client("accelbench-tests-admin", ADMINISTRATORS)
     kubeconfig = write_kubeconfig(directory / "kubeconfig", server=server, authority=authority.certificate, user=admin)
     etcd = _start_etcd(directory, programs, processes)
-    _start_server(directory, programs, processes, authority, etcd=etcd, port=port)
+    _start_server(directory, programs, processes, authority, etcd=etcd, server=server)
     as_admin = ssl.create_default_context(cafile=authority.certificate)
     as_admin.load_cert_chain(admin.certificate, admin.key)
-    _wait_until_served("kube-apiserver", processes, port, "/readyz", as_admin)
+    _wait_until_served("kube-apiserver", processes, f"{server}/readyz", as_admin)
 
     key = directory / "pki" / "service-accounts.key"
     signing = (f"--root-ca-file={authority.certificate}", f"--service-account-private-key-file={key}")
@@ -62,16 +63,16 @@ def start_control_plane(directory: Path, programs: Binaries, processes: Processe
     # These two sign their serving certificates themselves.
     anyone = ssl.create_default_context()
     anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
-    _wait_until_served("kube-controller-manager", processes, manager, "/healthz", anyone)
-    _wait_until_served("kube-scheduler", processes, scheduler, "/healthz", anyone)
+    _wait_until_served("kube-controller-manager", processes, f"https://{LOOPBACK}:{manager}/healthz", anyone)
+    _wait_until_served("kube-scheduler", processes, f"https://{LOOPBACK}:{scheduler}/healthz", anyone)
     # Without its default service account a namespace takes no pods.
-    path = "/api/v1/namespaces/default/serviceaccounts/default"
-    _wait_until_served("kube-controller-manager", processes, port, path, as_admin)
+    account = f"{server}/api/v1/namespaces/default/serviceaccounts/default"
+    _wait_until_served("kube-controller-manager", processes, account, as_admin)
     return ControlPlane(server=server, authority=authority, kubeconfig=kubeconfig)
 
 
 def _start_etcd(directory: Path, programs: Binaries, processes: Processes) -> str:
-    client, peer = (f"http://{HOST}:{free_port()}" for _ in range(2))
+    client, peer = (f"http://{LOOPBACK}:{free_port()}" for _ in range(2))
     processes.start(
         "etcd",
         [
@@ -90,9 +91,10 @@ def _start_etcd(directory: Path, programs: Binaries, processes: Processes) -> st
 
 
 def _start_server(
-    directory: Path, programs: Binaries, processes: Processes, authority: Authority, *, etcd: str, port: int
+    directory: Path, programs: Binaries, processes: Processes, authority: Authority, *, etcd: str, server: str
 ) -> None:
-    serving = authority.server("kube-apiserver", SERVER_NAMES)
+    address, _, port = urllib.parse.urlsplit(server).netloc.partition(":")
+    serving = authority.server("kube-apiserver", (address, *SERVER_NAMES))
     to_kubelet = authority.client("kube-apiserver-kubelet-client", ADMINISTRATORS)
     service_accounts = directory / "pki" / "service-accounts.key"
     processes.start(
@@ -100,8 +102,8 @@ def _start_server(
         [
             programs.component("kube-apiserver"),
             f"--etcd-servers={etcd}",
-            f"--bind-address={HOST}",
-            f"--advertise-address={HOST}",
+            f"--bind-address={address}",
+            f"--advertise-address={address}",
             f"--secure-port={port}",
             f"--tls-cert-file={serving.certificate}",
             f"--tls-private-key-file={serving.key}",
@@ -113,7 +115,7 @@ def _start_server(
             f"--service-account-signing-key-file={service_accounts}",
             f"--service-cluster-ip-range={SERVICE_RANGE}",
             "--authorization-mode=Node,RBAC",
-            # The only address it could publish is a loopback one, which the API refuses.
+            # Nothing here routes the address of a Service.
             "--endpoint-reconciler-type=none",
         ],
     )
@@ -138,7 +140,7 @@ def _start_client(
         [
             programs.component(component),
             f"--kubeconfig={kubeconfig}",
-            f"--bind-address={HOST}",
+            f"--bind-address={LOOPBACK}",
             f"--secure-port={port}",
             "--leader-elect=false",
             *CLIENT_LIMITS,
@@ -148,15 +150,17 @@ def _start_client(
     return port
 
 
-def _wait_until_served(component: str, processes: Processes, port: int, path: str, context: ssl.SSLContext) -> None:
+def _wait_until_served(component: str, processes: Processes, url: str, context: ssl.SSLContext) -> None:
+    place = urllib.parse.urlsplit(url)
+
     def served() -> bool:
-        connection = http.client.HTTPSConnection(HOST, port, timeout=10, context=context)
+        connection = http.client.HTTPSConnection(place.netloc, timeout=10, context=context)
         try:
-            connection.request("GET", path)
+            connection.request("GET", place.path)
             return connection.getresponse().status == http.HTTPStatus.OK
         except OSError:
             return False
         finally:
             connection.close()
 
-    processes.wait_for(component, served, what=f"{component} to serve {path}", seconds=90)
+    processes.wait_for(component, served, what=f"{component} to serve {place.path}", seconds=90)

@@ -15,8 +15,11 @@ __all__ = ["create_network", "remove_network"]
 CANDIDATES = ipaddress.ip_network("10.88.0.0/14").subnets(new_prefix=24)
 
 
-def create_network(directory: Path, bridge: str) -> None:
-    """Create the bridge on a subnet that nobody uses, and tell containerd about it in the directory's cni folder."""
+def create_network(directory: Path, bridge: str) -> str:
+    """Create the bridge on a subnet that nobody uses, and tell containerd about it in the directory's cni folder.
+
+    Returns the machine's own address on it.
+    """
     with locked(cache() / "network.lock"):
         subnet = _free_subnet()
         gateway = next(subnet.hosts())
@@ -34,6 +37,7 @@ def create_network(directory: Path, bridge: str) -> None:
     configuration = {"cniVersion": "0.4.0", "name": bridge, "plugins": [plugin]}
     (directory / "cni").mkdir(exist_ok=True)
     (directory / "cni" / "10-bridge.conflist").write_text(json.dumps(configuration))
+    return str(gateway)
 
 
 def remove_network(bridge: str) -> None:

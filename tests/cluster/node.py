@@ -12,7 +12,7 @@ from cluster.image import archive_from_files
 from cluster.kubeconfig import write_kubeconfig
 from cluster.network import create_network, remove_network
 from cluster.ports import free_port
-from cluster.sandbox import enter, start_sandbox
+from cluster.sandbox import check_machine, enter, start_sandbox
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,23 +21,31 @@ if TYPE_CHECKING:
     from cluster.control_plane import ControlPlane
     from cluster.processes import Processes
 
-__all__ = ["NODE_NAME", "mark_of", "remove_node_traces", "start_node"]
+__all__ = ["NODE_NAME", "mark_of", "prepare_node", "remove_node_traces", "start_node"]
 
 # The API server dials the kubelet by its node's name; this one leads to 127.0.0.1 on every machine.
 NODE_NAME = "localhost"
 
 
-def start_node(directory: Path, programs: Binaries, processes: Processes, control_plane: ControlPlane) -> None:
-    """Start a node that joins the control plane; it is ready some seconds later.
+def prepare_node(directory: Path) -> str:
+    """Create the pods' network, and return this machine's address there: that of the API server, so pods reach it.
 
-    Raises `ToolMissingError` where this machine cannot run one, `ComponentError` with the log of what failed.
+    Raises `ToolMissingError` where this machine cannot run a node.
+    """
+    check_machine(directory)
+    return create_network(directory, mark_of(directory))
+
+
+def start_node(directory: Path, programs: Binaries, processes: Processes, control_plane: ControlPlane) -> None:
+    """Start the node that was prepared; it joins the control plane, and is ready some seconds later.
+
+    Raises `ToolMissingError` without the CNI plugins, `ComponentError` with the log of what failed.
     """
     mark = mark_of(directory)
     configuration = write_configuration(directory)
     command = ["containerd", f"--config={configuration}"]
     first = start_sandbox("containerd", command, directory, processes)
     create_cgroups(mark)
-    create_network(directory, mark)
     pause = archive_from_files(
         directory / "pause.tar", name=PAUSE_IMAGE, files={"/pod": programs.pod}, entrypoint=["/pod", "pause"]
     )

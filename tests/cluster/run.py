@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from cluster.build import binaries, cache
 from cluster.cluster import Cluster
-from cluster.control_plane import start_control_plane
+from cluster.control_plane import LOOPBACK, start_control_plane
 from cluster.errors import ClusterError
-from cluster.node import NODE_NAME, remove_node_traces, start_node
+from cluster.node import NODE_NAME, prepare_node, remove_node_traces, start_node
 from cluster.processes import Processes, end_processes, is_running, start_time
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def up(directory: Path, *, node: bool, die_with_parent: bool) -> tuple[Cluster, 
     directory.mkdir(parents=True)
     processes = Processes(directory, die_with_parent=die_with_parent)
     try:
-        control_plane = start_control_plane(directory, programs, processes)
+        address = prepare_node(directory) if node else LOOPBACK
+        control_plane = start_control_plane(directory, programs, processes, address)
         cluster = Cluster(kubeconfig=control_plane.kubeconfig, kubectl_program=programs.kubectl)
         if node:
             start_node(directory, programs, processes, control_plane)

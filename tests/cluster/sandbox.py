@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cluster.processes import Processes
 
-__all__ = ["enter", "start_sandbox"]
+__all__ = ["check_machine", "enter", "start_sandbox"]
 
 # Built into containerd, its shims, the CNI plugins or the kubelet: they have no setting for these.
 HIDDEN = ("/run", "/var/lib", "/var/log")
@@ -44,11 +44,8 @@ wait $!
 """
 
 
-def start_sandbox(name: str, command: Sequence[str | Path], directory: Path, processes: Processes) -> int:
-    """Start a command in namespaces of its own, with its files below the directory; return the first process's id.
-
-    Raises `ToolMissingError` where this machine or user cannot.
-    """
+def check_machine(directory: Path) -> None:
+    """Raise `ToolMissingError` where this machine or user cannot run a node in this directory."""
     if os.geteuid() != 0:
         raise ToolMissingError("a node needs root: it creates namespaces, control groups and a network bridge")
     for tool in ("unshare", "nsenter", "mount", "ip", "containerd", "ctr", "runc"):
@@ -56,6 +53,10 @@ def start_sandbox(name: str, command: Sequence[str | Path], directory: Path, pro
             raise ToolMissingError(f"a node needs {tool} (Debian: util-linux, iproute2, containerd, runc)")
     if any(directory.resolve().is_relative_to(path) for path in HIDDEN):
         raise ToolMissingError(f"a node cannot live in {directory}: set XDG_CACHE_HOME to a path outside {HIDDEN}")
+
+
+def start_sandbox(name: str, command: Sequence[str | Path], directory: Path, processes: Processes) -> int:
+    """Start a command in namespaces of its own, with its files below the directory; return the first process's id."""
     namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc")
     outside = processes.start(name, [*namespaces, "sh", "-c", FIRST_PROCESS, "sh", directory, *command])
     children = Path(f"/proc/{outside}/task/{outside}/children")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chart.helm import CHART, helm
 from cluster.wait import wait_until
 from image.load import values_for
+from metrics.prometheus import running_prometheus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,16 +21,17 @@ if TYPE_CHECKING:
     from cluster.cluster import Cluster
     from metrics.prometheus import Prometheus
 
-__all__ = ["Installed", "conditions", "install", "process_of"]
+__all__ = ["REPLICAS", "Installed", "conditions", "install", "process_of", "scraping"]
 
 RELEASE = "accelbench"
-OPERATOR = f"--selector=app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=operator"
+OPERATOR = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=operator"
 """Its pods; the pod of `helm test` stays as well."""
+REPLICAS = 2
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A cluster that runs the operator, and the Prometheus that scrapes it."""
+    """A cluster that runs two replicas of the operator, and the Prometheus that scrapes them."""
 
     cluster: Cluster
     """In the namespace of the runs."""
@@ -59,44 +61,73 @@ class Installed:
         """The objects of a kind that belong to a run, by label."""
         return self.cluster.get(kind, f"--selector=accelbench.dev/run={run}")["items"]
 
-    def kill_operator(self) -> None:
-        """SIGKILL the operator's process, as the kernel would; the kubelet starts its container again."""
-        before = self._container()
-        process = process_of(before)
-        os.kill(process, signal.SIGKILL)
-        wait_until(lambda: self._container() not in {"", before}, what="the operator to be started again", seconds=120)
+    def leader(self) -> str:
+        """The name of the pod that holds the Lease; empty where its holder has ended."""
+        holder = self.system.get("lease", RELEASE)["spec"].get("holderIdentity", "").partition("_")[0]
+        return holder if holder in self._containers() else ""
+
+    def kill_leader(self) -> None:
+        """SIGKILL the leader, as the kernel would: the other replica leads, and the kubelet starts it again."""
+        killed = wait_until(self.leader, what="a replica to lead", seconds=60)
+        before = self._containers()
+        os.kill(process_of(before[killed]), signal.SIGKILL)
+
+        def again() -> bool:
+            now = self._containers()
+            return len(now) == REPLICAS and now.get(killed) != before[killed]
+
+        wait_until(again, what="both replicas to run again", seconds=120)
 
     def upgrade(self) -> None:
-        """`helm upgrade`, to pods with one more annotation: one operator is asked to end, another begins."""
+        """`helm upgrade`, to pods with one more annotation: each replica is asked to end once a new one is ready."""
         changed = "--set-string=podAnnotations.upgraded=true"
         done = helm(
             "upgrade", RELEASE, CHART, *_place(self.system), "--reuse-values", changed, "--wait", "--timeout=300s"
         )
         assert done.returncode == 0, done.stderr + _why(self.system)
-        # On the node's network the chart lets the only pod go first, and helm then waits for none.
-        wait_until(lambda: self._is_upgraded() and self._container(), what="the upgraded operator", seconds=120)
+        wait_until(self._is_upgraded, what="the former replicas to end", seconds=120)
 
     def _is_upgraded(self) -> bool:
-        pods = self.system.get("pods", OPERATOR)["items"]
-        return ["upgraded" in (pod["metadata"].get("annotations") or {}) for pod in pods] == [True]
+        pods = self.system.get("pods", f"--selector={OPERATOR}")["items"]
+        return ["upgraded" in (pod["metadata"].get("annotations") or {}) for pod in pods] == [True] * REPLICAS
 
-    def _container(self) -> str:
-        (pod,) = self.system.get("pods", OPERATOR)["items"]
-        (status,) = pod["status"].get("containerStatuses") or [{}]
-        return str(status.get("containerID", "")) if status.get("state", {}).get("running") else ""
+    def _containers(self) -> dict[str, str]:
+        """Those that run, by the pod's name."""
+        pods = self.system.get("pods", f"--selector={OPERATOR}")["items"]
+        return {
+            pod["metadata"]["name"]: status["containerID"]
+            for pod in pods
+            for status in pod["status"].get("containerStatuses", ())
+            if status["state"].get("running")
+        }
 
 
 @contextlib.contextmanager
-def install(cluster: Cluster, profiles: Mapping[str, Any]) -> Iterator[str]:
-    """The chart in the cluster's namespace for as long as the context lasts; gives the metrics' address."""
-    values = values_for(cluster) | {"profiles": dict(profiles)}
+def install(cluster: Cluster, profiles: Mapping[str, Any]) -> Iterator[None]:
+    """The chart in the cluster's namespace, with two replicas, for as long as the context lasts."""
+    values = values_for(cluster) | {"profiles": dict(profiles), "replicas": REPLICAS}
     place = _place(cluster)
     done = helm("install", "--take-ownership", RELEASE, CHART, *place, "--wait", "--timeout=600s", values=values)
     assert done.returncode == 0, done.stderr + _why(cluster)
     try:
-        yield f"127.0.0.1:{values['metrics']['port']}"
+        yield
     finally:
         helm("uninstall", RELEASE, *place, "--wait")
+
+
+@contextlib.contextmanager
+def scraping(cluster: Cluster, directory: Path, replicas: int) -> Iterator[Prometheus]:
+    """A Prometheus that finds the operator's pods in the cluster's namespace, as one with our ServiceMonitor does."""
+    pods = {
+        "role": "pod",
+        "kubeconfig_file": str(cluster.kubeconfig),
+        "namespaces": {"names": [cluster.namespace]},
+        "selectors": [{"role": "pod", "label": OPERATOR}],
+    }
+    port = {"source_labels": ["__meta_kubernetes_pod_container_port_name"], "regex": "metrics", "action": "keep"}
+    scraped = {"honor_labels": True, "kubernetes_sd_configs": [pods], "relabel_configs": [port]}
+    with running_prometheus(directory, expected=replicas, scraped=scraped) as server:
+        yield server
 
 
 def _place(cluster: Cluster) -> tuple[str, ...]:
@@ -130,5 +161,5 @@ def _read(path: Path) -> str:
 
 def _why(cluster: Cluster) -> str:
     pods = cluster.get("pods")["items"]
-    logs = cluster.kubectl("logs", OPERATOR, "--tail=50", check=False)
+    logs = cluster.kubectl("logs", f"--selector={OPERATOR}", "--tail=50", check=False)
     return json.dumps([pod["status"] for pod in pods], indent=1) + logs.stdout + logs.stderr

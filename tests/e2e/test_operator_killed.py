@@ -1,4 +1,4 @@
-"""The operator killed in the middle, by SIGKILL, and upgraded: the same outcome, and nothing twice."""
+"""The replica that leads killed in the middle, by SIGKILL, and both upgraded: the same outcome, and nothing twice."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_killed_at_several_moments_and_upgraded_it_ends_as_if_left_alone(install
         return seen
 
     wait_until(look, what="the first Job", every_seconds=0.05)
-    installed.kill_operator()
+    installed.kill_leader()
     wait_until(lambda: look() and "Running" in pod_phases(installed, name), what="the first pod to run", seconds=120)
-    installed.kill_operator()
+    installed.kill_leader()
     installed.upgrade()
     wait_until(
         # A case that has ended goes from a pod that succeeded to a stored result, sooner than one may look.
@@ -60,9 +60,9 @@ def test_killed_at_several_moments_and_upgraded_it_ends_as_if_left_alone(install
         seconds=300,
         every_seconds=0.2,
     )
-    installed.kill_operator()
+    installed.kill_leader()
     wait_until(lambda: len(look()) == 2, what="the second Job", seconds=120)
-    installed.kill_operator()
+    installed.kill_leader()
     run = installed.finished(name, seconds=600)
     look()
 

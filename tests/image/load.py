@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from cluster.build import binaries, cache
 from cluster.cluster import Cluster
 from cluster.errors import ClusterError
-from cluster.ports import free_port
 from image.build import build_image
 
 if TYPE_CHECKING:
@@ -32,14 +31,11 @@ NEEDED = 15 * GIGABYTE
 
 
 def values_for(cluster: Cluster) -> dict[str, Any]:
-    """The chart's values: the images as the node has them; as it routes no Services, the operator is on its network."""
+    """The chart's values: the images as the node has them, and where the API server is, as it routes no Services."""
     server = {"KUBERNETES_SERVICE_HOST": cluster.server.hostname, "KUBERNETES_SERVICE_PORT": str(cluster.server.port)}
     return {
         "images": {"operator": "accelbench-operator", "runner": "accelbench-runner", "tag": "test"},
-        "hostNetwork": True,
         "extraEnv": [{"name": name, "value": value} for name, value in server.items()],
-        "metrics": {"port": free_port()},
-        "health": {"port": free_port()},
     }
 
 

@@ -59,6 +59,7 @@ class Prometheus:
 def running_prometheus(
     directory: Path,
     *targets: str,
+    expected: int | None = None,
     job: str = "accelbench",
     every: str = "200ms",
     scraped: Mapping[str, Any] = MappingProxyType({"honor_labels": True}),
@@ -66,7 +67,7 @@ def running_prometheus(
 ) -> Iterator[Prometheus]:
     """Prometheus that scrapes `targets` (host:port), once it has scraped each twice, so that rates can be told.
 
-    `scraped` is how, `more` what else its configuration has.
+    `scraped` is how, `more` what else its configuration has; where it finds its targets itself, they are `expected`.
 
     Raises `ToolMissingError` where it has not been built, `ComponentError` with its log where it ends.
     """
@@ -91,9 +92,9 @@ def running_prometheus(
         )
         processes.wait_for("prometheus", server.is_ready, what="prometheus to be ready")
         # A scrape that failed is a sample of `up` too, and leaves rates with one sample of the target: sum, not count.
-        up = f'up{{job="{job}"}}'
-        twice = f"min(sum_over_time({up}[1m])) >= 2 and min({up}) == 1 and count({up}) == {len(targets)}"
-        (known,) = wait_until(lambda: server.query(twice), what=f"two scrapes of {', '.join(targets)}")
+        up, count = f'up{{job="{job}"}}', expected or len(targets)
+        twice = f"min(sum_over_time({up}[1m])) >= 2 and min({up}) == 1 and count({up}) == {count}"
+        (known,) = wait_until(lambda: server.query(twice), what=f"two scrapes of each of {count} targets of {job}")
         yield replace(server, scraped_twice_at=known["value"][0])
     finally:
         end_processes(directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,10 @@ import pytest
 
 from chart.helm import CHART, adopt, helm
 from cluster.wait import wait_until
+from e2e.installation import scraping
 from grafana.dashboards import ALL
 from image.build import build_image
 from image.load import values_for
-from metrics.prometheus import running_prometheus
 from pages.machine import at_cluster, checkout
 from pages.page import ROOT, Page
 from pages.table import RUN
@@ -56,12 +57,11 @@ def bare(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def test_a_cluster_says_who_is_faster(bare: Cluster, tmp_path: Path) -> None:
-    values = values_for(bare)
-    environment = at_cluster(bare, tmp_path / "shell", values)
+    environment = at_cluster(bare, tmp_path / "shell", values_for(bare))
     directory = checkout(tmp_path / "accelbench")
     start, tutorial = "docs/start.md", "docs/tutorials/cluster.md"
     Page.read(start).run(directory, environment, *PAGES[start])
-    assert_grafana_shows_the_verdicts(bare, tmp_path / "prometheus", values["metrics"]["port"])
+    assert_grafana_shows_the_verdicts(bare, tmp_path / "prometheus")
     said = Page.read(tutorial).run(directory, environment, *PAGES[tutorial])
     assert any(each in {"True", "False"} for each in said)
     wait_until(lambda: bare.get("bmr")["items"][1:] == [], what="the tutorial's runs to be gone")
@@ -69,11 +69,11 @@ def test_a_cluster_says_who_is_faster(bare: Cluster, tmp_path: Path) -> None:
     assert {each["result"]["case"]["workload"] for each in results} == {"matmul-chain", "softmax-rows"}
 
 
-def assert_grafana_shows_the_verdicts(cluster: Cluster, directory: Path, port: int) -> None:
+def assert_grafana_shows_the_verdicts(cluster: Cluster, directory: Path) -> None:
     """Of the first run: what the queries of Overview's table find in a Prometheus that scrapes the operator."""
     given = {each["variant"]: each["verdict"] for each in cluster.get("bmr", "matmul-chain")["status"]["comparisons"]}
     queries = dict(ALL["overview"].queries())
-    with running_prometheus(directory, f"127.0.0.1:{port}") as prometheus:
+    with scraping(dataclasses.replace(cluster, namespace=NAMESPACE), directory, replicas=1) as prometheus:
         query = ALL["overview"].filled_in(queries["overview: Verdicts: verdict"], namespace=cluster.namespace)
         samples = prometheus.query(query)
     assert {each["metric"]["variant"]: each["metric"]["verdict"] for each in samples} == given

@@ -1,6 +1,7 @@
 """PyTorch: eager and compile, on any of its backends."""
 
 import copy
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -285,7 +286,7 @@ class PyTorch(Adapter):
         if not self._compiles:
             return found
         whole = self._graphs is not None and self._graphs.graphs and not self._placed
-        run = self._graphs.operations if whole else None
+        run = self._graphs.operations if whole and not math.isnan(self._graphs.operations) else None
         return found.model_copy(update={"run": run, "source": "Inductor's graphs"})
 
     def last(self, out: Any) -> Any:

@@ -1,5 +1,6 @@
 """Floating-point operations that Inductor's own passes have left; imports Inductor, which only what compiles needs."""
 
+import math
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ class Compiled(CustomGraphPass):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.operations = 0.0
+        """NaN where a size is known to nobody before the graph runs."""
         self.graphs = 0
 
     def __call__(self, graph: torch.fx.Graph) -> None:
@@ -21,7 +23,11 @@ class Compiled(CustomGraphPass):  # type: ignore[misc]
         self.graphs += 1
         for node in graph.nodes:
             if node.op == "call_function":
-                arguments, keywords, result = tree_map(_value, (node.args, node.kwargs, node))
+                try:
+                    arguments, keywords, result = tree_map(_value, (node.args, node.kwargs, node))
+                except _NoSizeError:
+                    self.operations = math.nan
+                    return
                 self.operations += count(node.target, arguments, keywords, result)
 
     def uuid(self) -> bytes:
@@ -29,5 +35,23 @@ class Compiled(CustomGraphPass):  # type: ignore[misc]
         return b"accelbench counts and changes nothing"
 
 
+class _NoSizeError(Exception):
+    """Of a tensor whose size follows from data."""
+
+
 def _value(node: Any) -> Any:
-    return node.meta.get("val") if isinstance(node, torch.fx.Node) else node
+    return tree_map(_sized, node.meta.get("val")) if isinstance(node, torch.fx.Node) else _sized(node)
+
+
+def _sized(value: Any) -> Any:
+    """With the sizes that it is compiled with, where they are symbols.
+
+    A symbol that is asked for its number is one no longer: Dynamo would compile anew for every other size.
+    """
+    if isinstance(value, torch.SymInt):
+        if value.node.hint is None:
+            raise _NoSizeError
+        return value.node.hint
+    if isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape):
+        return torch.empty([_sized(size) for size in value.shape], dtype=value.dtype, device="meta")
+    return value
