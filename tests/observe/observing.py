@@ -1,7 +1,7 @@
 """Observes workloads without launches: a process for each framework, many variants in it.
 
-Counts of compilations are Dynamo's. What Inductor makes of a graph takes a minute, so torch.compile is given the backend
-`eager` here. `test_graphs` shows that Inductor changes none of the counts.
+Counts of compilations are Dynamo's. What Inductor makes of a graph takes a minute, so that torch.compile is given the
+backend `eager` here; `test_graphs` shows that Inductor changes none of the counts.
 """
 
 import json
