@@ -96,6 +96,8 @@ class SimulatedMachine:
         self._busy_until = max(self._busy_until, self.now) + seconds
         if truth.escaping:
             self._escaped_until = max(self._escaped_until, self.now) + truth.escaping * seconds
+        if truth.lingering_seconds:
+            self._escaped_until = self._busy_until + truth.lingering_seconds
 
     def synchronise(self) -> None:
         """Waits for what was begun, but for what escapes."""

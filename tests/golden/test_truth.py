@@ -48,6 +48,15 @@ def test_step_times_are_recovered_within_a_thousandth(call_seconds: float, tmp_p
     assert float(comparison.speedup) == pytest.approx(1.25, rel=WITHIN)
 
 
+def test_what_only_a_blocks_last_call_leaves_to_be_done_is_a_small_part_of_a_longer_block(tmp_path: Path) -> None:
+    lingers = Truth(call_seconds=0.3, lingering_seconds=0.03)  # a tenth: more than a block of one call may leave
+    truths = {BASELINE: lingers, VARIANT: replace(lingers, call_seconds=0.24)}
+    result = measure(case(rounds_min=2, rounds_max=2), lambda variant, _: truths[variant], tmp_path)
+    found = outcomes(result)
+    assert {found["unsynchronised", name] for name in truths} == {"passed"}
+    assert result.comparisons[0].verdict == "faster"
+
+
 def test_what_a_launch_spends_beside_its_steps_is_recovered(tmp_path: Path) -> None:
     truth = replace(HONEST[VARIANT], import_seconds=0.7, device_init_seconds=0.2, slow_first_call_seconds=5.0)
     truths = {BASELINE: HONEST[BASELINE], VARIANT: truth}

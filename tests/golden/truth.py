@@ -30,6 +30,8 @@ class Truth:
     """That one call really does."""
     escaping: float = 0.0
     """Of a call's time: how much work it gives to a thread that no synchronisation waits for."""
+    lingering_seconds: float = 0.0
+    """For so long the process is at work when the last call's output is there, as where memory is given back."""
     never_ready: bool = False
     recompiles: str = ""
     """`counted` or `forbidden`: in the middle of the steady phase, and how the framework tells."""

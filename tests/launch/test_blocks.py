@@ -54,6 +54,16 @@ def test_blocks_give_the_true_seconds_per_unit(call_seconds: float, units: int) 
         assert seconds / measured.units == pytest.approx(call_seconds / units, rel=1e-3)
 
 
+@given(st.floats(min_value=1e-4, max_value=100.0), st.floats(min_value=0, max_value=100.0))
+def test_what_goes_on_after_a_block_is_a_small_part_of_it_unless_that_takes_more_than_the_budget(
+    call_seconds: float, late: float
+) -> None:
+    planned = blocks.plan(call_seconds, 0.0, late)
+    length = planned.calls * call_seconds
+    assert late <= blocks.LATE_SHARE * length * (1 + 1e-9) or length >= blocks.BUDGET_SECONDS * (1 - 1e-9)
+    assert (planned.calls - 2) * call_seconds < max(blocks.BLOCK_SECONDS, min(late / blocks.LATE_SHARE, 1.0))
+
+
 @given(st.floats(min_value=1e-7, max_value=100.0), st.floats(min_value=0, max_value=1e-3))
 def test_a_block_is_long_against_clock_and_overhead(call_seconds: float, overhead: float) -> None:
     planned = blocks.plan(call_seconds, overhead)

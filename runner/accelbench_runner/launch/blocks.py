@@ -20,6 +20,11 @@ BLOCK_SECONDS = 0.010
 that a neighbour may take."""
 OVERHEAD_SHARE = 0.001
 """Reading the clock and synchronising may be this share of a block: a tenth of the least margin anyone asks for."""
+LATE_SHARE = 0.04
+"""What a block's last call leaves to be done, such as giving memory back, is not timed: it may be so much of a block,
+a little less than the check `unsynchronised` allows."""
+FEW_CALLS = 1 / LATE_SHARE
+"""With more calls in a block, what the last of them leaves is no such share, unless it is more than a call."""
 WARM_UP_SECONDS = 0.3
 """Time for caches, allocators and the processor's clock to settle, after the first call and the parity run."""
 WARM_UP_CALLS = 2
@@ -134,9 +139,13 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
     return statistics.median(costs)
 
 
-def plan(seconds_per_call: float, overhead: float) -> BlockPlan:
-    """Blocks long enough for clock and overhead, as many as the budget pays for."""
-    return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE))
+def plan(seconds_per_call: float, overhead: float, late: float = 0.0) -> BlockPlan:
+    """Blocks long enough for clock, overhead and what goes on for `late` seconds after them, as the budget pays for.
+
+    What is late makes none longer than the budget: more than that is no last call's.
+    """
+    outlasting = min(late / LATE_SHARE, BUDGET_SECONDS)
+    return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, outlasting))
 
 
 def _plan(seconds_per_call: float, length: float) -> BlockPlan:

@@ -66,7 +66,7 @@ class Aftermath:
         self._adapter, self._clock, self._burnt, self._probe = adapter, clock, burnt, probe
         self._product: Callable[[], None] | None = probe(self._first_product)
 
-    def measure_lateness(self, work: Work, *, calls: int, long: bool) -> Synchronisation | None:
+    def measure_lateness(self, work: Work, *, calls: int, long: bool, most: int = MOST_RUNS) -> Synchronisation | None:
         """What was found; `calls` is those of a block. None where our own products gave no answer."""
         readies: list[bool | None] = []
 
@@ -83,12 +83,12 @@ class Aftermath:
 
         if self._product is None:
             return None
-        first = self._least_late(lambda: run(calls))
+        first = self._least_late(lambda: run(calls), most)
         if first is None:
             return None
         runs = [first]
         if long and (longer := math.ceil(LONG_SECONDS * calls / first.seconds)) > calls:
-            if (second := self._least_late(lambda: run(longer))) is None:
+            if (second := self._least_late(lambda: run(longer), most)) is None:
                 return None
             runs.append(second)
         return Synchronisation(runs=runs, ready=None if None in readies else all(readies))

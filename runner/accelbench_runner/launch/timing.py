@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from accelbench.launch.fact import UNTOLD
@@ -40,13 +40,16 @@ class Timing:
         Returns the calls of a block, and in the first rounds what one more block did.
         """
         task, adapter = self._task, self._adapter
+        steady = task.measure.protocol != "latency"
         with self._reporter.phase("warm-up"):
-            if task.measure.protocol == "latency":
-                seconds_per_call = blocks.warm_up(work, self._clock, longest=0.0)
-                planned = blocks.LATENCY
-            else:
-                seconds_per_call = blocks.warm_up(work, self._clock)
-                planned = blocks.plan(seconds_per_call, blocks.overhead_seconds(work, self._clock))
+            seconds_per_call = blocks.warm_up(work, self._clock, longest=blocks.BLOCK_SECONDS if steady else 0.0)
+            overhead = blocks.overhead_seconds(work, self._clock) if steady else 0.0
+        planned = blocks.plan(seconds_per_call, overhead) if steady else blocks.LATENCY
+        if steady and planned.calls < blocks.FEW_CALLS:
+            with self._reporter.aside("synchronisation"):
+                found = self._aftermath.measure_lateness(work, calls=planned.calls, long=False, most=1)
+            late = found.runs[0].late_seconds if found else 0.0
+            planned = blocks.plan(seconds_per_call, overhead, late)
 
         def measure(planned: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
             try:
@@ -85,7 +88,7 @@ class Timing:
             return timed
 
         with self._reporter.aside("synchronisation"):
-            aftermath = self._aftermath()
+            aftermath = self._aftermath
         last = self._time(measure).seconds[-1]
         with self._reporter.aside("synchronisation"):
             found = aftermath.judge_result((state, out), last)
@@ -97,9 +100,10 @@ class Timing:
         """Whether anything goes on when the clock has stopped."""
         with self._reporter.aside("synchronisation"):
             long = self._task.request.round <= synchronisation.LONG_ROUNDS
-            found = self._aftermath().measure_lateness(work, calls=calls, long=long)
+            found = self._aftermath.measure_lateness(work, calls=calls, long=long)
         self._reporter.facts(Facts(synchronisation=found or UNTOLD))
 
+    @cached_property
     def _aftermath(self) -> synchronisation.Aftermath:
         probe = partial(self._reporter.probe, "synchronisation")
         burnt = self._task.machine.processors.burnt_elsewhere
