@@ -83,7 +83,7 @@ class Cluster:
 
     @cached_property
     def server(self) -> urllib.parse.SplitResult:
-        """The API server's address; a pod on the host's network needs its hostname and port."""
+        """The API server's address; a pod needs its hostname and port, as no Service leads there."""
         url = self.kubectl("config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}").stdout
         return urllib.parse.urlsplit(url)
 

@@ -61,22 +61,20 @@ class Installed:
         """The objects of a kind that belong to a run, by label."""
         return self.cluster.get(kind, f"--selector=accelbench.dev/run={run}")["items"]
 
-    def leader(self) -> str:
-        """The name of the pod that holds the Lease; empty where its holder has ended."""
-        holder = self.system.get("lease", RELEASE)["spec"].get("holderIdentity", "").partition("_")[0]
-        return holder if holder in self._containers() else ""
-
     def kill_leader(self) -> None:
-        """SIGKILL the leader, as the kernel would: the other replica leads, and the kubelet starts it again."""
-        killed = wait_until(self.leader, what="a replica to lead", seconds=60)
-        before = self._containers()
-        os.kill(process_of(before[killed]), signal.SIGKILL)
+        """SIGKILL the leader, as the kernel would; returns once another process leads and both replicas run."""
 
-        def again() -> bool:
-            now = self._containers()
-            return len(now) == REPLICAS and now.get(killed) != before[killed]
+        def leads() -> str:
+            return holder if (holder := self._holder()).partition("_")[0] in self._containers() else ""
 
-        wait_until(again, what="both replicas to run again", seconds=120)
+        killed = wait_until(leads, what="a replica to lead", seconds=60)
+        os.kill(process_of(self._containers()[killed.partition("_")[0]]), signal.SIGKILL)
+        wait_until(lambda: self._holder() not in {"", killed} and leads(), what="another to lead", seconds=60)
+        wait_until(lambda: len(self._containers()) == REPLICAS, what="both replicas to run again", seconds=120)
+
+    def _holder(self) -> str:
+        """Who has the Lease: pod and process; a process that was killed has it for some seconds still."""
+        return str(self.system.get("lease", RELEASE)["spec"].get("holderIdentity", ""))
 
     def upgrade(self) -> None:
         """`helm upgrade`, to pods with one more annotation: each replica is asked to end once a new one is ready."""

@@ -32,11 +32,11 @@ class Compiled(CustomGraphPass):  # type: ignore[misc]
 
     def uuid(self) -> bytes:
         """What Inductor's cache knows the pass by: graphs that went through it are as they were."""
-        return b"accelbench counts and changes nothing"
+        return b"accelbench counts, and changes nothing"
 
 
 class _NoSizeError(Exception):
-    """Of a tensor whose size follows from data."""
+    """Of a size that follows from data."""
 
 
 def _value(node: Any) -> Any:

@@ -49,6 +49,7 @@ class Timing:
             with self._reporter.aside("synchronisation"):
                 found = self._aftermath.measure_lateness(work, calls=planned.calls, long=False, most=1)
             late = found.runs[0].late_seconds if found else 0.0
+            cpu.restart_peak()
             planned = blocks.plan(seconds_per_call, overhead, late)
 
         def measure(planned: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
