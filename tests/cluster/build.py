@@ -37,8 +37,6 @@ PACKAGES = (
 )
 NODE_PACKAGES = ("./kubelet",)
 """What a node needs besides: only `make e2e` has one."""
-# Prometheus without the clients of every cloud; in the test cluster it finds the operator's pods.
-TAGS = "remove_all_sd,enable_kubernetes_sd"
 # Nobody debugs these programs: without their DWARF, compiling takes a fifth less time, and with a collector of garbage
 # that runs seldom a tenth less. Without inlining, but into what serves each request, it takes another fifth less.
 HOT = ("std", "google.golang.org/...", "go.etcd.io/...", "k8s.io/apimachinery/...", "sigs.k8s.io/...")
@@ -156,7 +154,7 @@ def _directory() -> Path:
 def _build(directory: Path, packages: tuple[str, ...], say: Callable[[str], None]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     # -v names each package as it is compiled.
-    options = ["-v", "-buildvcs=false", "-trimpath", f"-tags={TAGS}", *COMPILER]
+    options = ["-v", "-buildvcs=false", "-trimpath", *COMPILER]
     flags = f"-ldflags=-s -w {_version_flags()}"
     go(["build", *options, flags, "-o", f"{directory}{os.sep}", *packages], SOURCES, say)
 
