@@ -40,17 +40,11 @@ class Timing:
         Returns the calls of a block, and in the first rounds what one more block did.
         """
         task, adapter = self._task, self._adapter
-        steady = task.measure.protocol != "latency"
-        with self._reporter.phase("warm-up"):
-            seconds_per_call = blocks.warm_up(work, self._clock, longest=blocks.BLOCK_SECONDS if steady else 0.0)
-            overhead = blocks.overhead_seconds(work, self._clock) if steady else 0.0
-        planned = blocks.plan(seconds_per_call, overhead) if steady else blocks.LATENCY
-        if steady and planned.calls < blocks.FEW_CALLS:
-            with self._reporter.aside("synchronisation"):
-                found = self._aftermath.measure_lateness(work, calls=planned.calls, long=False, most=1)
-            late = found.runs[0].late_seconds if found else 0.0
-            cpu.restart_peak()
-            planned = blocks.plan(seconds_per_call, overhead, late)
+        if task.measure.protocol == "latency":
+            with self._reporter.phase("warm-up"):
+                seconds_per_call, planned = blocks.warm_up(work, self._clock, longest=0.0), blocks.LATENCY
+        else:
+            seconds_per_call, planned = self._plan_steady(work)
 
         def measure(planned: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
             try:
@@ -72,6 +66,20 @@ class Timing:
 
             seed = task.request.unseen_seed
             return calls, dependence.witness(adapter, program, work, block, calls, seconds_per_call, seed)
+
+    def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
+        """Warms up; then what few long calls leave to be done is looked at, and planned for as well (ADR 53)."""
+        with self._reporter.phase("warm-up"):
+            seconds_per_call = blocks.warm_up(work, self._clock)
+            overhead = blocks.overhead_seconds(work, self._clock)
+        planned = blocks.plan(seconds_per_call, overhead)
+        if planned.calls >= blocks.FEW_CALLS:
+            return seconds_per_call, planned
+        with self._reporter.aside("synchronisation"):
+            found = self._aftermath.measure_lateness(work, calls=planned.calls, long=False, most=1)
+        cpu.restart_peak()  # our own look is none of the program's memory
+        late = found.runs[0].late_seconds if found else 0.0
+        return seconds_per_call, blocks.plan(seconds_per_call, overhead, late)
 
     def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
         """`episode`: one pass over the batches in order, the first calls and their compiling included.
