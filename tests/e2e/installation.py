@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from chart.helm import CHART, helm
+from cluster.errors import DeadlineError
 from cluster.wait import wait_until
 from image.load import values_for
 from metrics.prometheus import running_prometheus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cluster.cluster import Cluster
     from metrics.prometheus import Prometheus
@@ -47,15 +50,26 @@ class Installed:
         """The BenchmarkRun as it is now."""
         return self.cluster.get("benchmarkrun", name)
 
+    def until(self, condition: Callable[[], object], name: str, *, what: str, seconds: float) -> None:
+        """Wait for something of a run that goes on; AssertionError with how the run stands where it does not come."""
+        with contextlib.suppress(DeadlineError):
+            wait_until(lambda: condition() or self._has_finished(name), what=what, seconds=seconds)
+        assert condition(), f"in vain for: {what}\n{self._told(name)}"
+
     def finished(self, name: str, *, seconds: float) -> dict[str, Any]:
-        """The BenchmarkRun once `kubectl wait` has seen it finish."""
-        wait_until(
-            lambda: conditions(self.run(name)).get("Finished", {}).get("status") == "True",
-            what=f"{name} to finish",
-            seconds=seconds,
-            every_seconds=1,
-        )
+        """The BenchmarkRun once it has finished; AssertionError with how it stands where it does not."""
+        self.until(lambda: self._has_finished(name), name, what=f"{name} to finish", seconds=seconds)
         return self.run(name)
+
+    def _has_finished(self, name: str) -> bool:
+        return conditions(self.run(name)).get("Finished", {}).get("status") == "True"
+
+    def _told(self, name: str) -> str:
+        """All that the cluster has to say of a run."""
+        pods = self.owned("pods", name)
+        logs = [self.cluster.kubectl("logs", pod["metadata"]["name"], "--tail=40", check=False).stdout for pod in pods]
+        status = {"run": self.run(name).get("status"), "pods": [pod["status"] for pod in pods]}
+        return "\n".join((yaml.safe_dump(status), *logs, _why(self.system)))
 
     def owned(self, kind: str, run: str) -> list[dict[str, Any]]:
         """The objects of a kind that belong to a run, by label."""

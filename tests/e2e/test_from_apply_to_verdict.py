@@ -39,9 +39,8 @@ def example(installed: Installed) -> dict[str, Any]:
     """The first example, applied, seen under way, and finished."""
     installed.apply(yaml.safe_dump(EXAMPLE))
     under_way = 'accelbench_live_rounds{run="matmul-chain"} >= 1'
-    wait_until(
-        lambda: installed.prometheus.query(under_way), what="the first round to be told while it runs", seconds=600
-    )
+    told = "the first round to be told while it runs"
+    installed.until(lambda: installed.prometheus.query(under_way), "matmul-chain", what=told, seconds=600)
     return installed.finished("matmul-chain", seconds=900)
 
 
