@@ -205,12 +205,7 @@ class KubernetesApi:
         return document
 
     async def _content(self, method: str, path: str, **request: Any) -> bytes:
-        response = await self._send(method, path, **request)
-        try:
-            content: bytes = await response.read()
-        except NO_ANSWER as error:
-            raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
-        return content
+        return await _body(await self._send(method, path, **request), f"{method} {path}")
 
     async def _send(
         self,
@@ -242,6 +237,15 @@ class KubernetesApi:
             self.telemetry.request.labels(*kind).observe(time.perf_counter() - began)
         self.clock.heard(response.headers.get("Date", ""))
         if response.status >= HTTP_ERROR:
-            answer = (await response.read()).decode(errors="replace")
+            answer = (await _body(response, f"{method} {path}")).decode(errors="replace")
             raise api_error(response.status, answer, response.headers.get("Retry-After", ""))
         return response
+
+
+async def _body(response: Any, asked: str) -> bytes:
+    """All that an answer holds; raises UnreachableError where the connection ends before."""
+    try:
+        content: bytes = await response.read()
+    except NO_ANSWER as error:
+        raise UnreachableError(0, f"{asked}: {type(error).__name__}: {error}") from error
+    return content

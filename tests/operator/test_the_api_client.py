@@ -10,7 +10,7 @@ from kubernetes.aio.client import Configuration
 
 from accelbench_operator import kubernetes_api
 from accelbench_operator.cluster import KubernetesCluster, NoLogError
-from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, TooLargeError
+from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, TooLargeError, UnreachableError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -98,3 +98,18 @@ async def test_what_a_kubelet_says_in_place_of_a_lost_log_is_no_log(monkeypatch:
         # A program may print the same, on a line of its own.
         assert await cluster.read_log("team", "kept") == logs["kept"]
         assert await cluster.read_log("team", "empty") == ""
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_an_answer_that_breaks_off_is_no_answer(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=status, headers={"Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b'{"message": ')
+        assert request.transport
+        request.transport.close()
+        return response
+
+    async with served(handler, monkeypatch) as api:
+        with pytest.raises(UnreachableError, match="ClientPayloadError"):
+            await api.get("/apis")
