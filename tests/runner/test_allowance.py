@@ -78,3 +78,40 @@ def test_a_launch_that_has_all_that_is_left_of_the_case_is_late_itself() -> None
     launch.now += 10
     assert launch.left() == 0
     assert launch.allowance.used_up == "launch"
+
+
+class Crowded(Passing):
+    """Where others take a share of the processors all the time; 10 s of what they leave, in a case of 600 s."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(case_seconds=600.0)
+        self.asked = 0
+        own = Limit(10.0, "its limit", of_what_others_leave=True)
+        self.allowance = Allowance(own, 600.0, 20.0, others_share=lambda: self.share(share), clock=lambda: self.now)
+
+    def share(self, share: float) -> float:
+        self.asked += 1
+        return share
+
+    def ended_after(self) -> float:
+        """Seconds until nothing is left, where one looks when time is up and not before."""
+        for _ in range(1000):
+            if (left := self.left()) <= 0:
+                return self.now - 100.0
+            self.now += left + 1e-3
+        raise AssertionError("it goes on and on")
+
+
+@pytest.mark.parametrize(("share", "seconds"), [(0.0, 10), (0.5, 20), (0.8, 50), (1.0, 600)])
+def test_time_that_others_had_the_processors_makes_no_launch_hang(share: float, seconds: float) -> None:
+    launch = Crowded(share)
+    assert launch.ended_after() == pytest.approx(seconds, rel=1e-3)
+    assert launch.allowance.used_up == ("launch" if share < 1 else "case")
+    assert launch.allowance.granted == pytest.approx(seconds, rel=0.02)
+
+
+def test_who_has_the_processors_is_asked_once_time_is_up() -> None:
+    launch = Crowded(0.5)
+    launch.now += 9.9
+    assert launch.left() == pytest.approx(0.1)
+    assert launch.asked == 0

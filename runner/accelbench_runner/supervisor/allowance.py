@@ -12,7 +12,8 @@ PROBE_SECONDS = 20.0
 """Where nothing hangs, no probe was seen to take 2 s; starting NVML for many GPUs takes several."""
 HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
-"""A launch hangs that takes longer than this, and than five times the longest before it of the same variant."""
+"""A launch hangs that takes longer than this, and than five times the longest before it of the same variant. Time in
+which others had the processors does not count: at 80 % it would take five times as long, and not hang."""
 
 WARM_FACTOR = 2.0
 """A warm probe hangs that takes longer than a probe may, and than so many times as long as starting cold did."""
@@ -25,6 +26,8 @@ class Limit(NamedTuple):
 
     seconds: float
     whose: str
+    of_what_others_leave: bool = False
+    """Time in which others had the processors does not count."""
 
 
 def launch_limit(
@@ -39,14 +42,16 @@ def launch_limit(
     """
     if before:
         seconds = max(HANG_SECONDS, HANG_FACTOR * max(before))
-        return Limit(seconds, f"its limit, as its longest launch before took {max(before):.3g} s")
+        whose = f"its limit, as its longest launch before took {max(before):.3g} s"
+        return Limit(seconds, whose, of_what_others_leave=True)
     share = max(time_limit / of, min(remaining, max(remaining / left, time_limit / rounds_min)))
     return Limit(share, f"its share of the case's time limit of {time_limit:g} s")
 
 
 def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
     """What a warm probe may take; `cold_seconds` from import to the first step took the launch before it."""
-    return Limit(max(probe_seconds, WARM_FACTOR * cold_seconds), "the limit of a warm probe")
+    seconds = max(probe_seconds, WARM_FACTOR * cold_seconds)
+    return Limit(seconds, "the limit of a warm probe", of_what_others_leave=True)
 
 
 @dataclass
@@ -57,11 +62,18 @@ class Allowance:
     case_seconds: float
     """The whole case may take so much longer."""
     probe_seconds: float = PROBE_SECONDS
+    others_share: Callable[[], float] = lambda: 0.0
+    """Of the processors' time since the launch was started; asked once its limit is reached, as asking takes time."""
     clock: Callable[[], float] = time.monotonic
+    granted: float = field(init=False)
+    """Seconds of its own that the launch had when last asked, with those that others took."""
     used_up: Whose = field(default="launch", init=False)
     """Whose limit was the nearest when last asked."""
     _probed: float = field(default=0.0, init=False)
     _probe_began: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.granted = self.own.seconds
 
     def probe_began(self) -> None:
         """From now on the probe's limit holds, in place of the launch's."""
@@ -79,7 +91,9 @@ class Allowance:
     def left(self, elapsed: float) -> float:
         """Seconds that the launch may still take, `elapsed` after it was started."""
         if self._probe_began is None:
-            nearest: tuple[float, Whose] = (self.own.seconds + self._probed - elapsed, "launch")
+            if self.own.of_what_others_leave and self.granted + self._probed <= elapsed:
+                self.granted = self.own.seconds + (elapsed - self._probed) * self.others_share()
+            nearest: tuple[float, Whose] = (self.granted + self._probed - elapsed, "launch")
         else:
             nearest = (self._probe_began + self.probe_seconds - self.clock(), "probe")
         seconds, self.used_up = min(nearest, (self.case_seconds - elapsed, "case"), key=lambda each: each[0])

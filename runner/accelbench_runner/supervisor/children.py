@@ -153,10 +153,10 @@ def run_child(
 def end_descendants(*, except_for: int | None = None) -> None:
     """Kill everything that descends from this process, again and again until nothing is left, and reap it."""
     deadline = time.monotonic() + KILL_SECONDS
-    while descendants := [process for process in _descendants(os.getpid()) if process != except_for]:
+    while left := [process for process in descendants(os.getpid()) if process != except_for]:
         if time.monotonic() > deadline:
-            raise UnkillableError(f"processes {descendants} do not end by SIGKILL: a device's driver may hang")
-        for process in descendants:
+            raise UnkillableError(f"processes {left} do not end by SIGKILL: a device's driver may hang")
+        for process in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
@@ -247,15 +247,13 @@ def _reap(process: subprocess.Popen[bytes]) -> int:
         ) from None
 
 
-def _descendants(root: int) -> list[int]:
+def descendants(root: int) -> list[int]:
     """Every process below `root`, by /proc; those that have ended and only wait to be reaped included."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):
-                # The name in parentheses may hold anything; the parent is the second field after it.
-                parent = int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
+                children.setdefault(int(stat_fields(int(entry.name))[1]), []).append(int(entry.name))
     found: list[int] = []
     unvisited = [root]
     while unvisited:
@@ -263,3 +261,11 @@ def _descendants(root: int) -> list[int]:
         found += below
         unvisited += below
     return found
+
+
+def stat_fields(process: int) -> list[str]:
+    """What /proc/PID/stat says after the name, which is in parentheses and may hold anything: state, parent, ...
+
+    Raises OSError where the process is gone.
+    """
+    return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()

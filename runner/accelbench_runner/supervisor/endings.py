@@ -1,9 +1,6 @@
 """What the end of a launch means: that it measured, that the variant failed and why, or that nobody is to blame."""
 
-import os
-import resource
 import signal
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,43 +49,6 @@ class MemoryTold(NamedTuple):
             "its files no longer fitted beside its data "
             f"({self.refaulted_bytes // MIB} MiB were read again, the limit is {self.limit // MIB} MiB)"
         )
-
-
-class Crowd(NamedTuple):
-    """Who has used the processors that a launch may run on, in seconds since boot, and when that was read."""
-
-    others: float
-    """Neither we nor our children, and the hypervisor."""
-    now: float
-
-    @classmethod
-    def read(cls) -> "Crowd":
-        """As of now."""
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ours = time.process_time() + children.ru_utime + children.ru_stime
-        return cls(_taken_from_processors() - ours, time.monotonic())
-
-    def share_since(self, before: "Crowd") -> float:
-        """Of the processors' time after `before`, what others took."""
-        offered = (self.now - before.now) * len(os.sched_getaffinity(0))
-        return max(0.0, self.others - before.others) / offered if offered > 0 else 0.0
-
-
-def _taken_from_processors() -> float:
-    """Seconds of the processors that we may run on, spent by anyone or stolen; 0 where the kernel does not tell.
-
-    Read here, and not by psutil, which this process does without.
-    """
-    ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
-    try:
-        lines = Path("/proc/stat").read_text().splitlines()
-    except OSError:
-        return 0.0
-    ticks = 0
-    for name, user, nice, system, _idle, _waiting, *rest in (line.split() for line in lines if line.startswith("cpu")):
-        if name in ours:
-            ticks += sum(map(int, (user, nice, system, *rest[:3])))  # interrupts, soft ones, stolen
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 NO_MEMORY = (b"bad_alloc", b"Cannot allocate memory", b"out of memory", b"pthread_create() failed")
@@ -199,7 +159,7 @@ def _crashed(
 
 def _late(listener: LaunchListener, memory: MemoryTold, crowded: float) -> tuple[FailureReason, str]:
     """Where it was when its time was up, and whose limit that was."""
-    seconds, whose = listener.allowance.own
+    whose, seconds = listener.allowance.own.whose, listener.allowance.granted
     stage = listener.aside or listener.phase
     still = f"it was still in {stage}" if stage else "it had not begun"
     late = f"{still} after {seconds:.3g} s, {whose}"

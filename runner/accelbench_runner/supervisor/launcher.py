@@ -13,7 +13,8 @@ from accelbench.launch.record import LaunchRecord, WarmProbe
 from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.supervisor.children import Ending, Interruption, UnkillableError, run_child
-from accelbench_runner.supervisor.endings import Crowd, End, MemoryTold, explain, under_way
+from accelbench_runner.supervisor.crowd import Crowd
+from accelbench_runner.supervisor.endings import End, MemoryTold, explain, under_way
 from accelbench_runner.supervisor.listening import Forward, LaunchListener, own
 
 
@@ -115,7 +116,13 @@ class Launcher:
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        allowance = Allowance(own=limit, case_seconds=case_seconds, probe_seconds=self.probe_seconds)
+        before = Crowd.read()
+        allowance = Allowance(
+            own=limit,
+            case_seconds=case_seconds,
+            probe_seconds=self.probe_seconds,
+            others_share=lambda: Crowd.read().share_since(before),
+        )
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[Ending, End]:
@@ -123,7 +130,7 @@ class Launcher:
         directory = Path(request.directory)
         request_file = directory / "request.json"
         request_file.write_text(request.model_copy(update={"descriptor": writing}).to_json())
-        memory, crowd = MemoryTold.read(), Crowd.read()
+        memory = MemoryTold.read()
         try:
             ending = run_child(
                 self.command,
@@ -137,8 +144,8 @@ class Launcher:
             if probe := under_way(listener, directory):
                 raise UnkillableError(f"{own(probe)} hangs: {error}") from error
             raise
-        told, crowded = MemoryTold.read().since(memory), Crowd.read().share_since(crowd)
-        return ending, explain(listener, ending, request, told, crowded)
+        told, others = MemoryTold.read().since(memory), listener.allowance.others_share()
+        return ending, explain(listener, ending, request, told, others)
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
