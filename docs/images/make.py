@@ -1,6 +1,6 @@
 """Draws the pictures of what accelbench shows, from results that were measured.
 
-python docs/images/make.py verdict RESULT_DIRECTORY                      verdict.svg: the terminal
+python docs/images/make.py verdict RESULT_DIRECTORY [OPTION ...]         verdict.svg: the terminal; the run's options
 PYTHONPATH=tests python docs/images/make.py report RESULT_DIRECTORY      report.png: the page, in a real Chromium
 """
 
@@ -28,13 +28,13 @@ TEMPLATE = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DO
 PAGE = {"x": 0, "y": 0, "width": 1100, "height": 900, "scale": 1}
 
 
-def verdict(directory: Path) -> None:
-    """The report of the run in `directory`, as the terminal shows it."""
+def verdict(directory: Path, *options: str) -> None:
+    """The report of the run in `directory`, as the terminal shows it; `options` are those of its command."""
     record, results = RunDirectory(directory).load()
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     measured = [(result, evaluate(record.run.spec.expectations, result)) for result in results]
     console.print(terminal.reports(measured))
-    title = f"accelbench run {record.run.metadata.name}.yaml"
+    title = " ".join((f"accelbench run {record.run.metadata.name}.yaml", *options))
     console.save_svg(str(HERE / "verdict.svg"), title=title, theme=MONOKAI, code_format=TEMPLATE, unique_id="verdict")
 
 
@@ -56,4 +56,4 @@ def report(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"verdict": verdict, "report": report}[sys.argv[1]](Path(sys.argv[2]))
+    {"verdict": verdict, "report": report}[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
