@@ -53,7 +53,7 @@ class Installed:
     def until(self, condition: Callable[[], object], name: str, *, what: str, seconds: float) -> None:
         """Wait for something of a run that goes on; AssertionError with how the run stands where it does not come."""
         with contextlib.suppress(DeadlineError):
-            wait_until(lambda: condition() or self._has_finished(name), what=what, seconds=seconds)
+            wait_until(lambda: condition() or self._has_finished(name), what=what, seconds=seconds, every_seconds=1)
         assert condition(), f"in vain for: {what}\n{self._told(name)}"
 
     def finished(self, name: str, *, seconds: float) -> dict[str, Any]:

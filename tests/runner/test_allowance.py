@@ -102,11 +102,11 @@ class Crowded(Passing):
         raise AssertionError("it goes on and on")
 
 
-@pytest.mark.parametrize(("share", "seconds"), [(0.0, 10), (0.5, 20), (0.8, 50), (1.0, 600)])
+@pytest.mark.parametrize(("share", "seconds"), [(0.0, 10), (0.5, 20), (0.8, 50), (1.0, 50)])
 def test_time_that_others_had_the_processors_makes_no_launch_hang(share: float, seconds: float) -> None:
     launch = Crowded(share)
     assert launch.ended_after() == pytest.approx(seconds, rel=1e-3)
-    assert launch.allowance.used_up == ("launch" if share < 1 else "case")
+    assert launch.allowance.used_up == "launch"
     assert launch.allowance.granted == pytest.approx(seconds, rel=0.02)
 
 

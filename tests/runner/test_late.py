@@ -24,7 +24,9 @@ def late(
 ) -> End:
     """Of a launch that used up its own limit."""
     listener = LaunchListener(
-        forward=lambda *_: None, phase_reached=lambda _: None, allowance=Allowance(limit, case_seconds=600)
+        forward=lambda *_: None,
+        phase_reached=lambda _: None,
+        allowance=Allowance(limit, case_seconds=600, others_share=lambda: crowded),
     )
     said = [*([PhaseStarted(phase=phase)] if phase else []), *([AsideStarted(name="parity")] if aside else [])]
     for message in said:
@@ -66,3 +68,10 @@ def test_where_it_was_is_said(phase: Phase | None, aside: bool, said: str, tmp_p
 @pytest.mark.parametrize(("crowded", "said"), [(0.78, True), (0.05, False)])
 def test_others_that_took_the_processors_meanwhile_are_named(crowded: float, said: bool, tmp_path: Path) -> None:
     assert ("while others took 78 % of the processors" in message(late(tmp_path, SHARE, crowded=crowded))) == said
+
+
+def test_a_limit_that_grew_with_what_others_took_says_what_it_was(tmp_path: Path) -> None:
+    limit = launch_limit(600, time_limit=600, of=3, left=1, rounds_min=5, before=[2.0])
+    said = message(late(tmp_path, limit, crowded=0.5))
+    assert "after 45 s, its limit, as its longest launch before took 2 s" in said
+    assert "(it is 30 s where others leave it the processors), while others took 50 %" in said

@@ -13,7 +13,10 @@ PROBE_SECONDS = 20.0
 HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
 """A launch hangs that takes longer than this, and than five times the longest before it of the same variant. Time in
-which others had the processors does not count: at 80 % it would take five times as long, and not hang."""
+which others had the processors does not count: where they have 80 %, it takes five times as long."""
+MOST_FACTOR = 5.0
+"""Of its limit a launch gets no more than so many times, whatever others take: one that hangs asleep beside busy
+neighbours leaves them all of the processors."""
 
 WARM_FACTOR = 2.0
 """A warm probe hangs that takes longer than a probe may, and than so many times as long as starting cold did."""
@@ -50,8 +53,7 @@ def launch_limit(
 
 def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
     """What a warm probe may take; `cold_seconds` from import to the first step took the launch before it."""
-    seconds = max(probe_seconds, WARM_FACTOR * cold_seconds)
-    return Limit(seconds, "the limit of a warm probe", of_what_others_leave=True)
+    return Limit(max(probe_seconds, WARM_FACTOR * cold_seconds), "the limit of a warm probe")
 
 
 @dataclass
@@ -66,7 +68,7 @@ class Allowance:
     """Of the processors' time since the launch was started; asked once its limit is reached, as asking takes time."""
     clock: Callable[[], float] = time.monotonic
     granted: float = field(init=False)
-    """Seconds of its own that the launch had when last asked, with those that others took."""
+    """What its own limit came to when last asked, with the time that others took."""
     used_up: Whose = field(default="launch", init=False)
     """Whose limit was the nearest when last asked."""
     _probed: float = field(default=0.0, init=False)
@@ -92,7 +94,8 @@ class Allowance:
         """Seconds that the launch may still take, `elapsed` after it was started."""
         if self._probe_began is None:
             if self.own.of_what_others_leave and self.granted + self._probed <= elapsed:
-                self.granted = self.own.seconds + (elapsed - self._probed) * self.others_share()
+                taken = (elapsed - self._probed) * self.others_share()
+                self.granted = min(self.own.seconds + taken, MOST_FACTOR * self.own.seconds)
             nearest: tuple[float, Whose] = (self.granted + self._probed - elapsed, "launch")
         else:
             nearest = (self._probe_began + self.probe_seconds - self.clock(), "probe")

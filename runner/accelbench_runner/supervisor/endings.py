@@ -159,10 +159,13 @@ def _crashed(
 
 def _late(listener: LaunchListener, memory: MemoryTold, crowded: float) -> tuple[FailureReason, str]:
     """Where it was when its time was up, and whose limit that was."""
-    whose, seconds = listener.allowance.own.whose, listener.allowance.granted
+    seconds, whose, _ = listener.allowance.own
     stage = listener.aside or listener.phase
     still = f"it was still in {stage}" if stage else "it had not begun"
-    late = f"{still} after {seconds:.3g} s, {whose}"
+    granted = listener.allowance.granted
+    late = f"{still} after {granted:.3g} s, {whose}"
+    if granted > seconds:
+        late += f" (it is {seconds:.3g} s where others leave it the processors)"
     if thrashing := memory.thrashing():
         return FailureReason.OUT_OF_MEMORY, f"{late}: {thrashing}: {MORE_MEMORY}"
     if crowded > shared_device.NEIGHBOURS.biases:
