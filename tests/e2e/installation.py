@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from chart.helm import CHART, helm
 from cluster.errors import DeadlineError
 from cluster.wait import wait_until
@@ -66,10 +64,10 @@ class Installed:
 
     def _told(self, name: str) -> str:
         """All that the cluster has to say of a run."""
-        pods = self.owned("pods", name)
-        logs = [self.cluster.kubectl("logs", pod["metadata"]["name"], "--tail=40", check=False).stdout for pod in pods]
-        status = {"run": self.run(name).get("status"), "pods": [pod["status"] for pod in pods]}
-        return "\n".join((yaml.safe_dump(status), *logs, _why(self.system)))
+        pods = f"--selector=accelbench.dev/run={name}"
+        asked = ("describe", "benchmarkrun", name), ("describe", "pods", pods), ("logs", pods, "--tail=40")
+        answers = [self.cluster.kubectl(*each, check=False) for each in asked]
+        return "\n".join([*(each.stdout + each.stderr for each in answers), _why(self.system)])
 
     def owned(self, kind: str, run: str) -> list[dict[str, Any]]:
         """The objects of a kind that belong to a run, by label."""

@@ -55,6 +55,14 @@ def test_what_our_children_start_is_ours_while_it_runs_and_others_for_everybody_
     assert once_it_has_ended < -1.2
 
 
-def test_a_share_is_at_most_all_there_is() -> None:
-    assert Crowd(others=1e6, now=11.0).share_since(Crowd(others=0.0, now=1.0)) == 1.0
-    assert Crowd(others=0.0, now=11.0).share_since(Crowd(others=1.0, now=1.0)) == 0.0
+def share(before: Crowd, after: Crowd) -> float:
+    return after.share_since(before)
+
+
+def test_a_share_is_of_all_processors_and_at_most_all_there_is() -> None:
+    two, four = frozenset({0, 1}), frozenset({0, 1, 2, 3})
+    assert share(Crowd(0.0, 1.0, two), Crowd(10.0, 11.0, two)) == 0.5
+    assert share(Crowd(0.0, 1.0, two), Crowd(1e6, 11.0, two)) == 1.0
+    assert share(Crowd(1.0, 1.0, two), Crowd(0.0, 11.0, two)) == 0.0
+    # The counters of other processors began at boot.
+    assert share(Crowd(0.0, 1.0, two), Crowd(10.0, 11.0, four)) == 0.0

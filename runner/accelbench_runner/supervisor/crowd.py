@@ -14,22 +14,26 @@ from accelbench_runner.supervisor.children import descendants, stat_fields
 
 
 class Crowd(NamedTuple):
-    """Who has used the processors that we may run on, in seconds since boot, and when that was read."""
+    """What others have used of the processors that we may run on, and when that was read."""
 
     others: float
-    """Neither we, nor what descends from us, and the hypervisor."""
+    """Seconds since boot of everybody but us and what descends from us; those of the hypervisor too."""
     now: float
+    processors: frozenset[int]
 
     @classmethod
     def read(cls) -> "Crowd":
         """As of now."""
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         ours = time.process_time() + ended.ru_utime + ended.ru_stime + _used_by_descendants()
-        return cls(_taken_from_processors() - ours, time.monotonic())
+        processors = frozenset(os.sched_getaffinity(0))
+        return cls(_taken_from(processors) - ours, time.monotonic(), processors)
 
     def share_since(self, before: "Crowd") -> float:
-        """Of the processors' time after `before`, what others took."""
-        offered = (self.now - before.now) * len(os.sched_getaffinity(0))
+        """Of the processors' time after `before`, what others took; 0 where we may run on other processors now."""
+        offered = (self.now - before.now) * len(self.processors)
+        if self.processors != before.processors:
+            return 0.0
         return min(1.0, max(0.0, self.others - before.others) / offered) if offered > 0 else 0.0
 
 
@@ -42,15 +46,15 @@ def _used_by_descendants() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _taken_from_processors() -> float:
-    """Seconds of the processors that we may run on, spent by anyone or stolen; 0 where the kernel does not tell."""
-    ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+def _taken_from(processors: frozenset[int]) -> float:
+    """Seconds of these processors, spent by anyone or stolen; 0 where the kernel does not tell."""
+    names = {f"cpu{number}" for number in processors}
     try:
         lines = Path("/proc/stat").read_text().splitlines()
     except OSError:
         return 0.0
     ticks = 0
     for name, user, nice, system, _idle, _waiting, *rest in (line.split() for line in lines if line.startswith("cpu")):
-        if name in ours:
+        if name in names:
             ticks += sum(map(int, (user, nice, system, *rest[:3])))  # interrupts, soft ones, stolen
     return ticks / os.sysconf("SC_CLK_TCK")
