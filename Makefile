@@ -82,7 +82,7 @@ prepare-slow: wheel ## What prepare makes, and what slow tests start: Kueue, kre
 	@PYTHONPATH=tests $(BIN)/python -m prepare slow
 
 .PHONY: prepare-node
-prepare-node: tools ## What prepare makes, and the kubelet
+prepare-node: tools ## What prepare makes, the kubelet, and what a release is made and tried with
 	@PYTHONPATH=tests $(BIN)/python -m prepare node
 
 .PHONY: images

@@ -1,8 +1,8 @@
 """Everything that the tests start and Python does not bring, fetched and built before the first of them.
 
-`make prepare` calls it, `make prepare-node` with `node`, for tests that need a kubelet, and `make prepare-slow` with
-`slow`, for what slow tests alone start. What this machine cannot have is named: the tests that need it are skipped,
-with CI set they fail. Only the compiler is needed by too many.
+`make prepare` calls it, `make prepare-node` with `node`, for tests that need a kubelet or images, and `make
+prepare-slow` with `slow`, for what slow tests alone start. What this machine cannot have is named: the tests that need
+it are skipped, with CI set they fail. Only the compiler is needed by too many.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ def main() -> int:
     }
     if "slow" in sys.argv[1:]:
         optional |= _for_slow_tests()
+    if "node" in sys.argv[1:]:
+        optional |= _for_node_tests()
     done = [_done(name, step) for name, step in optional.items()]
     return 0 if all(done) or not os.environ.get("CI") else 1
 
@@ -93,6 +95,15 @@ def _for_slow_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
         "shells": find_shells,
         "registry": functools.partial(build_tool, REGISTRY),
         "targets": compilers.install,
+    }
+
+
+def _for_node_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
+    from release.tools import REGISTRY, SYFT, build_tool
+
+    return {
+        "registry": functools.partial(build_tool, REGISTRY),
+        "bill of materials": functools.partial(build_tool, SYFT),
     }
 
 

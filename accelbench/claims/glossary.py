@@ -1,10 +1,12 @@
 """What the page's words mean: of compilers, of metrics, of workloads with their parameters and observations. Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from accelbench import catalogue
 from accelbench.api.numbers import NUMBERS
 from accelbench.api.result import Result
+from accelbench.catalogue.observations import STANDARD
 from accelbench.claims.settle import Settled
 from accelbench.report.markdown import escaped, markdown_table
 
@@ -16,15 +18,28 @@ WORDS = {
     "scan": "`jax.lax.scan`: a loop inside the compiled program. Its body is compiled once.",
     "donated": "The caller gives the old array away (`donate_argnums`), so the new one can take its memory.",
     "float32": "Matrix products, too, are in full float32, in both frameworks and on every device. By default they "
-    "would not be. On GPUs since Ampere, JAX multiplies float32 in TF32. PyTorch does so in cuDNN's convolutions, and "
-    "not in matrix products. On TPUs, JAX multiplies float32 as bfloat16. That can decide which of the two is faster.",
-    "beside": "How many times as fast or as slow a variant is as the baseline that the column names. If it is 1.9 "
-    "times as fast, it takes 1/1.9 of the baseline's time.",
+    "would not be, but for CPUs. On GPUs since Ampere, JAX multiplies float32 in TF32. PyTorch does so in cuDNN's "
+    "convolutions, and not in matrix products. On TPUs, JAX multiplies float32 as bfloat16. That can decide which of "
+    "the two is faster.",
+    "variant": "One of the programs that compute the same thing, such as jax/jit. [The end of the page](#workloads) "
+    "says what each of them is.",
+    "manifest": "The file that says what is measured: a workload, its variants, and how precisely.",
+    "launch": "A new process that measures one variant.",
+    "round": "One launch of every variant, in turn.",
+    "certificate": "What was checked of a result: that all variants compute the same, that the machine was quiet, that "
+    "times were steady, and more. Where a check failed, the comparison is invalid, and the check is named.",
+    "beside": "How the variant compares with the baseline that the column names. If it is 1.9 times as fast as the "
+    "baseline, it takes 1/1.9 of the baseline's time.",
     "(1.6 to 2.2)": "The interval in which a ratio lies. The confidence of 95 % is for all ratios of the run together.",
     "no difference found": "1 lies inside the interval. The width says how large a difference it could hide.",
-    "first call": "What compiling and the first call take in a new process. The column `time` is of all later calls.",
+    "first call": "How long compiling and the first call take together, in a new process. The column `time` is of all "
+    "later calls.",
+    "memory": "The most memory at once. On a GPU: of arrays. On a CPU: of the process while it ran the steps, above "
+    "its level before it set them up. What Python imports meanwhile is part of it: torch.optim brings about 90 MB.",
+    "power": "Mean power of the GPU while the steps ran, by its own counter.",
     "matrix products": "How many were compiled or dispatched. Compilers turn small ones into sums.",
-    "error over tolerance": "How far the outputs are from a float64 reference. Above 1, a variant is wrong.",
+    "error over tolerance": "How far the outputs are from a float64 reference. Above 1, a variant is wrong. Where the "
+    "reference itself is not a number, as in the chain of row 2 that overflows, the variant's output has to be none.",
     "compiled for": "Nothing ran: XLA compiled the program for a device that is not here. For a GPU, kernels, "
     "temporary bytes and the most at once are estimates (≈), because nothing was tuned. XLA "
     "reports no accessed bytes for it.",
@@ -47,13 +62,19 @@ def words(settled: Sequence[Settled]) -> str:
 
 
 def of_workloads(results: Iterable[Result]) -> str:
-    """A table of what workloads compute, are given, and observe."""
+    """A table of what workloads compute, their variants that were run, and what they are given and observe."""
+    ran = defaultdict(set)
+    for result in results:
+        ran[result.case.workload].update(variant.name for variant in result.variants)
     rows = []
-    for name in sorted({result.case.workload for result in results} & set(catalogue.names())):
+    for name in sorted(ran.keys() & set(catalogue.names())):
         workload = catalogue.find(name)
         rows.append((name, "", " ".join((workload.__doc__ or "").strip().partition("\n\n")[0].split())))
+        own = {use: kind.summary for use, kind in workload.variants().items() if use in ran[name]}
+        rows += [(name, use, summary) for use, summary in own.items() if summary]
         rows += [
             (name, parameter, field.description or "") for parameter, field in workload.Parameters.model_fields.items()
         ]
         rows += [(name, observed, meaning) for observed, meaning in workload.observes.items()]
+    rows += [("all that are observed", observed, meaning) for observed, meaning in STANDARD.items()]
     return markdown_table(("workload", "name", "meaning"), rows, right=set())

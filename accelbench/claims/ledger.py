@@ -63,7 +63,8 @@ class Majority(Speedups):
 class Training(Document):
     """What a whole training takes beside another's, compiling included, held against what an article measured.
 
-    At least half of the article's advantage, or disadvantage, and at most twice its ratio: one rule for a table.
+    At least half of the article's advantage, or disadvantage, and at most twice its ratio: one rule for a table. Where
+    the article says faster or slower and no more, there is no other end.
     """
 
     variant: VariantName
@@ -72,6 +73,8 @@ class Training(Document):
     """Of work in a training, such as epochs."""
     article: Bound
     """How many times as fast the article found the variant to be."""
+    at_least_half: bool = False
+    """More than the article's ratio is no contradiction, however much it is."""
 
 
 class Earlier(Document):

@@ -22,11 +22,14 @@ SAID: dict[ClaimVerdict, str] = {
     "refuted": "a valid measurement, or a compiled program, contradicts at least one condition of it",
     "inconclusive": (
         "an interval has a bound inside it, too few rounds were measured, or a check failed; or an article says that "
-        "something can be, and what was measured is no example of it"
+        "something can happen, and what was measured is no example of it"
     ),
-    "measured": "the question is ours, and no article answers it: there are numbers, but no verdict",
+    "measured": "the question is ours, and no article makes a claim about it: there are numbers, but no verdict",
     "not-measured-yet": "its conditions are written down, but nothing has been measured yet",
-    "untestable-here": "it needs other hardware; what was measured here is shown, but decides nothing",
+    "untestable-here": (
+        "it needs hardware that we did not have, or not until its measurement ended; what was measured is shown, but "
+        "decides nothing"
+    ),
     "untestable-anywhere": (
         "the article gives seconds on a machine that it does not name, so nothing can settle it; what was measured "
         "here is shown"
@@ -36,11 +39,11 @@ KNOWN: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "inconclusive")
 """Verdicts that something was measured for."""
 HOW = (
     "A verdict follows from the files' conditions and from the measurement; nobody writes it by hand. Each comment was "
-    "written for one verdict, and disappears if a new measurement changes it; one that was written of older numbers "
-    "says so. Where an article says that something can be so, one example confirms it, and nothing refutes it."
+    "written for one verdict, and disappears if a new measurement changes that verdict; one that was written for older "
+    "numbers says so. Where an article says that something can happen, one example confirms it, and nothing refutes it."
 )
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
-OUTDATED = "Written of an earlier measurement; its numbers may not be those below."
+OUTDATED = "Written for an earlier measurement; its numbers may not be those below."
 FULL, CHECKED = 60, 600
 """Seconds by which the claims to check are counted: a minute, ten minutes."""
 
@@ -60,7 +63,7 @@ def page(
     cited = {each.claim.article for each in settled}
     parts = [
         "# What articles claim about JAX and PyTorch, and what came out",
-        f"{len(settled)} claims. Each names the files that test it, and anybody can run them. {HOW}",
+        f"{_rows(settled)} Each names the files that test it, and anybody can run them. {HOW}",
         _verdicts(settled),
         articles.chosen,
         *_machines(settled, here),
@@ -87,7 +90,7 @@ def page(
     if mistakes := [each for each in articles.mistakes if each.article in cited]:
         parts += [
             "## What else is wrong in the articles' code",
-            "No row asks about these. The exceptions were seen with JAX 0.10.2.",
+            "No verdict above depends on these. The exceptions were seen with JAX 0.10.2.",
             markdown_table(
                 ("article", "what it says", "what is so"),
                 [(each.article, each.said, each.shown) for each in mistakes],
@@ -96,6 +99,16 @@ def page(
         ]
     parts += ["## Workloads", glossary.of_workloads(result for each in settled for result in _results(each))]
     return "\n\n".join(parts) + "\n"
+
+
+def _rows(settled: Sequence[Settled]) -> str:
+    own = sum(each.claim.own for each in settled)
+    rows = f"{len(settled)} row{'s' * (len(settled) != 1)}"
+    if not own:
+        return f"{rows}, each a claim of an article."
+    return (
+        f"{rows}: {len(settled) - own} are claims of articles, and {own} are questions of our own about what they say."
+    )
 
 
 def _source(settled: Settled) -> str:
@@ -141,7 +154,10 @@ def _changes(changed: Sequence[Settled]) -> list[str]:
         each_of_them = [
             f"{count} {_named(before)} to {_named(after)}" for (before, after), count in turns.most_common()
         ]
-        said += f" {turns.total()} of the changes replaced a known verdict: {figures.listed(each_of_them)}."
+        said += (
+            f" {turns.total()} of the changes replaced a known verdict: {figures.listed(each_of_them)}. The second of "
+            "each two is the verdict right after the change."
+        )
     return [said]
 
 
@@ -155,7 +171,8 @@ def _machines(settled: Sequence[Settled], here: Hardware) -> list[str]:
         found.append(escaped(f"{max((machine.line(each.fingerprint) for each in there), key=len)}{_libraries(there)}"))
     parts = [f"Times are of {NAMES[here]}. Measured on: {found[0]}."] if len(found) == 1 else []
     if len(found) > 1:
-        parts = [f"Times are of {len(found)} machines:", "\n".join(f"- {each}" for each in found)]
+        machines = "\n".join(f"- {each}" for each in found)
+        parts = [f"Times come from {len(found)} machines, and each row says from which:", machines]
     if compiled:
         targets = figures.listed(sorted(str(target) for target in compiled))
         parts.append(escaped(f"Programs were also compiled, without the device, for: {targets}."))
@@ -192,10 +209,11 @@ def _checking(settled: Sequence[Settled]) -> str:
     older = {run.name for each in settled for run in (*each.runs, *each.beside) if run.older}
     marked = f" {len(older)} results are of an older source of their workload, and are marked." if older else ""
     return (
-        f"{len(alone)} of the {len(settled)} can be checked here with one command{in_part}; the others need other "
-        f"hardware, or wait for a measurement. On the {machines} above, {quick} took less than a minute each and "
-        f"{whole} less than ten; all together took {all_of_them}. Compiling needs no GPU or TPU, only these packages: "
-        f"`pip install 'accelbench[targets-gpu,targets-tpu]'`.{marked}\n\n"
+        f"`pip install 'accelbench[jax,torch]'` installs what a check needs, and `accelbench[targets-gpu,targets-tpu]` "
+        "the compilers for GPUs and TPUs, which need neither. Anybody with the hardware can check a row with one "
+        f"command. We did so for {len(alone)} of the {len(settled)}{in_part}; for the others we did not have the "
+        f"hardware, or no machine can settle them. On the {machines} above, {quick} of them took less than a minute, "
+        f"and {whole} less than ten minutes, those included; all together took {all_of_them}.{marked}\n\n"
         "    accelbench claims run --rows 17\n    accelbench claims report --rows 17"
     )
 
@@ -269,7 +287,7 @@ def _settled_on(claim: Claim) -> str:
     hardware = figures.listed([NAMES[each] for each in claim.hardware])
     if claim.own:
         return f"Asked of: {hardware}."
-    return f"It {'takes results of' if len(claim.hardware) > 1 else 'can be settled on'}: {hardware}."
+    return f"It needs results for: {hardware}."
 
 
 def _doubts(settled: Settled) -> list[str]:
@@ -281,7 +299,8 @@ def _doubts(settled: Settled) -> list[str]:
         if run.older
     ]
     said += [
-        f"The conditions changed after the result of {_day(run)} ({run.name}) was measured; earlier ones are below."
+        f"The conditions changed after the result of {_day(run)} ({run.name}) was measured; earlier conditions are "
+        "below."
         for run in settled.runs
         if run.bounds_changed
     ]

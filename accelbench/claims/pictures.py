@@ -1,5 +1,6 @@
 """Pictures of the page, as files that bring the colours for either scheme. What they show is also said in words."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ def _trainings(settled: Sequence[Settled]) -> list[_Training]:
         _Training(
             name=f"row {each.claim.row}: {one.variant}",
             article=float(one.article),
-            bounds=training.bounds(float(one.article)),
+            bounds=training.bounds(one),
             measured=next(
                 filter(None, (training.ratios(one, found) for run in each.runs for found in run.results)), None
             ),
@@ -87,7 +88,7 @@ def _says(rows: Sequence[_Training]) -> str:
 
 
 def _plot(rows: Sequence[_Training]) -> "Plot":
-    ends = [end for row in rows for end in (*row.bounds, *(row.measured or ()))]
+    ends = [end for row in rows for end in (*row.bounds, row.article, *(row.measured or ())) if 0 < end < math.inf]
     low, high = min(ends) / 1.3, max(ends) * 1.3
     first = next((row for row in rows if row.measured), None)
     gutter = max(canvas.text_width(row.name) for row in rows) + 16
@@ -99,7 +100,8 @@ def _plot(rows: Sequence[_Training]) -> "Plot":
         axes.axvline(1, color=Ink.MUTED.value, linewidth=1)
         for number, row in enumerate(rows):
             at = number + 0.5
-            axes.fill_between(row.bounds, number + 0.15, number + 0.85, color=Ink.BAND.value, linewidth=0)
+            shaded = [min(max(end, low), high) for end in row.bounds]
+            axes.fill_between(shaded, number + 0.15, number + 0.85, color=Ink.BAND.value, linewidth=0)
             label = "article" if row is rows[0] else None
             axes.plot([row.article], [at], "D", markersize=8, color=Ink.SERIES_2.value, label=label)
             if row.measured:

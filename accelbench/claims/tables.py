@@ -59,13 +59,13 @@ def _against(baseline: str, results: Sequence[Result]) -> str:
         row for result in results if result.case.baseline == baseline for row in _times(result, whose(result, results))
     ]
     beside = f"beside {baseline}" if any(row[3] for row in rows) else ""
-    heads = ("what", "variant", "time", beside, "compiling", "first call, compiling included", "memory", *COUNTED)
-    return _table(heads, rows, right={2, 4, 5, 6, 7, 8})
+    heads = ("what", "variant", "time", beside, "compiling", "first call, compiling included", "memory", "power")
+    return _table((*heads, *COUNTED), rows, right={2, 4, 5, 6, 7, 8, 9})
 
 
 def _times(result: Result, name: str) -> Iterable[Row]:
     for variant in result.variants:
-        costs = _compiling(variant), _first_call(variant), _memory(variant)
+        costs = _compiling(variant), _first_call(variant), _memory(variant), _power(variant)
         counted = (read(variant.numbers) for read in COUNTED.values())
         yield name, variant.name, _time(result, variant), _beside(result, variant), *costs, *counted
 
@@ -100,6 +100,12 @@ def _first_call(variant: VariantResult) -> str:
 def _memory(variant: VariantResult) -> str:
     found = variant.numbers.peak_memory_bytes
     return "" if found is None else figures.quantity(found, "B")
+
+
+def _power(variant: VariantResult) -> str:
+    """Mean, of the device while it measured."""
+    joules, time = variant.numbers.device_joules_per_unit, step_seconds(variant)
+    return figures.quantity(float(joules) / time, "W") if joules is not None and time else ""
 
 
 def _observed(results: Sequence[Result]) -> list[str]:

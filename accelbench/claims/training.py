@@ -4,6 +4,7 @@ A total is the first call and all later ones. The interval takes the first call 
 ones at the ends of the speedup's own interval, so that it is rather too wide than too narrow.
 """
 
+import math
 from dataclasses import dataclass
 
 from accelbench.api.result import Comparison, Result, VariantResult
@@ -34,7 +35,7 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
     if result.rounds < result.case.measurement.rounds_min:
         return ClaimFinding("undecided", f"{subject}: too few rounds were measured.")
     lower, ratio, upper = found
-    least, most = bounds(float(training.article))
+    least, most = bounds(training)
     outcome = held(lower, upper, f"{least}", f"{most}")
     reading = times(ratio, lower, upper)
     return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=result.complete)
@@ -56,21 +57,25 @@ def _compared(training: Training, result: Result) -> tuple[Comparison, VariantRe
     return None
 
 
-def bounds(article: float) -> tuple[float, float]:
-    """At least half of the article's advantage, or of its disadvantage, and at most twice its ratio."""
-    if article < 1:
-        least, most = bounds(1 / article)
-        return 1 / most, 1 / least
-    return 1 + (article - 1) / FACTOR, article * FACTOR
+def bounds(training: Training) -> tuple[float, float]:
+    """How many times as fast the variant may be: at the least, and at the most."""
+    least, most = _allowed(training)
+    return (least, most) if float(training.article) >= 1 else (1 / most, 1 / least)
+
+
+def _allowed(training: Training) -> tuple[float, float]:
+    """Of the advantage or the disadvantage: at least half of the article's, and at most twice its ratio, if at most."""
+    article = float(training.article)
+    ratio = max(article, 1 / article)
+    return 1 + (ratio - 1) / FACTOR, math.inf if training.at_least_half else ratio * FACTOR
 
 
 def named(training: Training, unit: str) -> str:
     """What is held against the article, and within what; `unit` is what the workload calls one of its units of work."""
     article = float(training.article)
-    least, most = bounds(article)
-    held_to = f"{short(least)} to {short(most)} times as fast"
-    if article < 1:
-        held_to = f"{short(1 / most)} to {short(1 / least)} times as slow"
+    least, most = _allowed(training)
+    ends = f"at least {short(least)}" if training.at_least_half else f"{short(least)} to {short(most)}"
+    held_to = f"{ends} times as {'fast' if article >= 1 else 'slow'}"
     whole = f"{training.variant} over {training.units:,} {unit}s, compiling included (article: {times(article)})"
     return f"{whole}, {held_to} as {training.over}"
 

@@ -16,7 +16,14 @@ TOLD = ("discarded", "quarantined", "left out, to fit")
 
 def of(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
     """Each warning once, in the order of the results."""
-    return tuple(dict.fromkeys(warning for run in runs for result in run.results for warning in _of_result(result)))
+    results = [result for run in runs for result in run.results]
+    several = len({result.case.workload for result in results}) > 1
+    named = (
+        f"{result.case.workload}: {warning}" if several else warning
+        for result in results
+        for warning in _of_result(result)
+    )
+    return tuple(dict.fromkeys(named))
 
 
 def _of_result(result: Result) -> list[str]:

@@ -1,13 +1,15 @@
-"""The real API server of another minor, and what it says against everything that the chart can write.
+"""The real API server of every minor, and what it says against everything that the chart can write.
 
-`python -m chart.minors 1.31.14` builds it from its own Go modules, for ten minutes the first time, starts it beside the
-tests' etcd and controllers, and applies each switch to it, strictly and without keeping anything. No other test does:
-`test_schemas` has the schemas of every minor, and this takes longer than all of them.
+`python -m chart.minors` builds each from its own Go modules, for minutes the first time, starts it beside the tests'
+etcd and controllers, applies each switch to it, strictly and without keeping anything; then docs/results/minors.md.
+`python -m chart.minors 1.31.14` tries one, and writes nothing. No other test does: `test_schemas` has the schemas of
+every minor, and this takes longer than all of them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import functools
 import json
 import re
@@ -16,10 +18,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chart.schemas import KUBERNETES, schemas
+from chart.schemas import KUBERNETES, MINORS, schemas
 from chart.switches import EVERYTHING, SWITCHES
 from chart.test_install import THE_NAMESPACES_OWN, refusal
-from cluster.build import Binaries, binaries, cache, go, locked
+from cluster.build import COMPILER, Binaries, binaries, cache, go, locked
 from cluster.cluster import Cluster
 from cluster.control_plane import LOOPBACK, start_control_plane
 from cluster.processes import Processes, end_processes
@@ -40,21 +42,48 @@ import (
 
 func main() { os.Exit(cli.Run(app.NewAPIServerCommand())) }
 """
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "minors.md"
+TEXT = """\
+# The chart on each Kubernetes
+
+`PYTHONPATH=tests python -m chart.minors`, {day}. The chart says that it runs on Kubernetes 1.31 and later. Each of
+these API servers was built from its own release and given the chart's objects, CRDs included, once for each set of
+values: the defaults, everything at once, each switch alone, and the pod of `helm test`. kubectl 1.37 applied them with
+`--dry-run=server --validate=strict`, so unknown fields are errors, and the rules of the CRDs are compiled by that
+server. Nothing was kept, and no pod ran.
+
+| Kubernetes | sets of values | taken |
+| --- | ---: | ---: |"""
 TEST_POD = "--show-only=templates/tests/at-work.yaml"
 
 say = functools.partial(print, "minors:", file=sys.stderr, flush=True)
 
 
-def main(versions: list[str]) -> int:
-    """Try each version; the exit status."""
-    refusals = 0
-    for version in versions:
+def main(asked: list[str]) -> int:
+    """Try the versions that are asked for, or all of them; the exit status."""
+    found: dict[str, dict[str, str]] = {}
+    for version in asked or MINORS:
         with tempfile.TemporaryDirectory() as directory:
-            found = try_version(Path(directory), build_server(version, say))
-        for name, refused in found.items():
+            found[version] = try_version(Path(directory), build_server(version, say))
+        for name, refused in found[version].items():
             say(f"{version}: {name}: {refused or 'taken'}")
-            refusals += bool(refused)
-    return int(refusals > 0)
+    if not asked:
+        PAGE.write_text(page(found, dt.datetime.now(tz=dt.UTC).date()))
+    return int(any(refused for one in found.values() for refused in one.values()))
+
+
+def page(found: dict[str, dict[str, str]], day: dt.date) -> str:
+    """What each version took, and the words against what it did not."""
+    lines = [TEXT.format(day=day)]
+    for version, refusals in found.items():
+        lines.append(f"| {version} | {len(refusals)} | {sum(not refused for refused in refusals.values())} |")
+    said = [
+        f"- {version}, {name}: {' '.join(refused.split())}"
+        for version, refusals in found.items()
+        for name, refused in refusals.items()
+        if refused
+    ]
+    return "\n".join([*lines, "", *(said or ["None refused any."]), ""])
 
 
 def try_version(directory: Path, server: Path) -> dict[str, str]:
@@ -93,7 +122,7 @@ def build_server(version: str, say: Callable[[str], None]) -> Path:
         _, minor, _ = version.split(".")
         stamp = {"Version": f"v{version}", "Major": "1", "Minor": minor}
         flags = " ".join(f"-X k8s.io/component-base/version.git{name}={value}" for name, value in stamp.items())
-        go(["build", "-v", "-trimpath", f"-ldflags=-s -w {flags}", "-o", str(program), "."], directory, say)
+        go(["build", "-v", "-trimpath", *COMPILER, f"-ldflags=-s -w {flags}", "-o", str(program), "."], directory, say)
     return program
 
 

@@ -1,5 +1,7 @@
 """A whole training beside another, compiling included, held against what an article measured."""
 
+import math
+
 import pytest
 
 from accelbench.api.result import LaunchSummary, PhaseTime, Result
@@ -26,8 +28,8 @@ def a_result(*, compiling: str, lower: str, upper: str, rounds: int = 8) -> Resu
     )
 
 
-def asked(article: str) -> Training:
-    return Training(variant=COMPILE, over=EAGER, units=10_000, article=article)
+def asked(article: str, *, at_least_half: bool = False) -> Training:
+    return Training(variant=COMPILE, over=EAGER, units=10_000, article=article, at_least_half=at_least_half)
 
 
 def test_compiling_counts_as_the_article_has_it() -> None:
@@ -45,7 +47,21 @@ def test_compiling_counts_as_the_article_has_it() -> None:
 def test_the_rule_is_half_the_articles_advantage_at_least_and_twice_its_ratio_at_most(
     article: float, bounds: tuple[float, float]
 ) -> None:
-    assert training.bounds(article) == pytest.approx(bounds)
+    assert training.bounds(asked(str(article))) == pytest.approx(bounds)
+
+
+@pytest.mark.parametrize(("article", "bounds"), [(1.5, (1.25, math.inf)), (0.8, (0, 1 / 1.125))])
+def test_where_an_article_gives_no_factor_more_of_it_is_no_contradiction(
+    article: float, bounds: tuple[float, float]
+) -> None:
+    assert training.bounds(asked(str(article), at_least_half=True)) == pytest.approx(bounds)
+    much_slower = a_result(compiling="200", lower="0.99", upper="1.01")
+    assert training.evaluate(asked("0.8"), much_slower).outcome == "not-met"
+    found = training.evaluate(asked("0.8", at_least_half=True), much_slower)
+    assert found.outcome == "met"
+    assert (
+        "(article: 1.25 times as slow), at least 1.12 times as slow as pytorch/eager: met, 11 times" in found.sentence
+    )
 
 
 def test_a_ratio_that_may_lie_on_either_side_is_undecided() -> None:

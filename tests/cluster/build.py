@@ -23,7 +23,7 @@ from cluster.errors import BuildError, ToolMissingError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["PREPARE", "Binaries", "binaries", "build", "cache", "digest_of", "go", "locked"]
+__all__ = ["COMPILER", "PREPARE", "Binaries", "binaries", "build", "cache", "digest_of", "go", "locked"]
 
 SOURCES = Path(__file__).parent / "go"
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")

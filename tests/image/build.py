@@ -67,7 +67,7 @@ def build_image(target: Target) -> Path:
     """
     directory = _directory()
     with locked(directory / "build.lock"):
-        image = _build(directory, target, image_name(target), NATIVE)
+        image = _build(directory, target, image_name(target))
         archive = directory / f"{target}-{image}.tar"
         if not archive.exists():
             for older in directory.glob(f"{target}-*.tar*"):
@@ -79,30 +79,26 @@ def build_image(target: Target) -> Path:
 def export_image(target: Target, name: str, architecture: str, archive: Path) -> None:
     """Build a final target for an architecture, and write it as an OCI archive that calls it by that name.
 
-    Raises `ToolMissingError` also where this machine cannot run that architecture's programs, or has no base for it.
+    Raises `ToolMissingError` also where this machine cannot run that architecture's programs.
     """
-    directory = _directory()
     if architecture != NATIVE and not Path(EMULATORS, f"qemu-{MACHINES[architecture]}").exists():
         raise ToolMissingError(f"nothing here runs programs of {architecture} (Debian: qemu-user-static)")
+    directory = _directory(architecture)
     with locked(directory / "build.lock"):
-        _build(directory, target, name, architecture)
+        _build(directory, target, name)
         archive.unlink(missing_ok=True)
         _export(directory, name, archive)
 
 
-def _build(directory: Path, target: Target, name: str, architecture: str) -> str:
+def _build(directory: Path, target: Target, name: str) -> str:
     """Build it under that name; the beginning of the image's digest."""
-    if architecture == NATIVE:
-        _ensure_base(directory)
-        base = ["--pull-never"]
-    else:
-        _pull_base(directory, architecture)
-        base = [f"--platform=linux/{architecture}"]
-    identity = directory / f"{target}-{architecture}.id"
+    _ensure_base(directory)
+    identity = directory / f"{target}.id"
     arguments = (
         "build",
         "--layers",
-        *base,
+        "--pull-never",
+        f"--platform=linux/{directory.name}",
         "--network=host",
         f"--target={target}",
         f"--tag={name}",
@@ -136,17 +132,9 @@ def push_images(archives: Sequence[Path], name: str, *, plain: bool) -> None:
         _buildah(directory, "manifest", "rm", name)
 
 
-def _pull_base(directory: Path, architecture: str) -> None:
-    """That of a foreign architecture has no stand-in."""
-    arguments = ("pull", "--quiet", f"--platform=linux/{architecture}", BASE)
-    try:
-        _buildah(directory, *arguments, seconds=PULL_SECONDS)
-    except (BuildError, subprocess.TimeoutExpired) as error:
-        raise ToolMissingError(f"{BASE} cannot be pulled for {architecture}") from error
-
-
-def _directory() -> Path:
-    return cache().parent / "images"
+def _directory(architecture: str = NATIVE) -> Path:
+    """Where the images of one architecture are: a base has one name for all of them."""
+    return cache().parent / "images" / architecture
 
 
 def base_layers() -> list[str]:
@@ -169,22 +157,25 @@ def _labels() -> dict[str, str]:
 def _ensure_base(directory: Path) -> None:
     if _buildah(directory, "images", "--quiet", BASE, check=False):
         return
+    architecture = directory.name
     with contextlib.suppress(BuildError, subprocess.TimeoutExpired):
-        _buildah(directory, "pull", "--quiet", BASE, seconds=PULL_SECONDS)
+        _buildah(directory, "pull", "--quiet", f"--platform=linux/{architecture}", BASE, seconds=PULL_SECONDS)
         return
     if shutil.which("debootstrap") is None:
         raise ToolMissingError(f"{BASE} cannot be pulled, and its stand-in needs debootstrap (Debian: debootstrap)")
     files = directory / DEBIAN
     if not (files / "complete").exists():
         shutil.rmtree(files, ignore_errors=True)
-        _follow(["debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", DEBIAN, files / "root"])
+        options = (f"--arch={architecture}", "--variant=minbase", f"--include={DEBIAN_PACKAGES}")
+        _follow(["debootstrap", *options, DEBIAN, files / "root"])
         shutil.copyfile(AUTHORITIES, files / "root" / AUTHORITIES.relative_to("/"))
         (files / "complete").touch()
     container = _buildah(directory, "from", "scratch")
     settings = {name: os.environ[name] for name in MACHINE_SETTINGS if name in os.environ}
     settings |= {"SSL_CERT_FILE": str(AUTHORITIES), "PIP_CERT": str(AUTHORITIES)}
     _buildah(directory, "add", "--quiet", container, files / "root", "/")
-    _buildah(directory, "config", *(f"--env={name}={value}" for name, value in settings.items()), container)
+    environment = (f"--env={name}={value}" for name, value in settings.items())
+    _buildah(directory, "config", f"--arch={architecture}", *environment, container)
     _buildah(directory, "commit", "--quiet", "--rm", container, BASE)
     shutil.rmtree(files)
 

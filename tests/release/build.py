@@ -1,6 +1,6 @@
 """`make release`: everything of a version, into `dist/`: wheel, chart, both images, what they hold, checksums.
 
-An image is built for each architecture that this machine can run and has a base for; the others are named.
+An image is built for each architecture that this machine can run the programs of; the others are named.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from accelbench import __version__
 from chart.helm import CHART, helm
 from cluster.errors import BuildError, ClusterError, ToolMissingError
 from image.build import MACHINES, Target, export_image
 from release.tools import SYFT, build_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DIST = Path(__file__).resolve().parents[2] / "dist"
 SUMS = "SHA256SUMS"
@@ -33,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Make a release in dist/, beside the wheel that is there.")
     parser.add_argument("--tag", default="", help="the tag that is released: refused where it is not this version's")
     parser.add_argument("--images", default="operator,runner", help="which images to build; none: empty")
+    parser.add_argument(
+        "--architectures", nargs="+", choices=list(MACHINES), default=list(MACHINES), help="which to build them for"
+    )
     asked = parser.parse_args(arguments)
     try:
         check_tag(asked.tag)
@@ -41,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         say(f"{chart.name}")
         for target in get_args(Target):
             if target in asked.images.split(","):
-                release_image(target, DIST)
+                release_image(target, DIST, asked.architectures)
         say(write_sums(DIST).name)
     except ClusterError as error:
         say(str(error))
@@ -65,10 +71,10 @@ def package_chart(directory: Path) -> Path:
     return directory / f"accelbench-{__version__}.tgz"
 
 
-def release_image(target: Target, directory: Path) -> None:
+def release_image(target: Target, directory: Path, architectures: Iterable[str]) -> None:
     """For each architecture; raises `ClusterError` where there is not even one, or in CI where one is missing."""
     made = 0
-    for architecture in MACHINES:
+    for architecture in architectures:
         archive = directory / f"accelbench-{target}-{__version__}-{architecture}.tar"
         try:
             export_image(target, f"docker.io/library/accelbench-{target}:{__version__}", architecture, archive)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import subprocess
+import tarfile
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,12 @@ import yaml
 
 import accelbench
 from chart.helm import helm
-from cluster.errors import BuildError
+from cluster.errors import BuildError, ToolMissingError
 from cluster.ports import free_port
 from cluster.wait import wait_until
-from release.build import check_tag, package_chart, write_sums
-from release.publish import is_plain, publish_chart
+from image.build import MACHINES, NATIVE
+from release.build import check_tag, package_chart, release_image, write_sums
+from release.publish import is_plain, publish_chart, publish_image
 from release.tools import REGISTRY, tool
 
 if TYPE_CHECKING:
@@ -96,6 +98,14 @@ def running_registry(directory: Path) -> Iterator[str]:
             process.terminate()
 
 
+def get(address: str, accept: str = "*/*") -> Any:
+    """What a registry on this machine says."""
+    opener = urllib.request.build_opener()
+    opener.addheaders = [("Accept", accept)]
+    with opener.open(f"http://{address}", timeout=30) as answer:
+        return json.load(answer)
+
+
 def _answers(address: str) -> bool:
     try:
         with urllib.request.urlopen(f"http://{address}/v2/", timeout=5):
@@ -115,3 +125,54 @@ def test_the_chart_is_pulled_from_a_registry_as_it_was_pushed(tmp_path: Path) ->
         done = helm("pull", *place, "--destination", pulled)
     assert done.returncode == 0, done.stderr
     assert (pulled / pushed.name).read_bytes() == pushed.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a release has of the operator's image: the smaller one, and made in the same way."""
+    directory = tmp_path_factory.mktemp("dist")
+    release_image("operator", directory, [NATIVE])
+    return directory
+
+
+@pytest.mark.node
+@pytest.mark.timeout(1800)
+def test_an_image_comes_with_the_packages_that_it_holds_and_their_versions(released: Path) -> None:
+    bill = json.loads((released / f"accelbench-operator-{VERSION}-{NATIVE}.cdx.json").read_text())
+    described = bill["metadata"]["component"]
+    assert (bill["bomFormat"], described["version"]) == ("CycloneDX", VERSION)
+    held = {(part["name"].lower(), part.get("version")) for part in bill["components"]}
+    pins = re.findall(r"^(kopf|kubernetes|pydantic)==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert {("accelbench", VERSION), *pins} <= held
+    assert "torch" not in {name for name, _ in held}
+
+
+@pytest.mark.node
+@pytest.mark.timeout(1800)
+def test_a_registry_gives_the_image_that_was_built_for_its_architecture(released: Path, tmp_path: Path) -> None:
+    with running_registry(tmp_path) as address:
+        publish_image("operator", released, f"{address}/ml")
+        image = f"{address}/v2/ml/accelbench-operator"
+        index = get(f"{image}/manifests/{VERSION}", "application/vnd.oci.image.index.v1+json")
+        (of_ours,) = index["manifests"]
+        manifest = get(f"{image}/manifests/{of_ours['digest']}", of_ours["mediaType"])
+        configuration = get(f"{image}/blobs/{manifest['config']['digest']}")
+    assert of_ours["platform"] == {"architecture": NATIVE, "os": "linux"}
+    assert configuration["architecture"] == NATIVE
+    assert configuration["config"]["Labels"]["org.opencontainers.image.version"] == VERSION
+    with tarfile.open(released / f"accelbench-operator-{VERSION}-{NATIVE}.tar") as archive:
+        assert f"blobs/{manifest['config']['digest'].replace(':', '/')}" in archive.getnames()
+
+
+def test_a_release_says_which_architecture_this_machine_cannot_build(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = next(name for name in MACHINES if name != NATIVE)
+    monkeypatch.setattr("image.build.EMULATORS", tmp_path / "none")
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(ToolMissingError, match=f"nothing here runs programs of {foreign}"):
+        release_image("operator", tmp_path, [foreign])
+    monkeypatch.delenv("CI")
+    with pytest.raises(BuildError, match="no image of the operator was built"):
+        release_image("operator", tmp_path, [foreign])
+    assert f"no operator for {foreign}: nothing here runs programs of {foreign}" in capsys.readouterr().err
