@@ -63,7 +63,7 @@ def words(settled: Sequence[Settled]) -> str:
 
 def of_workloads(results: Iterable[Result]) -> str:
     """A table of what workloads compute, their variants that were run, and what they are given and observe."""
-    ran = defaultdict(set)
+    ran: defaultdict[str, set[str]] = defaultdict(set)
     for result in results:
         ran[result.case.workload].update(variant.name for variant in result.variants)
     rows = []

@@ -35,8 +35,11 @@ LEFT_OUT = " [...] "
 """Between parts of a quote: what stands between them in the article is not about the claim."""
 
 
-class Speedups(Document):
-    """Of a variant over another, in all cases of a claim's manifests, and the bounds that they are held to."""
+class Majority(Document):
+    """Of a variant's speedups over another, in all cases of a claim's manifests, more than half lie within the bounds.
+
+    Each by its whole interval.
+    """
 
     variant: VariantName
     over: VariantName
@@ -50,14 +53,6 @@ class Speedups(Document):
         if self.at_least is None and self.at_most is None:
             raise ValueError("speedups without a bound settle nothing: give atLeast, atMost or both")
         return self
-
-
-class GeometricMean(Speedups):
-    """Their geometric mean lies within the bounds."""
-
-
-class Majority(Speedups):
-    """More than half of them lie within the bounds, each by its whole interval."""
 
 
 class Training(Document):
@@ -124,9 +119,8 @@ class Claim(Document):
     picture: Picture | None = None
     baseline: VariantName | None = None
     """What the tables hold variants against, where it is not what the manifests do."""
-    geometric_means: tuple[GeometricMean, ...] = ()
-    """Where there are any, they are the claim, and not the manifests' expectations. So are the next three."""
     majorities: tuple[Majority, ...] = ()
+    """Where there are any, they are the claim, and not the manifests' expectations. So are the next two."""
     trainings: tuple[Training, ...] = ()
     expectations: Expectations = ()
     confirms: str = ""
@@ -155,22 +149,17 @@ class Claim(Document):
     @property
     def decides_by_itself(self) -> bool:
         """The manifests' expectations do not matter."""
-        return bool(self.own or self.suites or self.trainings or self.expectations)
-
-    @property
-    def suites(self) -> tuple[Speedups, ...]:
-        """What it asks of several workloads together."""
-        return (*self.geometric_means, *self.majorities)
+        return bool(self.own or self.majorities or self.trainings or self.expectations)
 
     @property
     def compared(self) -> frozenset[str]:
         """The variants that a claim about a suite compares; of any other claim none, which is all."""
-        return frozenset(name for each in self.suites for name in (each.variant, each.over))
+        return frozenset(name for each in self.majorities for name in (each.variant, each.over))
 
     @property
     def over(self) -> str | None:
         """What its tables hold variants against; None: what each manifest does."""
-        return self.suites[0].over if self.suites else self.baseline
+        return self.majorities[0].over if self.majorities else self.baseline
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -238,8 +227,7 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
 def check_variants(claim: Claim, manifest: str, asked: BenchmarkRun) -> None:
     """Raises InvalidLedgerError where the claim compares what the run of its manifest does not have."""
     offered = [variant.label for variant in asked.spec.variants]
-    compared: list[tuple[str, Speedups | Training]] = [
-        *(("geometricMeans", mean) for mean in claim.geometric_means),
+    compared: list[tuple[str, Majority | Training]] = [
         *(("majorities", majority) for majority in claim.majorities),
         *(("trainings", training) for training in claim.trainings),
     ]

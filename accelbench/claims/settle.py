@@ -106,7 +106,7 @@ def settle(
 def _then(claim: Claim, run: MeasuredRun) -> tuple[ClaimFinding, ...]:
     """What a replaced measurement says of today's conditions; nothing, where its manifest only stands beside."""
     decided = any(run.name.startswith(name) for name in claim.names)
-    return tuple(_findings(claim, [run], waiting=bool(claim.suites))) if decided else ()
+    return tuple(_findings(claim, [run], waiting=bool(claim.majorities))) if decided else ()
 
 
 def _can_decide(claim: Claim, asked: Asked, here: Hardware) -> bool:
@@ -153,7 +153,7 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> li
     measured = [each for run in runs for each in run.measured if _decides(claim, each[0])]
     if claim.own or not measured:
         return []
-    if claim.suites:
+    if claim.majorities:
         return [] if waiting else _suites(claim, measured, whole=all(run.whole for run in runs))
     whole = [training.evaluate(each, result) for each in claim.trainings for result, _ in measured]
     if claim.trainings or claim.expectations:
@@ -195,7 +195,6 @@ def _suites(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFindi
     """What is asked of all cases together; undecided where there are not all."""
     if not whole:
         missing = "a case is missing or was interrupted"
-        return [ClaimFinding("undecided", f"{suite.named(each)}: {missing}.") for each in claim.suites]
-    results, suites = [result for result, _ in measured], len(claim.suites)
-    means = [suite.evaluate(mean, results, suites=suites) for mean in claim.geometric_means]
-    return [*means, *(suite.count(majority, results, suites=suites) for majority in claim.majorities)]
+        return [ClaimFinding("undecided", f"{suite.named(each)}: {missing}.") for each in claim.majorities]
+    results, suites = [result for result, _ in measured], len(claim.majorities)
+    return [suite.count(majority, results, suites=suites) for majority in claim.majorities]

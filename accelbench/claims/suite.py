@@ -1,49 +1,27 @@
-"""A claim about a whole suite: a variant's speedups over another, their geometric mean or how many lie where. Pure.
+"""A claim about a whole suite: how many of a variant's speedups over another lie where. Pure.
 
-A case's rounds make pairs, as they do within a result; cases share none, so a mean over them has Welch's interval.
-Each case counts once. docs/adr/0016-a-suite-is-a-geometric-mean.md has the reasons.
+A case's rounds make pairs, as they do within a result. Each case counts once.
+docs/adr/0016-a-suite-is-held-to-most-of-its-cases.md has the reasons.
 """
 
 from collections.abc import Mapping, Sequence
 
-from accelbench import figures
 from accelbench.api.result import Comparison, Outcome, Result, VariantResult
 from accelbench.claims.finding import ClaimFinding
-from accelbench.claims.ledger import GeometricMean, Majority, Speedups
+from accelbench.claims.ledger import Majority
 from accelbench.claims.words import times
 from accelbench.document import decimal_string
 from accelbench.stats.interval import log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
-from accelbench.stats.welch import interval_of_mean
 from accelbench.verdict.expectations import held, within
 from accelbench.verdict.rule import unclean
-
-
-def evaluate(mean: GeometricMean, results: Sequence[Result], *, suites: int) -> ClaimFinding:
-    """The mean held against its bounds by its whole interval; `suites` of a claim share its error (Bonferroni).
-
-    `results` are of all cases, complete. Undecided where one is invalid, has failed, or has too few rounds.
-    """
-    subject = named(mean)
-    samples = []
-    for result in results:
-        logs, why = _logs(mean, result)
-        if why:
-            return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {why}.")
-        samples.append(logs)
-    alpha = min((_alpha(result, suites) for result in results), default=0.0)
-    interval = interval_of_mean(samples, alpha)
-    if interval is None:
-        return ClaimFinding("undecided", f"{subject}: the rounds say nothing.")
-    reading = f"{figures.speedup(interval.estimate)} ({figures.interval(interval.lower, interval.upper)})"
-    outcome = held(interval.lower, interval.upper, mean.at_least, mean.at_most)
-    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading} over {len(results)} cases.", sound=True)
 
 
 def count(majority: Majority, results: Sequence[Result], *, suites: int) -> ClaimFinding:
     """How many speedups lie within the bounds: met by more than half, not met where half or more lie outside.
 
-    `results` and `suites` as above.
+    `results` are of all cases, complete; `suites` of a claim share its error (Bonferroni). Undecided where one is
+    invalid, has failed, or has too few rounds.
     """
     subject = named(majority)
     outcomes, readings = [], []
@@ -91,13 +69,12 @@ def _against(result: Result, over: str, name: str) -> Comparison:
     return found.model_copy(update={name: decimal_string(value) for name, value in ends.items()})
 
 
-def named(suite: Speedups) -> str:
+def named(suite: Majority) -> str:
     """What is asked, in words."""
-    what = "most speedups" if isinstance(suite, Majority) else "geometric mean"
-    return f"{what} of {suite.variant} over {suite.over} {within(suite.at_least, suite.at_most)}"
+    return f"most speedups of {suite.variant} over {suite.over} {within(suite.at_least, suite.at_most)}"
 
 
-def _logs(suite: Speedups, result: Result) -> tuple[list[float], str]:
+def _logs(suite: Majority, result: Result) -> tuple[list[float], str]:
     """The log-speedups of the rounds, and why they cannot count; empty where they can."""
     logs = _pairs(result, suite.over, suite.variant)
     return logs, _unusable(suite, result, len(logs))
@@ -109,7 +86,7 @@ def _pairs(result: Result, over: str, name: str) -> list[float]:
     return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
 
 
-def _unusable(suite: Speedups, result: Result, pairs: int) -> str:
+def _unusable(suite: Majority, result: Result, pairs: int) -> str:
     """Why a result cannot count, in which `pairs` rounds have both launches; empty where it can."""
     for name in (suite.variant, suite.over):
         variant = _find(result, name)

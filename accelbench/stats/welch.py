@@ -24,7 +24,11 @@ def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float
         return None
     estimate = statistics.fmean(before) - statistics.fmean(after)
     squares, degrees = _error(before, after)
-    return _interval(estimate, math.sqrt(squares), degrees, alpha, pairs=min(len(before), len(after)))
+    # Without any spread there is nothing to divide by, nor to multiply.
+    half_width = student_quantile(1 - alpha / 2, degrees) * math.sqrt(squares) if squares > 0 else 0.0
+    if half_width > WIDEST_LOG_HALF_WIDTH:
+        return None
+    return Interval(log_estimate=estimate, log_half_width=half_width, pairs=min(len(before), len(after)))
 
 
 def _error(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
@@ -33,33 +37,7 @@ def _error(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
     if min(map(len, sides)) < MINIMUM_PAIRS:
         known = max(sides, key=len)
         return statistics.variance(known) * (1 + 1 / len(known)), len(known) - 1
-    return _error_of_sum(sides)
-
-
-def interval_of_mean(samples: Sequence[Sequence[float]], alpha: float) -> Interval | None:
-    """The interval on the mean of several samples' means, each of which counts alike, whatever its size and spread.
-
-    Of logarithms of speedups it is that on their geometric mean over a suite. None where there is no sample, one of a
-    single number, or a half-width beyond `WIDEST_LOG_HALF_WIDTH`.
-    """
-    if not samples or min(map(len, samples)) < MINIMUM_PAIRS:
-        return None
-    squares, degrees = _error_of_sum(samples)
-    estimate = statistics.fmean(map(statistics.fmean, samples))
-    return _interval(estimate, math.sqrt(squares) / len(samples), degrees, alpha, pairs=min(map(len, samples)))
-
-
-def _interval(estimate: float, error: float, degrees: float, alpha: float, pairs: int) -> Interval | None:
-    # Without any spread there is nothing to divide by, nor to multiply.
-    half_width = student_quantile(1 - alpha / 2, degrees) * error if error > 0 else 0.0
-    if half_width > WIDEST_LOG_HALF_WIDTH:
-        return None
-    return Interval(log_estimate=estimate, log_half_width=half_width, pairs=pairs)
-
-
-def _error_of_sum(samples: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The variance of a sum, or a difference, of means, and its degrees of freedom."""
-    parts = [(statistics.variance(sample) / len(sample), len(sample) - 1) for sample in samples]
+    parts = [(statistics.variance(side) / len(side), len(side) - 1) for side in sides]
     squares = math.fsum(part for part, _ in parts)
     if squares <= 0:
         return 0.0, math.inf
