@@ -36,10 +36,10 @@ WORDS = {
     "later calls.",
     "memory": "The most memory at once. On a GPU: of arrays. On a CPU: of the process while it ran the steps, above "
     "its level before it set them up. What Python imports meanwhile is part of it: torch.optim brings about 90 MB.",
-    "power": "Mean power of the GPU while the steps ran, by its own counter.",
+    "power": "Mean power of the GPU while a launch's steps ran, by its own counter: the median over launches.",
     "matrix products": "How many were compiled or dispatched. Compilers turn small ones into sums.",
-    "error over tolerance": "How far the outputs are from a float64 reference. Above 1, a variant is wrong. Where the "
-    "reference itself is not a number, as in the chain of row 2 that overflows, the variant's output has to be none.",
+    "error over tolerance": "How far the outputs are from a float64 reference. Above 1, a variant is wrong. Where no "
+    "number is finite, as at the end of the article's own chain in row 1, nothing can be checked.",
     "compiled for": "Nothing ran: XLA compiled the program for a device that is not here. For a GPU, kernels, "
     "temporary bytes and the most at once are estimates (≈), because nothing was tuned. XLA "
     "reports no accessed bytes for it.",

@@ -5,7 +5,7 @@ about whole trainings to their total times. docs/adr/0048-claims-that-an-expert-
 """
 
 from collections.abc import Iterable
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
@@ -75,8 +75,8 @@ class Training(Document):
 class Earlier(Document):
     """What a claim was held against before, and what came out: bounds or workload that changed after a result."""
 
-    changed: date
-    """When it was replaced by what came next."""
+    changed: date | datetime
+    """When it was replaced by what came next; a time, where something was measured on the same day."""
     asked: Annotated[str, Field(min_length=1)]
     verdict: ClaimVerdict
     found: Annotated[str, Field(min_length=1)]
@@ -166,9 +166,12 @@ class Claim(Document):
         """Of the directories of results: those of the manifests that decide."""
         return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
 
-    def explains(self, measured: date) -> bool:
-        """Whether it is said why bounds are not those that a result of that day was asked."""
-        return any(earlier.changed >= measured for earlier in self.history)
+    def explains(self, measured: datetime) -> bool:
+        """Whether it is said why bounds are not those that a result of that time was asked."""
+        return any(
+            earlier.changed >= (measured if isinstance(earlier.changed, datetime) else measured.date())
+            for earlier in self.history
+        )
 
 
 class InvalidLedgerError(Exception):

@@ -27,8 +27,8 @@ SAID: dict[ClaimVerdict, str] = {
     "measured": "the question is ours, and no article makes a claim about it: there are numbers, but no verdict",
     "not-measured-yet": "its conditions are written down, but nothing has been measured yet",
     "untestable-here": (
-        "it needs hardware that we did not have, or not until its measurement ended; what was measured is shown, but "
-        "decides nothing"
+        "it needs hardware that we did not have, or had to give back before the measurement ended; what was measured "
+        "is shown, but decides nothing"
     ),
     "untestable-anywhere": (
         "the article gives seconds on a machine that it does not name, so nothing can settle it; what was measured "
@@ -90,7 +90,7 @@ def page(
     if mistakes := [each for each in articles.mistakes if each.article in cited]:
         parts += [
             "## What else is wrong in the articles' code",
-            "No verdict above depends on these. The exceptions were seen with JAX 0.10.2.",
+            "No row asks for a verdict on these. The exceptions were seen with JAX 0.10.2.",
             markdown_table(
                 ("article", "what it says", "what is so"),
                 [(each.article, each.said, each.shown) for each in mistakes],
@@ -133,7 +133,7 @@ def _by_whom(article: Article) -> str:
 def _verdicts(settled: Sequence[Settled]) -> str:
     counts = Counter(each.verdict for each in settled)
     rows = [(str(counts[verdict]), _named(verdict), SAID[verdict]) for verdict in get_args(ClaimVerdict)]
-    table = markdown_table(("claims", "verdict", "what it means"), rows, right={0})
+    table = markdown_table(("rows", "verdict", "what it means"), rows, right={0})
     return "\n\n".join([table, *_changes([each for each in settled if each.claim.history])])
 
 
@@ -156,7 +156,7 @@ def _changes(changed: Sequence[Settled]) -> list[str]:
         ]
         said += (
             f" {turns.total()} of the changes replaced a known verdict: {figures.listed(each_of_them)}. The second of "
-            "each two is the verdict right after the change."
+            "each two is the next verdict on record: a new measurement may have made it."
         )
     return [said]
 
@@ -207,7 +207,9 @@ def _checking(settled: Sequence[Settled]) -> str:
     quick, whole = sum(each <= FULL for each in alone), sum(each <= CHECKED for each in alone)
     all_of_them = figures.duration(sum(took.values()))
     older = {run.name for each in settled for run in (*each.runs, *each.beside) if run.older}
-    marked = f" {len(older)} results are of an older source of their workload, and are marked." if older else ""
+    several = f"{len(older)} results were measured with older versions of their programs, and are marked."
+    one = "1 result was measured with an older version of its program, and is marked."
+    marked = f" {one if len(older) == 1 else several}" if older else ""
     return (
         f"`pip install 'accelbench[jax,torch]'` installs what a check needs, and `accelbench[targets-gpu,targets-tpu]` "
         "the compilers for GPUs and TPUs, which need neither. Anybody with the hardware can check a row with one "
@@ -228,8 +230,11 @@ def _devices(results: Iterable[Result]) -> dict[str, None]:
 
 
 def _device(result: Result) -> str:
-    processor = result.fingerprint.get("cpu", "")
-    return processor if result.case.accelerator.platform == "cpu" else measured_on(result)
+    if result.case.accelerator.platform != "cpu":
+        return measured_on(result)
+    # Virtual machines give several models one name.
+    processor, vectors = result.fingerprint.get("cpu", ""), result.fingerprint.get("cpuVectors", "")
+    return f"{processor} ({vectors.rpartition(', ')[2]})" if vectors else processor
 
 
 def _several(results: Iterable[Result]) -> bool:
@@ -343,7 +348,7 @@ def _before(settled: Settled, results: str) -> list[str]:
 def _earlier(earlier: Earlier, results: str) -> str:
     link = f" [The result as it was]({results}/{earlier.result})." if earlier.result else ""
     return (
-        f"Until {earlier.changed} the condition was this: {escaped(earlier.asked)}. The verdict was "
+        f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escaped(earlier.asked)}. The verdict was "
         f"{_named(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}{link}"
     )
 

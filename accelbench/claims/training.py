@@ -64,7 +64,7 @@ def bounds(training: Training) -> tuple[float, float]:
 
 
 def _allowed(training: Training) -> tuple[float, float]:
-    """Of the advantage or the disadvantage: at least half of the article's, and at most twice its ratio, if at most."""
+    """Of the advantage or the disadvantage: at least half of the article's, and twice its ratio or no other end."""
     article = float(training.article)
     ratio = max(article, 1 / article)
     return 1 + (ratio - 1) / FACTOR, math.inf if training.at_least_half else ratio * FACTOR

@@ -17,13 +17,19 @@ TOLD = ("discarded", "quarantined", "left out, to fit")
 def of(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
     """Each warning once, in the order of the results."""
     results = [result for run in runs for result in run.results]
-    several = len({result.case.workload for result in results}) > 1
     named = (
-        f"{result.case.workload}: {warning}" if several else warning
+        f"{whose}: {warning}" if (whose := _whose(result, results)) else warning
         for result in results
         for warning in _of_result(result)
     )
     return tuple(dict.fromkeys(named))
+
+
+def _whose(result: Result, results: Sequence[Result]) -> str:
+    """What tells it from the others: its workload, and its device where one was measured on several."""
+    several = len({each.case.workload for each in results}) > 1
+    same = {measured_on(each) for each in results if each.case.workload == result.case.workload and not each.compiled}
+    return ", ".join([result.case.workload] * several + [measured_on(result)] * (len(same) > 1))
 
 
 def _of_result(result: Result) -> list[str]:

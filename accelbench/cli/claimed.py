@@ -159,7 +159,7 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
         return None
     decides = f"{run.name}.yaml" in claim.manifests and not claim.decides_by_itself
     changed = decides and run.able and found.record.run.spec.expectations != run.asked.spec.expectations
-    explained = all(claim.explains(measured(result).date()) for result in found.results)
+    explained = all(claim.explains(measured(result)) for result in found.results)
     if changed and not explained:
         typer.echo(
             f"row {claim.row}: the bounds of {run.name} changed after its result, and its history does not say why",

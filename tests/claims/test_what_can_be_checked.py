@@ -2,49 +2,63 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from accelbench import catalogue
+from accelbench.api.case import Case
 from accelbench.catalogue.inputs import generate
-from accelbench.claims import ledger
 from accelbench.cli.manifests import read
 from accelbench.plan.cases import plan_cases
+from accelbench.workload import Arrays, Workload
 from accelbench_runner.judge.reference import Reference, compute, stands_still
 from accelbench_runner.launch.stages import LEAST_PARITY_UNITS
 
 CLAIMS = Path(__file__).parents[2] / "examples" / "claims"
-LARGE = {"20-compiling-a-vit-large.yaml"}
-"""A reference of 300 million weights in float64 takes more memory than a test may."""
+NARROW = {"tf32", "bfloat16", "float16"}
+LARGE = {"26-vit-training-step-in-tf32.yaml"}
+"""Its reference takes minutes."""
+SEVERAL = 8
+"""Units, in which the article's own chain overflows."""
 
 
-def timed() -> list[str]:
-    """The manifests that settle a claim by times, on whatever hardware."""
-    names = {name for claim in ledger.load(CLAIMS) for name in claim.manifests}
-    found = []
-    for name in sorted(names - LARGE):
-        [run] = read(str(CLAIMS / name))
-        workload = catalogue.find(run.spec.workload.name)
-        measured = workload.measure(catalogue.parse_parameters(workload, run.spec.workload.parameters))
-        if not run.spec.accelerator.targets and measured.protocol != "observe":
-            found.append(name)
-    return found
+def narrow() -> list[str]:
+    """The manifests in a narrow precision, in which a small step is lost."""
+    runs = [read(str(path))[0] for path in sorted(CLAIMS.glob("[0-9]*.yaml")) if path.name not in LARGE]
+    return [run.metadata.name for run in runs if run.spec.measurement.precision in NARROW]
+
+
+def of_claim(name: str) -> list[Case]:
+    [run] = read(str(CLAIMS / f"{name.removeprefix('claim-')}.yaml"))
+    return list(plan_cases(run))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", timed())
+@pytest.mark.parametrize("name", narrow())
 def test_parity_can_see_what_a_claim_measures(name: str) -> None:
-    """Outputs are finite, and a step that does nothing would not pass."""
-    [run] = read(str(CLAIMS / name))
-    for case in plan_cases(run):
-        workload = catalogue.find(case.workload)
-        parameters = catalogue.parse_parameters(workload, case.parameters)
-        arrays = generate(workload, parameters, case.measurement.seed)
+    """A step that does nothing would not pass."""
+    for case in of_claim(name):
+        workload, parameters, arrays = given(case)
         units = max(LEAST_PARITY_UNITS, workload.measure(parameters).parity_units)
         precision = case.measurement.precision
-        values, spreads = compute(partial(workload.reference, parameters), arrays, units, precision)
-        found = Reference(values, spreads, precision)
-        assert all(np.isfinite(value).any() for value in values.values()), case.name
+        found = Reference(*compute(partial(workload.reference, parameters), arrays, units, precision), precision)
         assert not stands_still(arrays.state, found), case.name
         assert not found.sees_nothing(), case.name
+
+
+@pytest.mark.parametrize(("name", "finite"), [("01-eager-pytorch", True), ("01-eager-pytorch-as-published", False)])
+def test_nothing_of_the_articles_own_chain_can_be_checked(name: str, finite: bool) -> None:
+    """So it stands beside row 1, and decides nothing."""
+    [case] = of_claim(name)
+    workload, parameters, arrays = given(case)
+    with np.errstate(all="ignore"):
+        values = workload.reference(parameters, arrays, SEVERAL)
+    assert all(np.isfinite(value).all() for value in values.values()) is finite
+
+
+def given(case: Case) -> tuple[Workload, Any, Arrays]:
+    workload = catalogue.find(case.workload)
+    parameters = catalogue.parse_parameters(workload, case.parameters)
+    return workload, parameters, generate(workload, parameters, case.measurement.seed)

@@ -24,7 +24,7 @@ from cluster.build import cache, locked
 from cluster.errors import BuildError, ClusterError, ToolMissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = [
     "BASE",
@@ -35,6 +35,7 @@ __all__ = [
     "build_image",
     "export_image",
     "image_name",
+    "mounted",
     "push_images",
 ]
 
@@ -88,6 +89,18 @@ def export_image(target: Target, name: str, architecture: str, archive: Path) ->
         _build(directory, target, name)
         archive.unlink(missing_ok=True)
         _export(directory, name, archive)
+
+
+@contextlib.contextmanager
+def mounted(name: str, architecture: str) -> Iterator[Path]:
+    """The files of an image that was exported under that name, for as long as the block runs; raises `BuildError`."""
+    directory = _directory(architecture)
+    with locked(directory / "build.lock"):
+        container = _buildah(directory, "from", "--pull-never", f"--platform=linux/{architecture}", name)
+        try:
+            yield Path(_buildah(directory, "mount", container))
+        finally:
+            _buildah(directory, "rm", container)
 
 
 def _build(directory: Path, target: Target, name: str) -> str:
