@@ -90,6 +90,14 @@ def test_bounds_of_the_ledger_are_younger_than_a_result_only_where_they_are() ->
         assert held.bounds_changed is younger, changed
 
 
+def test_bounds_of_the_day_of_a_result_are_told_by_their_time() -> None:
+    """Row 6 got its second example at 03:13, and it was measured after that; its first had been measured before."""
+    claim = CLAIMS[6]
+    found = {run.name: load(claim, run) for run in runs(claim, "cpu", RESULTS)}
+    changed = {name: each.bounds_changed for name, each in found.items() if each}
+    assert changed == {"52-gradient-descent": True, "06-a-loop-of-sines": False}
+
+
 def test_every_measurement_that_was_replaced_is_shown_by_its_row() -> None:
     page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
     kept = [path.parent for where in ("cpu", "targets") for path in (RESULTS / "earlier" / where).glob("*/run.json")]
