@@ -121,7 +121,9 @@ class Vit(Workload):
             logits, back = _logits_vjp(images, weights, parameters)
             loss, at_logits = training.cross_entropy_and_gradient(logits, labels)
             rate = parameters.learning_rate
-            weights = {name: weights[name] - rate * gradient for name, gradient in back(at_logits).items()}
+            gradients = back(at_logits)
+            for name, weight in weights.items():  # one at a time: those of a ViT-Large are gigabytes
+                weights[name] = weight - rate * gradients.pop(name)
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
@@ -212,17 +214,17 @@ def _logits_vjp(
     last, back_to_token = transformer.normalised_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
     def back_to_weights(at: Array) -> dict[str, Array]:
-        by_outside = {"head": last.T @ at}
-        at_token, by_outside["gain"], by_outside["gain_bias"] = back_to_token(at @ w["head"].T)
+        by_weight = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
+        by_weight["head"] = last.T @ at
+        at_token, by_weight["gain"], by_weight["gain_bias"] = back_to_token(at @ w["head"].T)
         at_x = np.zeros_like(x)
         at_x[:, 0] = at_token
-        by_block = []
-        for block, its_x in zip(reversed(blocks), reversed(given), strict=True):
-            at_x, gradients = transformer.block_vjp(its_x, block, parameters.heads)[1](at_x)
-            by_block.append(gradients)
-        by_outside["embed"] = np.tensordot(patches, at_x[:, 1:], ((0, 1), (0, 1)))
-        by_outside |= {"token": at_x[:, :1].sum(0, keepdims=True), "positions": at_x.sum(0)}
-        return _together([by_outside, *reversed(by_block)], np.stack)
+        for layer in reversed(range(parameters.layers)):
+            at_x, gradients = transformer.block_vjp(given[layer], blocks[layer], parameters.heads)[1](at_x)
+            for name, gradient in gradients.items():
+                by_weight[name][layer] = gradient
+        by_weight["embed"] = np.tensordot(patches, at_x[:, 1:], ((0, 1), (0, 1)))
+        return by_weight | {"token": at_x[:, :1].sum(0, keepdims=True), "positions": at_x.sum(0)}
 
     return last @ outside["head"], back_to_weights
 

@@ -35,7 +35,7 @@ from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, end_with
 from accelbench_runner.supervisor.compiled import NothingToJudge, memory_limit
 from accelbench_runner.supervisor.experiment import ProbeError, Supervisor
-from accelbench_runner.supervisor.judge_process import Judge, JudgeError
+from accelbench_runner.supervisor.judge_process import Judge, JudgeError, JudgeKilledError
 from accelbench_runner.supervisor.launcher import Launcher
 from accelbench_runner.supervisor.log_writer import LogWriter, TerminationMessage
 
@@ -97,6 +97,9 @@ def main(
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
     try:
         result = supervisor.run()
+    except JudgeKilledError as error:
+        supervisor.give_up(str(error))
+        return EXIT_INTERNAL
     except (JudgeError, ProbeError, UnkillableError) as error:
         supervisor.give_up(f"internal error: {error}")
         return EXIT_INTERNAL

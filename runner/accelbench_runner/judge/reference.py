@@ -137,10 +137,12 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         arrays = generate(workload, parameters, case.measurement.seed)
         if unseen_seed is not None:
             arrays = unseen(workload, parameters, arrays, unseen_seed)
+        start = rounded_arrays(arrays, precision)
+        del arrays  # of a large network, gigabytes
         own = None if workload.has_reference() else OwnProgram(case, workload, parameters)
         run = own.run if own else partial(workload.reference, parameters)
         try:
-            values, spreads = compute(run, arrays, units, precision)
+            values, spreads = compute(run, start, units, precision)
         except Exception as error:
             if own is None:
                 raise
@@ -150,8 +152,8 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         computed = Reference(values, spreads, precision, non_finite)
         about = {
             "frameworks": sorted({packages[package] for package in imported}),
-            "stands_still": stands_still(arrays.state, computed),
-            "counts_units": counts_units(run, arrays, units, computed),
+            "stands_still": stands_still(start.state, computed),
+            "counts_units": counts_units(run, start, units, computed),
         }
         told.write_text(json.dumps(about))
         _save(kept, values, spreads)
@@ -175,22 +177,25 @@ def stands_still(state: NamedArrays, computed: Reference) -> bool:
     )
 
 
-def counts_units(run: Callable[[Arrays, int], NamedArrays], arrays: Arrays, units: int, computed: Reference) -> bool:
+def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, computed: Reference) -> bool:
     """Whether the reference `run` gives something else after half of the units, as far as the tolerance tells."""
     if not units // 2:
         return True
     with np.errstate(all="ignore"):
-        halfway = as_real({name: np.asarray(value) for name, value in run(arrays, units // 2).items()})
+        halfway = as_real({name: np.asarray(value) for name, value in run(start, units // 2).items()})
     return any(
         not np.all(np.abs(halfway[name] - value) <= computed.tolerance(name)) for name, value in computed.values.items()
     )
 
 
 def compute(
-    run: Callable[[Arrays, int], NamedArrays], arrays: Arrays, units: int, precision: Precision
+    run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, precision: Precision
 ) -> tuple[NamedArrays, NamedArrays]:
-    """Values of the reference `run` and their spreads: 1 + `PERTURBATIONS` runs, in float64."""
-    start = _mapped(arrays, lambda array: rounded(array, precision))
+    """Values of the reference `run` and their spreads, in float64: 2 + `PERTURBATIONS` runs.
+
+    `start` is rounded to `precision`. Little is held at a time: the weights of a large network fill a machine's memory
+    a few times over.
+    """
     rng = np.random.default_rng(0)
     coarser = COARSER if precision == "float64" else 1.0
     step = EPSILON[precision] * coarser
@@ -209,10 +214,11 @@ def compute(
         _must_repeat(values, computed(start))
         spreads = {name: np.zeros(value.shape) for name, value in values.items()}
         for _ in range(PERTURBATIONS):
-            # One at a time: the weights of a large network fill a machine's memory a few times over.
             for name, value in computed(moved()).items():
                 spreads[name] = _wider(spreads[name], value, values[name])
-    return values, {name: _spread(wide, values[name], coarser) for name, wide in spreads.items()}
+    for name, value in values.items():
+        spreads[name] = _spread(spreads[name], value, coarser)
+    return values, spreads
 
 
 def _must_repeat(values: NamedArrays, again: NamedArrays) -> None:
@@ -248,6 +254,14 @@ def _save(kept: Path, values: NamedArrays, spreads: NamedArrays) -> None:
     partial_file.replace(kept)
 
 
+def rounded_arrays(arrays: Arrays, precision: Precision) -> Arrays:
+    """Every array rounded, as programs are given them."""
+    return Arrays(
+        state={name: rounded(array, precision) for name, array in arrays.state.items()},
+        batches=tuple({name: rounded(array, precision) for name, array in batch.items()} for batch in arrays.batches),
+    )
+
+
 def rounded(array: Array, precision: Precision) -> Array:
     """`array` with each float rounded to the policy's type, half to even, and kept as float64.
 
@@ -268,13 +282,6 @@ def rounded(array: Array, precision: Precision) -> Array:
             bits = np.where(np.isfinite(single), (bits + 0x7FFF + even) & 0xFFFF0000, bits).astype(np.uint32)
             single = bits.view(np.float32)
         return single.astype(np.float64)
-
-
-def _mapped(arrays: Arrays, change: Callable[[Array], Array]) -> Arrays:
-    return Arrays(
-        state={name: change(array) for name, array in arrays.state.items()},
-        batches=tuple({name: change(array) for name, array in batch.items()} for batch in arrays.batches),
-    )
 
 
 def _wider(wide: Array, moved: Array, value: Array) -> Array:

@@ -88,7 +88,7 @@ class Supervisor:
     def run(self) -> Result:
         """Rounds until there is a reason to stop, then the result, delivered.
 
-        Raises JudgeError, ProbeError and UnkillableError.
+        Raises JudgeError, JudgeKilledError, ProbeError and UnkillableError.
         """
         number = 0
         while (stopped := self._why_stop()) is None:

@@ -21,6 +21,10 @@ class JudgeError(Exception):
     """The judge gave no assessment: a fault of accelbench, of no variant."""
 
 
+class JudgeKilledError(Exception):
+    """The judge was killed, as for want of memory: no fault of accelbench."""
+
+
 class _Answer:
     """What the judge writes: the assessment, and on standard error why there is none."""
 
@@ -63,7 +67,7 @@ class Judge:
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment | None:
-        """What it makes of the rounds so far; raises JudgeError.
+        """What it makes of the rounds so far; raises JudgeError and JudgeKilledError.
 
         None when it is interrupted, or when it was asked after an interruption and has no time left.
         """
@@ -93,7 +97,7 @@ class Judge:
         if ending.by_us == "limit":
             raise JudgeError(f"the judge had not finished after {limit_seconds:.0f} s")
         if ending.status == -signal.SIGKILL:
-            raise JudgeError(
+            raise JudgeKilledError(
                 "the judge was killed, as for want of memory: the reference in float64 is held together with how far "
                 "it moves; ask for a smaller case, or for more memory"
             )
