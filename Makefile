@@ -71,6 +71,7 @@ coverage: wheel prepare-slow ## Which lines and branches all these tests reach, 
 
 .PHONY: e2e
 e2e: wheel images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
+	@sh tests/cluster/prerequisites.sh node
 	$(BIN)/pytest -m node --maxfail=3
 
 .PHONY: prepare
@@ -87,13 +88,13 @@ prepare-node: tools ## What prepare makes, the kubelet, and what a release is ma
 
 .PHONY: images
 images: prepare-node
-	@sh tests/cluster/prerequisites.sh
+	@sh tests/cluster/prerequisites.sh images
 	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
 
 .PHONY: release
-release: wheel prepare ## Into dist/: wheel, chart, both images for each architecture that can be built here, what they hold, checksums; TAG=v1.2.3
-	@sh tests/cluster/prerequisites.sh
-	@PYTHONPATH=tests $(BIN)/python -m release.build --tag "$(TAG)"
+release: wheel prepare ## Into dist/: wheel, chart, kubectl plugin for krew, both images for each architecture that can be built here, what they hold, checksums (root, Linux); TAG=v1.2.3 PLUGIN_URI=https://...
+	@sh tests/cluster/prerequisites.sh images
+	@PYTHONPATH=tests $(BIN)/python -m release.build --tag "$(TAG)" --plugin-uri "$(PLUGIN_URI)"
 
 .PHONY: publish
 publish: ## Push that: REGISTRY=registry.example.com/ml
@@ -134,7 +135,7 @@ constraints: $(UV) ## Resolve exact versions with hashes, for every Python from 
 
 .PHONY: cluster
 cluster: wheel ## A real Kubernetes on this machine: control plane, containerd, kubelet; prints the KUBECONFIG line
-	@sh tests/cluster/prerequisites.sh
+	@sh tests/cluster/prerequisites.sh node
 	@PYTHONPATH=tests $(BIN)/python -m cluster up --node
 
 .PHONY: cluster-images

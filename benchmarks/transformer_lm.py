@@ -1,9 +1,11 @@
 """A language model's step of training, compiled for accelerators that are not there: what it takes of each of them.
 
-    python benchmarks/transformer_lm.py [NAME-TARGET ...]
+    python benchmarks/transformer_lm.py [NAME ...]
 
-compiles (all, or `7b-h100x8` and the like), one at a time, keeps the results in docs/results/transformer-lm and writes
-docs/results/transformer_lm.md from all that are there. It needs accelbench[jax,targets-gpu,targets-tpu].
+compiles, one at a time, all or those that are named (`7b-h100x8`, `1m-h100-pytorch`); `here` measures the same file on
+this machine's processor, and `page` does neither. Results are kept in docs/results/transformer-lm, and
+docs/results/transformer_lm.md is written from all that are there. It needs
+accelbench[jax,torch,targets-gpu,targets-tpu].
 """
 
 import math
@@ -11,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 
@@ -20,9 +24,12 @@ from accelbench.api.result import Result
 from accelbench.report.targets import collectives, compiling
 from accelbench.workloads import _decoder as decoder
 from accelbench.workloads.transformer_lm import TransformerLm
-from workloads.by_hand import held_on
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from workloads.by_hand import held_by_torch, held_on, operations  # noqa: E402 - the counts that tests hold results to
+
 MANIFEST = ROOT / "examples" / "07-transformer-lm-on-accelerators.yaml"
 RESULTS = ROOT / "docs" / "results" / "transformer-lm"
 PAGE = ROOT / "docs" / "results" / "transformer_lm.md"
@@ -32,55 +39,141 @@ SIZES: dict[str, dict[str, int]] = {
     "134m": {"layers": 12, "width": 768, "heads": 12, "vocabulary": 31_488, "sequence": 1024},
     "7b": {"layers": 32, "width": 4096, "heads": 32, "vocabulary": 32_000, "sequence": 2048},
 }
+VARIANTS = {"": ("jax/jit-scanned",), "-pytorch": ("pytorch/eager", "pytorch/compile")}
+"""By what is added to a result's name; PyTorch's are dispatched for one GPU, and are not divided (ADR 47)."""
 LINES = """# A language model on accelerators that are not there
 
 `python benchmarks/transformer_lm.py`, which runs [example 7](../../examples/07-transformer-lm-on-accelerators.yaml) for
 each row: a step of AdamW on a decoder, float32, 64 examples in a batch on all chips together, activations computed
-again, layers in one scan, the old state given away. Several chips share weights, moments and batch: `tensor` 4, `fsdp`
-the rest. Nothing ran; no figure was checked against hardware.
+again, the old state given away. `jax/jit-scanned` has its layers in one scan; on several chips they share weights,
+moments and batch: `tensor` 4, `fsdp` the rest. Nothing ran; no figure was checked against hardware.
 
 - The peak, and so whether it fits, is an estimate on GPUs. On TPUs it is the compiler's own plan, and that compiler
   refuses what does not fit. `peak` and `temporary` are both XLA's; on a TPU the peak can be the lower of the two, and
   XLA does not say why.
+- `pytorch/eager` is not compiled. Its operations are dispatched on arrays without numbers
+  ([ADR 47](../adr/0047-pytorch-for-a-target.md)), so what its allocator and its libraries take is in no figure. Its
+  attention keeps no scores; JAX's makes them in full. PyTorch's programs are not divided, so there is one GPU alone.
 - `arguments` are weights, both moments and the batch. `by hand` is the same without any compiler
-  (`tests/workloads/by_hand.py`); on TPUs in tiles of 8 x 128, which fill up what does not divide.
+  (`tests/workloads/by_hand.py`); on TPUs in tiles of 8 x 128, which fill up what does not divide. PyTorch's tokens have
+  eight bytes.
 - Collectives are counted once each, as they stand in the program: a scan's body stands there once. Bytes are what they
   leave on one chip.
-- Operations of a step by the workload's formula: 51.6 G, 50.3 T and 5.59 P, at 1 M, 134 M and 6.7 billion weights. The
-  program as it is written has 1.3 %, 0.4 % and 0.1 % more, with activations kept: computing them again is not counted
-  there (`tests/workloads/test_transformer_lm.py`).
 - Seconds are the wall's, of a machine with two processors that was busy with other work: they say how long to wait.
 """
+OPERATIONS = """
+## Operations of a step
+
+The workload's formula counts what the model needs: what is computed again is no work of the model's. So these programs
+do a fifth more than the formula says, and not within 5 % of it. `by hand` adds the products that each block does again:
+all but its last one (`tests/workloads/by_hand.py`). The programs are within 5 % of that, and a test holds them to it
+(`tests/workloads/test_transformer_lm.py`). The rest is arithmetic on single numbers, which neither counts: layer
+normalisation, GELU, softmax. Operations are those of all chips together, as the program is written: they are the same
+for every target.
+
+Where activations are kept, nothing is computed again. Then the program has 1.3 %, 0.4 % and 0.1 % more than the
+formula, at 1 M, 134 M and 6.7 billion weights (the same test).
+"""
+HERE_OPTIONS = {"accelerator.targets": "", **SIZES["1m"], "batch": 8}
+"""No target: it is measured, and on few examples, because a processor does it."""
+MEASURED = RESULTS / "here" / "1m-cpu.result.json"
+HERE = """
+## The same file on one processor
+
+`--set accelerator.targets=` leaves out the targets. Then the file is measured where it is run, and on one device each
+axis of its mesh has one. With a million weights and eight examples in a batch a processor can do it:
+
+```console
+$ accelbench run examples/07-transformer-lm-on-accelerators.yaml {options}
+```
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size for one target, in the variants of one framework."""
+
+    size: str
+    target: str
+    side: str = ""
+
+    @property
+    def name(self) -> str:
+        """As results are named."""
+        return f"{self.size}-{self.target}{self.side}"
+
+    @property
+    def file(self) -> Path:
+        """Where its result is kept."""
+        return RESULTS / f"{self.name}.result.json"
+
+    @cached_property
+    def result(self) -> Result:
+        """As it is kept."""
+        return Result.model_validate_json(self.file.read_text())
+
+    @property
+    def parameters(self) -> TransformerLm.Parameters:
+        """Of its case."""
+        return TransformerLm.Parameters(**self.result.case.parameters)
+
+    @property
+    def held_by_hand(self) -> int:
+        """Bytes of arguments, without a compiler."""
+        return held_by_torch(self.parameters) if self.side else held_on(self.parameters, targets.find(self.target))
+
+
+EVERY = tuple(
+    Row(size, target, side)
+    for size, target, side in product(SIZES, TARGETS, VARIANTS)
+    if not side or target == TARGETS[0]
+)
 
 
 def main(asked: Sequence[str]) -> None:
     """Compile what is asked for, and write the page."""
-    every = [(size, target) for size, target in product(SIZES, TARGETS)]
-    for size, target in every:
-        if not asked or f"{size}-{target}" in asked:
-            compile_one(size, target)
-    there = [
-        (size, target, file) for size, target in every if (file := RESULTS / f"{size}-{target}.result.json").exists()
-    ]
-    PAGE.write_text("\n".join([LINES, *table(there), "", *missing(there)]) + "\n")
+    names = ["here", "page", *(row.name for row in EVERY)]
+    if unknown := set(asked) - set(names):
+        raise SystemExit(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
+    for row in EVERY:
+        if not asked or row.name in asked:
+            compile_one(row)
+    if not asked or "here" in asked:
+        keep_result([*set_to(HERE_OPTIONS)], MEASURED)
+    there = [row for row in EVERY if row.file.exists()]
+    parts = [LINES, *table(there), "", *missing(there), OPERATIONS, *arithmetic(there), *measured()]
+    PAGE.write_text("\n".join(parts) + "\n")
 
 
-def compile_one(size: str, target: str) -> None:
+def compile_one(row: Row) -> None:
+    """The manifest in other sizes, for one target."""
+    uses = VARIANTS[row.side]
+    variants = f"[{', '.join(f'{{use: {use}}}' for use in uses)}]"
+    options = set_to({**SIZES[row.size], "variants": variants, "baseline": uses[0]})
+    keep_result([*options, "--target", row.target], row.file)
+
+
+def keep_result(options: Sequence[str], file: Path) -> None:
     """As a user would, into a folder of its own; the result is kept."""
-    sizes = [option for name, value in SIZES[size].items() for option in ("--set", f"{name}={value}")]
     with tempfile.TemporaryDirectory() as directory:
-        command = ["accelbench", "run", str(MANIFEST), *sizes, "--target", target, "--out", directory]
-        subprocess.run(command, check=True)
+        subprocess.run(["accelbench", "run", str(MANIFEST), *options, "--out", directory], check=True)
         (found,) = Path(directory).glob("*.result.json")
-        RESULTS.mkdir(exist_ok=True)
-        shutil.copyfile(found, RESULTS / f"{size}-{target}.result.json")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(found, file)
 
 
-def table(there: Sequence[tuple[str, str, Path]]) -> Iterator[str]:
-    """A row for each size and target."""
-    heads = (
+def set_to(values: Mapping[str, object]) -> Iterator[str]:
+    """The options that change the manifest."""
+    for name, value in values.items():
+        yield from ("--set", f"{name}={value}")
+
+
+def table(there: Sequence[Row]) -> Iterator[str]:
+    """A row for each size, target and variant."""
+    yield from heads(
         "weights",
         "target",
+        "variant",
         "fits",
         "peak a chip",
         "temporary",
@@ -90,46 +183,105 @@ def table(there: Sequence[tuple[str, str, Path]]) -> Iterator[str]:
         "compiling",
         "its memory",
     )
-    yield f"| {' | '.join(heads)} |"
-    yield "|---" * len(heads) + "|"
-    for _, target, file in there:
-        result = Result.model_validate_json(file.read_text())
-        parameters = TransformerLm.Parameters(**result.case.parameters)
-        variant, compiled = result.variants[0], result.compiled[0]
-        by_hand = held_on(parameters, targets.find(target))
+    for row in there:
+        variant, compiled = row.result.variants[0], row.result.compiled[0]
         cells = (
-            figures.quantity(decoder.numbers(parameters), ""),
-            target,
+            weights(row),
+            row.target,
+            variant.name,
             "yes" if compiled.fits else "no",
             amount(compiled.peak_bytes),
             amount(variant.numbers.temporary_bytes),
             amount(variant.numbers.argument_bytes),
-            amount(by_hand),
-            collectives(variant),
-            compiling(variant),
-            amount(variant.numbers.compile_peak_memory_bytes),
+            amount(row.held_by_hand),
+            collectives(variant) or ("none" if compiled.dispatched else ""),
+            *(
+                ("not compiled", "")
+                if compiled.dispatched
+                else (compiling(variant), amount(variant.numbers.compile_peak_memory_bytes))
+            ),
         )
         yield f"| {' | '.join(cells)} |"
 
 
-def missing(there: Sequence[tuple[str, str, Path]]) -> Iterator[str]:
+def arithmetic(there: Sequence[Row]) -> Iterator[str]:
+    """Operations of each program, which are those of all targets, beside both counts."""
+    yield from heads("weights", "variant", "operations", "formula", "more", "by hand, with what is done again", "more")
+    for size, side in product(SIZES, VARIANTS):
+        rows = [row for row in there if (row.size, row.side) == (size, side)]
+        if not (found := {row.result.variants[0].numbers.flops_per_call for row in rows} - {None}):
+            continue
+        (counted,) = found  # the same for every target
+        row = rows[0]
+        formula = TransformerLm().cost(row.parameters, float_bytes=4).flops
+        cells = (
+            weights(row),
+            row.result.variants[0].name,
+            figures.quantity(counted, ""),
+            figures.quantity(formula, ""),
+            more(counted, formula),
+            figures.quantity(operations(row.parameters), ""),
+            more(counted, operations(row.parameters)),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def more(counted: float, other: float) -> str:
+    """By how much the first is larger."""
+    return f"{100 * (counted / other - 1):.1f} %"
+
+
+def missing(there: Sequence[Row]) -> Iterator[str]:
     """What compilers said where they made no program, how well both counts agree, and what has not been compiled."""
-    apart = 0.0
-    for size, target, file in there:
-        result = Result.model_validate_json(file.read_text())
-        if refused := result.compiled[0].refused:
-            yield f"The compiler says of {size} on {target}: {refused}\n"
-        if held := result.variants[0].numbers.argument_bytes:
-            by_hand = held_on(TransformerLm.Parameters(**result.case.parameters), targets.find(target))
-            apart = max(apart, abs(math.log(held / by_hand)))
-    yield f"Arguments differ from what was counted by hand by {apart:.2%} at most."
-    absent = [
-        f"{size} on {target}"
-        for size, target in product(SIZES, TARGETS)
-        if not (RESULTS / f"{size}-{target}.result.json").exists()
-    ]
-    if absent:
+    apart, refusals = 0.0, dict[str, None]()
+    for row in there:
+        if refused := row.result.compiled[0].refused:
+            yield f"The compiler says of {row.size} on {row.target}: {refused}\n"
+        for variant in row.result.variants:
+            if variant.failure:
+                refusals[f"{variant.name} was not compiled: {variant.failure.message.rstrip('.')}.\n"] = None
+        if held := row.result.variants[0].numbers.argument_bytes:
+            apart = max(apart, abs(math.log(held / row.held_by_hand)))
+    yield from refusals
+    yield f"Arguments differ from what was counted by hand by {100 * apart:.2f} % at most."
+    if absent := [row.name for row in EVERY if not row.file.exists()]:
         yield f"\nNot compiled yet: {figures.listed(absent)}."
+
+
+def measured() -> Iterator[str]:
+    """What the same file says of a processor."""
+    given = list(set_to(HERE_OPTIONS))
+    yield HERE.format(options=" ".join(given[:2]) + " \\\n    " + " ".join(given[2:]))
+    if not MEASURED.exists():
+        yield "Not measured yet."
+        return
+    result = Result.model_validate_json(MEASURED.read_text())
+    found = result.fingerprint
+    yield f"In {result.rounds} rounds, on {found['cpusUsed']} processors ({found['cpu']}):"
+    yield ""
+    yield from heads("variant", "a step", "peak memory")
+    for variant in result.variants:
+        cells = (
+            variant.name,
+            figures.seconds(float(variant.seconds.geometric_mean_seconds)) if variant.seconds else "",
+            amount(variant.numbers.peak_memory_bytes),
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield " ".join(each.sentence for each in result.comparisons)
+    if disturbed := len(result.noisy):
+        yield f"Other programs disturbed {disturbed} of the {result.rounds} rounds."
+
+
+def heads(*names: str) -> Iterator[str]:
+    """The first two lines of a table."""
+    yield f"| {' | '.join(names)} |"
+    yield "|---" * len(names) + "|"
+
+
+def weights(row: Row) -> str:
+    """How many there are."""
+    return figures.quantity(decoder.numbers(row.parameters), "")
 
 
 def amount(size: int | None) -> str:

@@ -1,10 +1,11 @@
 """Builds what krew installs: an archive for each platform, and the manifest that names them with their digests.
 
-python krew/build.py --uri https://HOST/PATH --out DIR [--wheel FILE] [--platform linux-amd64 ...]
+python krew/build.py --out DIR [--uri https://HOST/PATH] [--wheel FILE] [--platform linux-amd64 ...]
 
 An archive holds the launcher beside this file, the licence, and libraries: those that every Python takes in `lib/any`,
 compiled ones in `lib/cp311` and so on. Versions are those of constraints.txt; the plugin's is the package's.
-`--uri` is where the archives will be found, each under its own name.
+`--uri` is where the archives will be found, each under its own name. Without one the manifest has these names alone,
+and `kubectl krew install` takes the archive that its `--archive` names.
 """
 
 import argparse
@@ -57,8 +58,9 @@ The cluster needs accelbench's operator and its CustomResourceDefinitions.
 """
 CAVEATS = """\
 Needs Python 3.11 or later as python3.
-`report -o html` and `compare` need more than this archive has:
-  pip install 'accelbench[kubectl,report]'
+`report -o html` and `compare` need more than this archive has. accelbench is
+not on PyPI yet; in a checkout of its repository:
+  pip install '.[kubectl,report]'
 To have kubectl complete its words, put a file kubectl_complete-accelbench
 into your PATH:
   #!/bin/sh
@@ -80,7 +82,7 @@ Readable.add_representer(str, _text)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build; returns the exit status."""
     parser = argparse.ArgumentParser(description="Build the archives and the manifest for krew.")
-    parser.add_argument("--uri", required=True, help="where the archives will be found")
+    parser.add_argument("--uri", default="", help="where the archives will be found")
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--wheel", type=Path, help="accelbench's; default: built from this checkout")
     parser.add_argument("--platform", action="append", choices=PLATFORMS, help="default: all")
@@ -117,7 +119,7 @@ def plugin(version: str, uri: str, archives: dict[str, Path]) -> dict[str, Any]:
             "platforms": [
                 {
                     "selector": {"matchLabels": dict(zip(("os", "arch"), platform.split("-"), strict=True))},
-                    "uri": f"{uri}/{archive.name}",
+                    "uri": f"{uri}/{archive.name}" if uri else archive.name,
                     "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
                     "bin": LAUNCHER,
                 }

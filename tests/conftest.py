@@ -91,7 +91,6 @@ TOGETHER = {
         "/taxonomy/test_behind",
     ),
     "another control plane": (
-        "/alerting/",
         "/kubectl/test_complete",
         "/kubectl/test_reading",
         "/kubectl/test_run",

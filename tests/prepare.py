@@ -80,7 +80,6 @@ def main() -> int:
 
 def _for_slow_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
     """Steps whose modules need what the wheel brings; the others are taken while that is still fetched."""
-    from alerting.build import build_alertmanager
     from grafana.renderer import install as install_dashboards
     from kubectl.krew import build_krew
     from kueue.build import build_kueue
@@ -89,7 +88,6 @@ def _for_slow_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
 
     return {
         "kueue": build_kueue,
-        "alertmanager": build_alertmanager,
         "dashboards": install_dashboards,
         "krew": build_krew,
         "shells": find_shells,
@@ -99,9 +97,11 @@ def _for_slow_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
 
 
 def _for_node_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
+    from alerting.build import build_alertmanager
     from release.tools import REGISTRY, SYFT, build_tool
 
     return {
+        "alertmanager": build_alertmanager,
         "registry": functools.partial(build_tool, REGISTRY),
         "bill of materials": functools.partial(build_tool, SYFT),
     }

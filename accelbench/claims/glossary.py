@@ -17,8 +17,8 @@ WORDS = {
     "jit": "`jax.jit`: JAX traces a whole function and compiles it with XLA, for each shape and type of argument.",
     "scan": "`jax.lax.scan`: a loop inside the compiled program. Its body is compiled once.",
     "donated": "The caller gives the old array away (`donate_argnums`), so the new one can take its memory.",
-    "float32": "Matrix products, too, are in full float32, in both frameworks and on every device. By default they "
-    "would not be, but for CPUs. On GPUs since Ampere, JAX multiplies float32 in TF32. PyTorch does so in cuDNN's "
+    "float32": "Matrix products, too, are in full float32, in both frameworks and on every device. By default that "
+    "is so on CPUs alone. On GPUs since Ampere, JAX multiplies float32 in TF32. PyTorch does so in cuDNN's "
     "convolutions, and not in matrix products. On TPUs, JAX multiplies float32 as bfloat16. That can decide which of "
     "the two is faster.",
     "variant": "One of the programs that compute the same thing, such as jax/jit. [The end of the page](#workloads) "

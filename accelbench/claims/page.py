@@ -11,7 +11,7 @@ from accelbench.api.result import Result
 from accelbench.claims import glossary, tables, warnings
 from accelbench.claims.articles import Article, Articles
 from accelbench.claims.ledger import LEFT_OUT, UNNAMED, Claim, ClaimVerdict, Earlier, Hardware
-from accelbench.claims.settle import MeasuredRun, Settled
+from accelbench.claims.settle import CLASSES, MeasuredRun, Settled, class_of
 from accelbench.claims.words import measured_on, plainly
 from accelbench.report import machine
 from accelbench.report.markdown import Written, escaped, markdown_table
@@ -151,14 +151,18 @@ def _changes(changed: Sequence[Settled]) -> list[str]:
         "conditions were, what the verdict was, and why they were changed."
     )
     if turns:
-        each_of_them = [
-            f"{count} {_named(before)} to {_named(after)}" for (before, after), count in turns.most_common()
-        ]
         said += (
-            f" {turns.total()} of the changes replaced a known verdict: {figures.listed(each_of_them)}. The second of "
-            "each two is the next verdict on record: a new measurement may have made it."
+            f" {turns.total()} of the changes replaced a verdict that something was measured for. What it became is "
+            "the next verdict on record, which may come from a new measurement."
         )
+        rows = [(_named(before), _named(after), str(count)) for (before, after), count in turns.most_common()]
+        return [said, _folded("Verdicts that changed", markdown_table(("was", "became", "changes"), rows, right={2}))]
     return [said]
+
+
+def _folded(summary: str, text: str) -> str:
+    """A forge folds it, and so does the site."""
+    return f'<details markdown="1"><summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
 def _machines(settled: Sequence[Settled], here: Hardware) -> list[str]:
@@ -211,7 +215,7 @@ def _checking(settled: Sequence[Settled]) -> str:
     one = "1 result was measured with an older version of its program, and is marked."
     marked = f" {one if len(older) == 1 else several}" if older else ""
     return (
-        f"`pip install 'accelbench[jax,torch]'` installs what a check needs, and `accelbench[targets-gpu,targets-tpu]` "
+        "In a checkout, `pip install '.[jax,torch]'` installs what a check needs, and `.[targets-gpu,targets-tpu]` "
         "the compilers for GPUs and TPUs, which need neither. Anybody with the hardware can check a row with one "
         f"command. We did so for {len(alone)} of the {len(settled)}{in_part}; for the others we did not have the "
         f"hardware, or no machine can settle them. On the {machines} above, {quick} of them took less than a minute, "
@@ -260,7 +264,7 @@ def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *,
         parts += ["Also measured, deciding nothing:", *tables.of(settled.beside, claim)]
     if settled.findings:
         parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
-    parts += [*_rule(claim), *_doubts(settled), *_history(claim, results), *_before(settled, results)]
+    parts += [*_rule(settled), *_doubts(settled), *_history(claim, results), *_before(settled, results)]
     where = figures.listed(tuple(_devices(_results(settled)))) if several else ""
     parts.append(" ".join(filter(None, [escaped(f"Measured on: {where}.") if where else "", _links(settled, results)])))
     return parts
@@ -274,25 +278,32 @@ def _answer(settled: Settled) -> str:
     return f"({OUTDATED}) {said}" if said and younger else said
 
 
-def _rule(claim: Claim) -> list[str]:
-    said = []
+def _rule(settled: Settled) -> list[str]:
+    claim, said = settled.claim, []
     if claim.corrected:
         said.append(escaped(claim.corrected))
     if not claim.own:
         said.append(f"Confirmed {escaped(claim.confirms)}; refuted {escaped(claim.refutes)}.")
-    said.append(_settled_on(claim))
+    said.append(_settled_on(settled))
     return said
 
 
-def _settled_on(claim: Claim) -> str:
+def _settled_on(settled: Settled) -> str:
+    claim = settled.claim
     if claim.machine == UNNAMED:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
     if claim.machine:
         return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
-    hardware = figures.listed([NAMES[each] for each in claim.hardware])
-    if claim.own:
-        return f"Asked of: {hardware}."
-    return f"It needs results for: {hardware}."
+    asked = f"Hardware that it is asked of: {figures.listed([NAMES[each] for each in claim.hardware])}."
+    seen = {_class(result) for result in _results(settled)}
+    unseen = [NAMES[each] for each in claim.hardware if each not in seen]
+    return f"{asked} There is no result for {figures.listed(unseen)}." if seen and unseen else asked
+
+
+def _class(result: Result) -> Hardware | None:
+    """The class of hardware that it was measured on, or compiled for."""
+    there = result.case.accelerator
+    return class_of(there.target) if there.target else CLASSES.get(there.platform)
 
 
 def _doubts(settled: Settled) -> list[str]:
@@ -309,7 +320,7 @@ def _doubts(settled: Settled) -> list[str]:
         for run in settled.runs
         if run.bounds_changed
     ]
-    said += [f"Warning: {each}" for each in warnings.of(runs)]
+    said += [f"Warning: {each}" for each in warnings.of(runs, settled.claim.compared)]
     said += [f"Still to be measured: {name}." for name in settled.waiting]
     return ["\n".join(f"- {escaped(each)}" for each in said)] if said else []
 
@@ -327,8 +338,7 @@ def _history(claim: Claim, results: str) -> list[str]:
     if not claim.history:
         return []
     entries = [f"- {_earlier(each, results)}" for each in claim.history]
-    # A forge folds it, and so does the site.
-    return ['<details markdown="1"><summary>Earlier conditions</summary>', "\n".join(entries), "</details>"]
+    return [_folded("Earlier conditions", "\n".join(entries))]
 
 
 def _before(settled: Settled, results: str) -> list[str]:
@@ -342,7 +352,7 @@ def _before(settled: Settled, results: str) -> list[str]:
         entries.append(
             f"- {_day(run)}{source}:{said} [The result as it was]({results}/{run.where}/{run.name}/report.md)."
         )
-    return ['<details markdown="1"><summary>Earlier measurements</summary>', "\n".join(entries), "</details>"]
+    return [_folded("Earlier measurements", "\n".join(entries))]
 
 
 def _earlier(earlier: Earlier, results: str) -> str:

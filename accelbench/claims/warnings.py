@@ -1,6 +1,6 @@
 """What a report warns of: a run that was cut short, an interval that may be too narrow, a failed check. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from accelbench.api.result import Result
 from accelbench.claims.settle import MeasuredRun
@@ -14,13 +14,13 @@ TOLD = ("discarded", "quarantined", "left out, to fit")
 """Notes of which a reader of the page has no need."""
 
 
-def of(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
-    """Each warning once, in the order of the results."""
+def of(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str, ...]:
+    """Each warning once, in the order of the results; about intervals of the variants `compared`, if any are named."""
     results = [result for run in runs for result in run.results]
     named = (
         f"{whose}: {warning}" if (whose := _whose(result, results)) else warning
         for result in results
-        for warning in _of_result(result)
+        for warning in _of_result(result, compared)
     )
     return tuple(dict.fromkeys(named))
 
@@ -32,10 +32,11 @@ def _whose(result: Result, results: Sequence[Result]) -> str:
     return ", ".join([result.case.workload] * several + [measured_on(result)] * (len(same) > 1))
 
 
-def _of_result(result: Result) -> list[str]:
-    said = [sentence for comparison in result.comparisons for sentence in _sentences(comparison.sentence)]
+def _of_result(result: Result, compared: Collection[str]) -> list[str]:
+    comparisons = [each for each in result.comparisons if not compared or each.variant in compared]
+    said = [sentence for comparison in comparisons for sentence in _sentences(comparison.sentence)]
     failed = [view.check_line(check) for check in view.failed_checks(result)]
-    partial = [f"{measured_on(result)}: {state}."] if (state := view.state(result)) else []
+    partial = [f"{state}."] if (state := view.state(result)) else []
     doubtful = [each for each in said if DOUBTFUL in each]
     return [*partial, *doubtful, *failed, *noise.disturbed(result)[:1], *_notes(result)]
 

@@ -20,6 +20,10 @@ DISPATCHED = (
     f"PyTorch compiled nothing: its operations were dispatched on arrays without numbers; {ESTIMATE} counts these, and "
     "leaves out what its allocator and its libraries take"
 )
+NOT_DIVIDED = "A program is divided where its workload says how its arrays lie on devices (ADR 46)."
+NOT_DIVIDED_TORCH = (
+    "PyTorch's programs are not divided yet: workloads would have to do it before they make an optimizer (ADR 47)."
+)
 NO_TIME = "nothing ran: no time of these programs is known, and none can be derived"
 KINDS = (
     ("all-reduce", "all_reduces", "all_reduce_bytes"),
@@ -135,7 +139,9 @@ def _sentences(result: Result) -> Iterator[str]:
         if each.refused:
             yield f"The compiler says of {each.variant}: {each.refused}"
         if each.devices > 1 and not each.divided:
-            yield f"{each.variant} is not divided: each of {each.target}'s {each.devices} devices does all of it."
+            why = NOT_DIVIDED_TORCH if each.dispatched else NOT_DIVIDED
+            whole = f"each of {each.target}'s {each.devices} devices does all of it"
+            yield f"{each.variant} is not divided: {whole}. {why}"
     for variant in result.variants:
         if variant.name not in names and variant.failure:
             yield f"{variant.name} was not compiled: {variant.failure.message.rstrip('.')}."

@@ -15,8 +15,8 @@ class RetraceTraps(Workload):
     """The numbers of x that are above 0; x is (size,) and holds one more of them in each call.
 
     Row 24 of the claims: "if you find jit is recompiling on every call, check whether your function's output shape is
-    fixed". A function made anew in every call is one trap, an output whose shape depends on the values another. What is
-    right sums to 1, 2, 3, 4.
+    fixed". A function made anew in every call is one trap, an output whose shape depends on the values another, and an
+    input whose shape depends on them a third. What is right sums to 1, 2, 3, 4.
     """
 
     name = "retrace-traps"
@@ -97,6 +97,24 @@ class RetraceTraps(Workload):
 
         return _program(torch.compile(lambda x: x[x > 0]), arrays, tools, placed=True)
 
+    @variant("jax/jit-mask-outside")
+    def jit_mask_outside(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The mask is applied outside, in NumPy: jit gets arrays of one, two, three and four numbers."""
+        del parameters
+        import jax
+        import jax.numpy as jnp
+
+        return _program(_after_mask(jax.jit(jnp.square)), arrays, tools, placed=True)
+
+    @variant("jax/jit-mask-outside-sum")
+    def jit_mask_outside_sum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """The same, and their sum: the output always has the same shape."""
+        del parameters
+        import jax
+        import jax.numpy as jnp
+
+        return _program(_after_mask(jax.jit(jnp.sum)), arrays, tools, placed=True)
+
     @variant("jax/jit-fixed-size")
     def jit_fixed_size(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """`jnp.nonzero(..., size=)`: the numbers above 0 first, then zeros, in a shape that is fixed."""
@@ -109,6 +127,17 @@ class RetraceTraps(Workload):
             return x.at[places].get(mode="fill", fill_value=0)
 
         return _program(jax.jit(above_zero), arrays, tools, placed=True)
+
+
+def _after_mask(jitted: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`jitted` of the numbers above 0, which NumPy picks: its indexing compiles nothing."""
+    import numpy as np
+
+    def masked(x: Any) -> Any:
+        numbers = np.asarray(x)
+        return jitted(numbers[numbers > 0])
+
+    return masked
 
 
 def _program(function: Callable[[Any], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:

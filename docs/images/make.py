@@ -1,12 +1,14 @@
 """Draws the pictures of what accelbench shows, from results that were measured.
 
-python docs/images/make.py verdict RESULT_DIRECTORY [OPTION ...]         verdict.svg: the terminal; the run's options
+python docs/images/make.py verdict RESULT_DIRECTORY FILE [OPTION ...]    verdict.svg: the terminal, and what was run
 PYTHONPATH=tests python docs/images/make.py report RESULT_DIRECTORY      report.png: the page, in a real Chromium
 """
 
 import base64
 import io
+import itertools
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from accelbench.cli.files import RunDirectory
+from accelbench.cli.manifests import read
 from accelbench.report import terminal
 from accelbench.verdict.expectations import evaluate
 
@@ -28,13 +31,19 @@ TEMPLATE = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DO
 PAGE = {"x": 0, "y": 0, "width": 1100, "height": 900, "scale": 1}
 
 
-def verdict(directory: Path, *options: str) -> None:
-    """The report of the run in `directory`, as the terminal shows it; `options` are those of its command."""
+def verdict(directory: Path, manifest: str, *options: str) -> None:
+    """The report of the run in `directory`, as the terminal shows it below the command that made it.
+
+    A manifest that asks anything else than this run did is refused.
+    """
     record, results = RunDirectory(directory).load()
+    changed = [after for before, after in itertools.pairwise(options) if before == "--set"]
+    if record.run.spec not in [run.spec for run in read(manifest, changed)]:
+        sys.exit(f"{manifest} is not what was run for {directory}")
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     measured = [(result, evaluate(record.run.spec.expectations, result)) for result in results]
     console.print(terminal.reports(measured))
-    title = " ".join((f"accelbench run {record.run.metadata.name}.yaml", *options))
+    title = shlex.join(("accelbench", "run", manifest, *options))
     console.save_svg(str(HERE / "verdict.svg"), title=title, theme=MONOKAI, code_format=TEMPLATE, unique_id="verdict")
 
 

@@ -103,6 +103,7 @@ def numbers() -> Table:
                 f"{one_of} (accelbench_step_price{{{CASE}}}) * 1e6 "
                 f"* on (accelerator, series) group_left (currency) {currency}",
             ),
+            order=("Accelerator", "Variant"),
         )
         .height(13)
         .override_by_regexp("/Step time|Lower|Upper/", unit_of("s", 2))

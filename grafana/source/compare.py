@@ -15,6 +15,7 @@ from panels import (
     bars,
     each,
     field,
+    fitting,
     in_framework_colours,
     lines,
     linked,
@@ -30,6 +31,7 @@ from panels import (
     unit_of,
     verdict_cells,
     verdicts_that_changed,
+    with_widths,
 )
 from panels import (
     dashboard as new,
@@ -38,6 +40,8 @@ from panels import (
 SERIES = f'{RUNS}, series=~"$series"'
 CASE = f'{SERIES}, case=~"$case"'
 BY = "max by (namespace, variant)"
+NUMBERS = {"Speedup": 84, "Lower": 84, "Upper": 84}
+"""Pixels of columns of numbers."""
 NO_ROOFLINE = "No share of a roofline: the workload declares no cost, or the device's limits are unknown."
 
 
@@ -73,7 +77,7 @@ def verdicts() -> Table:
         "run": "Run",
     }
     info = f"max by (namespace, run, baseline) (accelbench_run_info{{{CASE}}})"
-    return (
+    table = (
         merged_table(
             "Verdict",
             "Each variant against the baseline, from the latest result. Above 1 the variant is faster; lower and upper "
@@ -89,14 +93,16 @@ def verdicts() -> Table:
             rows("lower", f"{BY} (accelbench_speedup_lower_ratio{{{CASE}}})"),
             rows("upper", f"{BY} (accelbench_speedup_upper_ratio{{{CASE}}})"),
             rows("rounds", f"{BY} (accelbench_comparison_rounds{{{CASE}}})"),
+            order=("Namespace", "Variant"),
         )
-        .height(6)
+        .height(fitting(4))
         .override_by_regexp("/^(Speedup|Lower|Upper)$/", unit_of("suffix:x", 2))
         .override_by_name("Verdict", verdict_cells())
         .override_by_name(
             "Run", linked("What it measured", to_dashboard("run", namespace=field("Namespace"), run=field("Run")))
         )
     )
+    return with_widths(table, NUMBERS | {"Rounds": 84})
 
 
 def speedup() -> Lines:
@@ -206,22 +212,49 @@ def memory() -> Lines:
     )
 
 
-def speedup_over_sizes() -> Bars:
-    """The speedup of every case of the series."""
-    return in_framework_colours(
-        bars(
+def speedup_over_sizes() -> Table:
+    """The speedup of every case of the series, with what its verdict was made of."""
+    columns = {
+        "namespace": "Namespace",
+        "case": "Case",
+        "variant": "Variant",
+        "verdict": "Verdict",
+        "Value #speedup": "Speedup",
+        "Value #lower": "Lower",
+        "Value #upper": "Upper",
+        "Value #margin": "Margin",
+    }
+    by = "max by (namespace, case, variant)"
+    margin = f"max by (namespace, case) (accelbench_equivalence_margin_ratio{{{SERIES}}})"
+    table = (
+        merged_table(
             "Speedup over sizes",
-            "The latest speedup of every case of the series, one for each value of its sweep. Above 1 the variant is "
-            "faster than the baseline.",
-            "suffix:x",
-            now(
-                f"sort({readable(f'max by (case, variant, framework) (accelbench_speedup_ratio{{{SERIES}}})')})",
-                f"{{{{swept}}}} {VARIANT}",
+            "Every case of the series, one for each value of its sweep: the latest speedup over the baseline, between "
+            "the ends of its confidence interval. Above 1 the variant is faster. Margin: the difference within "
+            "which the two count as equivalent. A case links to its course over time.",
+            columns,
+            ("Value #verdict",),
+            rows("verdict", f"max by (namespace, case, variant, verdict) (accelbench_verdict{{{SERIES}}} == 1)"),
+            rows("speedup", f"{by} (accelbench_speedup_ratio{{{SERIES}}})"),
+            rows("lower", f"{by} (accelbench_speedup_lower_ratio{{{SERIES}}})"),
+            rows("upper", f"{by} (accelbench_speedup_upper_ratio{{{SERIES}}})"),
+            rows("margin", f"{by} (accelbench_verdict{{{SERIES}}}) * on (namespace, case) group_left () {margin}"),
+            order=("Namespace", "Case", "Variant"),
+        )
+        .span(16)
+        .height(12)
+        .override_by_regexp("/^(Speedup|Lower|Upper)$/", unit_of("suffix:x", 2))
+        .override_by_name("Margin", unit_of("percentunit", 0))
+        .override_by_name("Verdict", verdict_cells())
+        .override_by_name(
+            "Case",
+            linked(
+                "This case over time",
+                to_dashboard("compare", namespace=field("Namespace"), series="$series", case=field("Case")),
             ),
         )
-        .decimals(2)
-        .height(13)
     )
+    return with_widths(table, NUMBERS | {"Namespace": 92, "Case": 184, "Verdict": 120, "Margin": 84})
 
 
 def time_over_sizes() -> Bars:
@@ -235,7 +268,9 @@ def time_over_sizes() -> Bars:
                 f"sort({readable(f'max by (case, variant, framework) (accelbench_step_seconds{{{SERIES}}})')})",
                 f"{{{{swept}}}} {VARIANT}",
             ),
-        ).height(13)
+        )
+        .span(8)
+        .height(12)
     )
 
 
@@ -284,6 +319,8 @@ def breaks_even() -> Table:
             rows("steps", f"max by (variant, answer) (accelbench_pays_back_steps{{{CASE}}})"),
             rows("compile", f'max by (variant) (accelbench_phase_seconds{{{CASE}, phase="compile"}})'),
             rows("first", f'max by (variant) (accelbench_phase_seconds{{{CASE}, phase="first-step"}})'),
+            order=("Variant",),
+            paged=False,
         )
         .span(12)
         .height(13)

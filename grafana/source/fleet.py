@@ -14,6 +14,7 @@ from panels import (
     RUNS,
     Bars,
     bars,
+    fitting,
     in_colours,
     limits,
     lines,
@@ -23,9 +24,11 @@ from panels import (
     number,
     or_none,
     over_time,
+    readable,
     rows,
     several,
     unit_of,
+    with_widths,
 )
 from panels import (
     dashboard as new,
@@ -96,7 +99,7 @@ def profiles() -> Table:
         "Value #last": "Last measured (UTC)",
     }
     by = "sum by (accelerator)"
-    return (
+    table = (
         merged_table(
             "Profiles",
             "What was measured on each kind of accelerator, by the latest result of every series and case. Throttled: "
@@ -118,11 +121,14 @@ def profiles() -> Table:
                 f"or 0 * count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON}}}))",
             ),
             rows("last", f"max by (accelerator) (accelbench_result_finished_timestamp_seconds{{{ON}}}) * 1000"),
+            order=("Profile",),
         )
-        .span(14)
-        .height(8)
+        .span(15)
+        .height(fitting(7))
         .override_by_name("Last measured (UTC)", unit_of(MOMENT))
     )
+    widths = {"Results": 76, "Valid": 72, "Rounds discarded": 150, "Checks failed": 112, "Throttled": 92}
+    return with_widths(table, widths | {"Last measured (UTC)": 158})
 
 
 def devices() -> Table:
@@ -145,10 +151,12 @@ def devices() -> Table:
                 f"sum by (resource) (kube_pod_container_resource_requests{{{DEVICES}}} "
                 'and on (namespace, pod) kube_pod_status_phase{phase=~"Pending|Running"} == 1)',
             ),
+            order=("Resource",),
+            paged=False,
             empty=NO_KUBE,
         )
-        .span(10)
-        .height(8)
+        .span(9)
+        .height(fitting(7))
     )
 
 
@@ -194,20 +202,20 @@ def starts() -> Bars:
     )
 
 
-def discarded() -> Lines:
-    """What was measured again."""
+def discarded() -> Bars:
+    """What was measured again, the most disturbed first."""
+    found = readable(f"max by (series, case, accelerator) (accelbench_result_rounds_quarantined{{{ON}}}) > 0")
     return (
-        lines(
+        bars(
             "Rounds discarded",
-            "Rounds of the latest results that throttling or other load disturbed, by profile.",
+            "Rounds of the latest results that throttling or other load disturbed, and that were measured again: by "
+            "profile, series and case, the six results with most of them.",
             "short",
-            over_time(
-                f"sum by (accelerator) ({LATEST} (accelbench_result_rounds_quarantined{{{ON}}}))", "{{accelerator}}"
-            ),
+            now(f"topk(6, {found})", "{{accelerator}}: {{series}} {{swept}}"),
+            empty="No round of the latest results was discarded, if there is any result.",
         )
-        .min(0)
         .decimals(0)
-        .line_interpolation(style.LineInterpolation.STEP_AFTER)
+        .height(8)
     )
 
 

@@ -1,6 +1,6 @@
 """The operator itself: does it lead, does it keep up, what does it ask of the API server, what does it take."""
 
-from colours import BAD, GOOD, KINDS, NEUTRAL, QUANTILES
+from colours import BAD, KINDS, NEUTRAL, QUANTILES
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
@@ -10,6 +10,7 @@ from panels import (
     NO_OPERATOR,
     OPERATOR,
     THIRD,
+    dashed,
     in_colours,
     limits,
     lines,
@@ -17,7 +18,6 @@ from panels import (
     number,
     one_colour,
     over_time,
-    unit_of,
 )
 from panels import (
     dashboard as new,
@@ -34,7 +34,7 @@ def dashboard() -> build.Dashboard:
     for panel in present():
         made = made.with_panel(panel)
     made = made.with_row(build.Row("Keeping up"))
-    for each in (reconciles(), reconcile_time(), waiting(), lag()):
+    for each in (reconciles(), reconcile_time(), lag(), waiting(), oldest()):
         made = made.with_panel(each)
     made = made.with_row(build.Row("API server")).with_panel(requests()).with_panel(request_time())
     made = made.with_row(build.Row("What it takes"))
@@ -114,6 +114,7 @@ def reconciles() -> Lines:
             over_time(f"sum(rate(accelbench_operator_reconcile_failures_total{RATE}))", "failures"),
             empty=NO_OPERATOR,
         )
+        .span(THIRD)
         .min(0)
         .override_by_name("reconciles", one_colour(NEUTRAL))
         .override_by_name("failures", one_colour(BAD))
@@ -122,9 +123,8 @@ def reconciles() -> Lines:
 
 def reconcile_time() -> Lines:
     """How long one takes."""
-    return _quantiles(
-        "Time of a reconcile", "How long reconciling a run takes.", "accelbench_operator_reconcile_seconds"
-    )
+    text = "How long reconciling a run takes."
+    return _quantiles("Time of a reconcile", text, "accelbench_operator_reconcile_seconds").span(THIRD)
 
 
 def request_time() -> Lines:
@@ -152,29 +152,45 @@ def waiting() -> Lines:
     return (
         lines(
             "Runs waiting for a worker",
-            "Runs that are due, and how long the oldest of them has waited.",
+            "Runs that are due and that no worker has taken up yet.",
             "short",
             over_time(f"sum(accelbench_operator_queue_depth{{{OPERATOR}}})", "runs"),
-            over_time(f"max(accelbench_operator_queue_oldest_seconds{{{OPERATOR}}})", "oldest"),
             empty=NO_OPERATOR,
         )
         .min(0)
+        .decimals(0)
         .override_by_name("runs", one_colour(NEUTRAL))
-        .override_by_name(
-            "oldest", [*one_colour(GOOD), *unit_of("s"), model.DynamicConfigValue("custom.axisPlacement", "right")]
+    )
+
+
+def oldest() -> Lines:
+    """Since when."""
+    return (
+        lines(
+            "Wait of the oldest run",
+            "How long the oldest run that is due has waited for a worker.",
+            "s",
+            over_time(f"max(accelbench_operator_queue_oldest_seconds{{{OPERATOR}}})", "the oldest"),
+            empty=NO_OPERATOR,
         )
+        .min(0)
+        .override_by_name("the oldest", one_colour(NEUTRAL))
     )
 
 
 def lag() -> Lines:
     """How late timers are."""
-    return lines(
-        "Event loop lag",
-        "How late the event loop woke from a timer: above a second, something blocks it.",
-        "s",
-        over_time(f"max by (instance) (accelbench_operator_loop_lag_seconds{{{OPERATOR}}})", "{{instance}}"),
-        empty=NO_OPERATOR,
-    ).min(0)
+    return (
+        lines(
+            "Event loop lag",
+            "How late the event loop woke from a timer: above a second, something blocks it.",
+            "s",
+            over_time(f"max by (instance) (accelbench_operator_loop_lag_seconds{{{OPERATOR}}})", "{{instance}}"),
+            empty=NO_OPERATOR,
+        )
+        .span(THIRD)
+        .min(0)
+    )
 
 
 def requests() -> Lines:
@@ -233,4 +249,5 @@ def objects() -> Lines:
         .span(THIRD)
         .min(0)
     )
-    return in_colours(panel, KINDS)
+    # A Job has one pod, as a rule: dashes leave the line below to be seen.
+    return in_colours(panel, KINDS).override_by_name("Pod", dashed(10, 6))

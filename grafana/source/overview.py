@@ -16,6 +16,7 @@ from panels import (
     Bars,
     bars,
     field,
+    fitting,
     in_colours,
     in_framework_colours,
     in_verdict_colours,
@@ -45,6 +46,8 @@ from panels import (
 # A result outlives the operator's pod: whichever instance is scraped says the same of it.
 COMPARED = "max by (namespace, series, case, variant)"
 CASE = "max by (namespace, series, case)"
+VALID = f"{CASE} (accelbench_result_valid{{{RESULTS}}})"
+UNMET = f"{CASE} (accelbench_result_expectations_not_met{{{RESULTS}}})"
 THE_CASE = {"namespace": field("Namespace"), "series": field("Series"), "case": field("Case")}
 
 THE_RUN = {"namespace": field("Namespace"), "run": field("Run")}
@@ -100,7 +103,7 @@ def not_valid() -> Number:
         "Results that are not valid",
         "Latest results that are incomplete, or have a failed variant or a comparison without a verdict.",
         "short",
-        now(or_none(f"count({CASE} (accelbench_result_valid{{{RESULTS}}}) == 0)")),
+        now(or_none(f"count({VALID} == 0)")),
     ).thresholds(limits((1, BAD)))
 
 
@@ -110,7 +113,7 @@ def not_met() -> Number:
         "Expectations not met",
         "Expectations that the latest results do not meet or leave undecided.",
         "short",
-        now(f"sum({CASE} (accelbench_result_expectations_not_met{{{RESULTS}}}))"),
+        now(f"sum({UNMET})"),
     ).thresholds(limits((1, BAD)))
 
 
@@ -126,7 +129,7 @@ def verdicts() -> Table:
         "Value #lower": "Lower",
         "Value #upper": "Upper",
     }
-    return (
+    table = (
         merged_table(
             "Verdicts",
             "Each variant against its run's baseline, from the latest result. Above 1 the variant is faster; lower and "
@@ -140,12 +143,14 @@ def verdicts() -> Table:
             rows("speedup", f"{COMPARED} (accelbench_speedup_ratio{{{RESULTS}}})"),
             rows("lower", f"{COMPARED} (accelbench_speedup_lower_ratio{{{RESULTS}}})"),
             rows("upper", f"{COMPARED} (accelbench_speedup_upper_ratio{{{RESULTS}}})"),
+            order=("Namespace", "Series", "Case", "Variant"),
         )
-        .height(16)
+        .height(fitting(12))
         .override_by_regexp("/^(Speedup|Lower|Upper)$/", unit_of("suffix:x", 2))
         .override_by_name("Verdict", verdict_cells())
         .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **THE_CASE)))
     )
+    return with_widths(table, {"Namespace": 104, "Speedup": 84, "Lower": 84, "Upper": 84})
 
 
 def moved() -> Bars:
@@ -209,7 +214,7 @@ def runs() -> Lines:
 
 
 def validity() -> Table:
-    """What stands behind a verdict that is missing."""
+    """A row for each result that is not valid or does not meet what was expected: what stands is no part of it."""
     columns = {
         "namespace": "Namespace",
         "series": "Series",
@@ -221,32 +226,31 @@ def validity() -> Table:
         "Value #unmet": "Expectations not met",
         "Value #finished": "Finished (UTC)",
     }
+    those = f"and on (namespace, series, case) ({VALID} == 0 or {UNMET} > 0)"
+    failed = f"max by (namespace, series, case, variant) (accelbench_variant_failed{{{RESULTS}}})"
+    checks = f"max by (namespace, series, case, check) (accelbench_result_checks_failed{{{RESULTS}}})"
     table = (
         merged_table(
-            "Validity of the latest results",
-            "A result is valid when it is complete, no variant failed, and every comparison has a verdict. A series "
-            "links to its comparison, a run to what it measured.",
+            "Results that do not stand",
+            "Latest results that are not valid or do not meet an expectation. A result is valid when it is complete, "
+            "no variant failed, and every comparison has a verdict. A series links to its comparison, a run to what "
+            "it measured.",
             columns,
             ("Value #run",),
-            rows("valid", f"{CASE} (accelbench_result_valid{{{RESULTS}}})"),
-            rows(
-                "failed",
-                "sum by (namespace, series, case) "
-                f"(max by (namespace, series, case, variant) (accelbench_variant_failed{{{RESULTS}}}))",
-            ),
-            rows(
-                "checks",
-                "sum by (namespace, series, case) "
-                f"(max by (namespace, series, case, check) (accelbench_result_checks_failed{{{RESULTS}}}))",
-            ),
-            rows("unmet", f"{CASE} (accelbench_result_expectations_not_met{{{RESULTS}}})"),
-            rows("run", f"max by (namespace, series, case, run) (accelbench_run_info{{{RESULTS}}})"),
-            rows("finished", f"{CASE} (accelbench_result_finished_timestamp_seconds{{{RESULTS}}}) * 1000"),
+            rows("valid", f"{VALID} {those}"),
+            rows("failed", f"sum by (namespace, series, case) ({failed}) {those}"),
+            rows("checks", f"sum by (namespace, series, case) ({checks}) {those}"),
+            rows("unmet", f"{UNMET} {those}"),
+            rows("run", f"max by (namespace, series, case, run) (accelbench_run_info{{{RESULTS}}}) {those}"),
+            rows("finished", f"{CASE} (accelbench_result_finished_timestamp_seconds{{{RESULTS}}}) * 1000 {those}"),
+            order=("Namespace", "Series", "Case"),
+            empty="Every result in this time range is valid and meets its expectations, if there is any.",
         )
-        .height(12)
+        .height(fitting(8))
         .override_by_name("Valid", yes_or_no())
         .override_by_name("Finished (UTC)", unit_of(MOMENT))
         .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **THE_CASE)))
         .override_by_name("Run", linked("What it measured", to_dashboard("run", **THE_RUN)))
     )
-    return with_widths(table, Run=190)
+    widths = {"Namespace": 104, "Case": 190, "Valid": 72, "Variants failed": 124, "Checks failed": 112}
+    return with_widths(table, widths | {"Expectations not met": 164, "Finished (UTC)": 116})

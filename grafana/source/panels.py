@@ -1,5 +1,6 @@
 """What every dashboard of accelbench has in common: variables, selectors, links, and panels with a house style."""
 
+import math
 import string
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -24,6 +25,10 @@ VARIANT = "{{framework}}/{{mode}}"
 """What a line of a variant is called; see `readable`."""
 
 FULL, HALF, THIRD, QUARTER = 24, 12, 8, 6
+UNIT, GAP, FRAME = 38, 8, 50
+"""Pixels: of a unit of height, between two panels, and of a panel's title and edges."""
+HEAD, PAGER, LINE = 34, 38, 36
+"""Pixels of a table: its head, the count of its rows below it, and a row of one line."""
 LEAST = 84
 """Pixels of a column: it takes what there is beyond; in a narrow window the table scrolls rather than cut a word."""
 WIDER = {
@@ -38,7 +43,7 @@ WIDER = {
     "Verdict": 120,
     "Pays back": 170,
     "Check": 122,
-    "Run": 118,
+    "Run": 176,
     "Finished (UTC)": 104,
     "Last measured (UTC)": 110,
     "Expectations not met": 104,
@@ -250,16 +255,40 @@ def words(title: str, description: str, content: str) -> text.Panel:
     return panel.height(5).span(FULL)
 
 
+def fitting(lines: int) -> int:
+    """The height of a table in which so many rows of one line are whole."""
+    return math.ceil((FRAME + HEAD + lines * LINE + PAGER + GAP) / UNIT)
+
+
+class Paged(table.Panel):
+    """A table of pages, which says how many rows there are; the SDK's model leaves the option out."""
+
+    def build(self) -> model.Panel:
+        """The panel as Grafana reads it."""
+        panel = super().build()
+        panel.options = panel.options.to_json() | {"enablePagination": True}  # type: ignore[union-attr]
+        return panel
+
+
 def merged_table(
     title: str,
     description: str,
     columns: Mapping[str, str],
     hidden: Sequence[str],
     *queries: prometheus.Dataquery,
+    order: Sequence[str] = (),
+    paged: bool = True,
     empty: str = NO_RESULT,
 ) -> table.Panel:
-    """One row for each set of labels that the queries share; `columns` renames and orders, `hidden` leaves out."""
-    panel = table.Panel().title(title).description(description).datasource(DATASOURCE).height(9).span(FULL)
+    """One row for each set of labels that the queries share; `columns` renames and orders, `hidden` leaves out.
+
+    Rows are in the `order` of these columns. Those that do not fit are on further pages, except in a table that never
+    has many.
+    """
+    panel = Paged() if paged else table.Panel()
+    panel = panel.title(title).description(description).datasource(DATASOURCE).height(fitting(6)).span(FULL)
+    # Grafana before 12.2 reads it here.
+    panel = panel.footer(common.TableFooterOptions().enable_pagination(paged))
     panel = panel.show_header(True).no_value(empty).thresholds(_plain()).unit("short")
     for query in queries:
         panel = panel.with_target(query)
@@ -270,6 +299,9 @@ def merged_table(
     }
     panel = panel.with_transformation(model.DataTransformerConfig("merge", options={}))
     panel = panel.with_transformation(model.DataTransformerConfig("organize", options=organized))
+    for column in reversed(order):
+        by = {"sort": [{"field": column, "desc": False}]}
+        panel = panel.with_transformation(model.DataTransformerConfig("sortBy", options=by))
     cells = {"noValue": "–", "custom.wrapText": True, "custom.wrapHeaderText": True, "custom.minWidth": LEAST}
     panel = panel.override_by_regexp(".*", [model.DynamicConfigValue(*each) for each in cells.items()])
     for name in columns.values():
@@ -278,7 +310,7 @@ def merged_table(
     return panel
 
 
-def with_widths(panel: table.Panel, **pixels: int) -> table.Panel:
+def with_widths(panel: table.Panel, pixels: Mapping[str, int]) -> table.Panel:
     """The table with these columns as wide as given, and the others sharing what is left."""
     for name, width in pixels.items():
         panel = panel.override_by_name(name, [model.DynamicConfigValue("custom.width", width)])
@@ -312,7 +344,8 @@ def one_colour(colour: str) -> list[model.DynamicConfigValue]:
     return [model.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})]
 
 
-def _dashed(*pixels: int) -> list[model.DynamicConfigValue]:
+def dashed(*pixels: int) -> list[model.DynamicConfigValue]:
+    """An override that dashes a line: so many pixels drawn, so many left out."""
     return [model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": list(pixels)})]
 
 
@@ -325,8 +358,8 @@ def in_framework_colours(panel: Drawn) -> Drawn:
     for framework, colour in FRAMEWORKS.items():
         panel = panel.override_by_regexp(rf"/\b{framework}\//", one_colour(colour))
     if isinstance(panel, timeseries.Panel):
-        panel = panel.override_by_regexp(r"/\/\w+-[\w-]+$/", _dashed(2, 5))
-        panel = panel.override_by_regexp(r"/\/(eager|op-by-op)$/", _dashed(10, 6))
+        panel = panel.override_by_regexp(r"/\/\w+-[\w-]+$/", dashed(2, 5))
+        panel = panel.override_by_regexp(r"/\/(eager|op-by-op)$/", dashed(10, 6))
     return panel
 
 

@@ -15,6 +15,7 @@ from panels import (
     RUNS,
     each,
     field,
+    fitting,
     in_framework_colours,
     limits,
     lines,
@@ -37,12 +38,18 @@ from panels import (
 )
 
 RUN = f'{RUNS}, run=~"$run"'
+CASE_WIDTH = 212
+"""Pixels: a name with the digest that tells cases apart, in one line."""
 OF_THE_RUN = f"and on (namespace, series, case) accelbench_run_info{{{RUN}}}"
 KNOWN = '__name__=~"accelbench_run_info|accelbench_run_cases"'
 """A run is known by its results, and before it has any by its cases."""
 NO_LIVE = "Not in progress: the operator shows progress until a run is finished."
 NO_RESULT = "No result of this run yet, or another run of its series has replaced it: kubectl get bmres"
 NO_PROGRAM = "No compiled program: name targets to compile for in spec.accelerator.targets."
+NO_EXCHANGE = (
+    "No collectives: programs for one device exchange nothing. To see some, name targets of several devices in "
+    "spec.accelerator.targets."
+)
 NO_DCGM = "No DCGM metrics of this node. Install NVIDIA's dcgm-exporter; other devices have no metrics here."
 
 
@@ -146,7 +153,7 @@ def results() -> Table:
         "Value #unmet": "Expectations not met",
         "Value #finished": "Finished (UTC)",
     }
-    return (
+    table = (
         merged_table(
             "Cases",
             "Results of this run that are the latest of their series and case. A series links to its comparison.",
@@ -158,9 +165,10 @@ def results() -> Table:
             rows("quarantined", f"{case} (accelbench_result_rounds_quarantined{{{RUNS}}}) {OF_THE_RUN}"),
             rows("unmet", f"{case} (accelbench_result_expectations_not_met{{{RUNS}}}) {OF_THE_RUN}"),
             rows("finished", f"{case} (accelbench_result_finished_timestamp_seconds{{{RUNS}}}) * 1000 {OF_THE_RUN}"),
+            order=("Series", "Case"),
             empty=NO_RESULT,
         )
-        .height(7)
+        .height(fitting(4))
         .override_by_regexp("/^(Valid|Complete)$/", yes_or_no())
         .override_by_name("Finished (UTC)", unit_of(MOMENT))
         .override_by_name(
@@ -171,6 +179,8 @@ def results() -> Table:
             ),
         )
     )
+    widths = {"Valid": 84, "Complete": 92, "Rounds": 84, "Rounds discarded": 150, "Expectations not met": 164}
+    return with_widths(table, widths | {"Finished (UTC)": 116})
 
 
 def variants() -> Table:
@@ -209,15 +219,17 @@ def variants() -> Table:
             rows("recompiled", f"{by} (accelbench_recompilations{{{RUNS}}}) {OF_THE_RUN}"),
             rows("failed", f"{by} ({failed}) {OF_THE_RUN}"),
             rows("reason", f"{by_reason} (accelbench_variant_failed{{{RUNS}}}) {OF_THE_RUN}"),
+            order=("Case", "Variant"),
             empty=NO_RESULT,
         )
-        .height(9)
+        .height(fitting(8))
         .override_by_regexp("/Step time|Lower|Upper/", unit_of("s", 2))
         .override_by_name("Speedup", unit_of("suffix:x", 2))
         .override_by_regexp("/Peak memory|Read and written/", unit_of("bytes", 1))
         .override_by_name("Failed", unit_of("bool_yes_no"))
     )
-    return with_widths(table, Case=128, Variant=150)
+    widths = {"Step time": 92, "Lower": 92, "Upper": 92, "Speedup": 84, "Failed": 72}
+    return with_widths(table, widths | {"Case": CASE_WIDTH, "Variant": 140})
 
 
 PROGRAM = {
@@ -242,14 +254,15 @@ COLLECTIVES = {
 """Columns of what a compiler says, by the query's name: the metric, and the head."""
 
 
-def _compiled(title: str, description: str, columns: dict[str, tuple[str, str]]) -> Table:
+def _compiled(title: str, description: str, columns: dict[str, tuple[str, str]], empty: str) -> Table:
     """A row for each variant and what it was compiled for."""
     by = "max by (namespace, series, case, accelerator, variant)"
     heads = {"case": "Case", "accelerator": "Target", "variant": "Variant"}
     heads |= {f"Value #{name}": head for name, (_, head) in columns.items()}
     queries = (rows(name, f"{by} ({metric}{{{RUNS}}}) {OF_THE_RUN}") for name, (metric, _) in columns.items())
-    table = merged_table(title, description, heads, ("namespace", "series"), *queries, empty=NO_PROGRAM).height(9)
-    table = with_widths(table, Case=140, Variant=150)
+    order = ("Case", "Target", "Variant")
+    table = merged_table(title, description, heads, ("namespace", "series"), *queries, order=order, empty=empty)
+    table = with_widths(table.height(fitting(4)), {"Case": CASE_WIDTH, "Variant": 140})
     for metric, head in columns.values():
         if metric.endswith("_bytes"):
             table = table.override_by_name(head, unit_of("bytes", 1))
@@ -263,6 +276,7 @@ def programs() -> Table:
         "What the compiler says about each program, on one device: whether it fits the target's memory, and what "
         "it consists of. A program compiled for a target did not run, so it has no time.",
         PROGRAM,
+        NO_PROGRAM,
     ).override_by_name("Fits", unit_of("bool_yes_no"))
 
 
@@ -273,6 +287,7 @@ def collectives() -> Table:
         "What each program exchanges between devices in a step: how many collectives, how many bytes, and with "
         "which collective. A program for one device exchanges nothing.",
         COLLECTIVES,
+        NO_EXCHANGE,
     )
 
 
@@ -290,9 +305,10 @@ def checks() -> Table:
                 "A",
                 f"max by (namespace, series, case, check, outcome) (accelbench_result_checks{{{RUNS}}}) {OF_THE_RUN}",
             ),
+            order=("Series", "Case", "Check"),
             empty="No check of the latest results failed or was left out. Programs that did not run have no checks.",
         )
-        .height(9)
+        .height(fitting(8))
         .override_by_name("Outcome", outcomes())
     )
 
@@ -356,7 +372,7 @@ def commands() -> Text:
         "kubectl get bmres -n $namespace -l accelbench.dev/run=$run -o wide\n"
         "# what measures it\n"
         "kubectl get jobs,pods -n $namespace -l accelbench.dev/run=$run\n"
-        "# its report, and the logs of its pods (with the plugin: pip install 'accelbench[kubectl]')\n"
+        "# its report, and its pods' logs (the plugin: pip install '.[kubectl]' in a checkout)\n"
         "kubectl accelbench report $run -n $namespace\n"
         "kubectl accelbench logs $run -n $namespace\n"
         "```",

@@ -35,7 +35,7 @@ class Told:
 
 @contextlib.contextmanager
 def running_alertmanager(directory: Path) -> Iterator[tuple[str, Told]]:
-    """Alertmanager, which tells of each alert at once: its address (host:port), and what was told.
+    """Alertmanager, which tells of each alert at once and by itself: its address (host:port), and what was told.
 
     Raises `ToolMissingError` where it has not been built, `ComponentError` with its log where it ends.
     """
@@ -45,7 +45,7 @@ def running_alertmanager(directory: Path) -> Iterator[tuple[str, Told]]:
     processes = Processes(directory, die_with_parent=True)
     with _on_call() as (webhook, told):
         receiver = {"name": "on-call", "webhook_configs": [{"url": webhook, "send_resolved": True}]}
-        route = {"receiver": "on-call", "group_wait": "0s", "group_interval": "1s"}
+        route = {"receiver": "on-call", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s"}
         (directory / "alertmanager.json").write_text(json.dumps({"route": route, "receivers": [receiver]}))
         try:
             processes.start(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +14,11 @@ from chart.helm import CHART, helm
 from chart.schemas import schemas
 from chart.switches import EVERYTHING, SWITCHES
 from cluster.wait import wait_until
+from pages.machine import at_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from cluster.cluster import Cluster
 
@@ -102,18 +107,46 @@ def test_whoever_may_edit_a_namespace_may_run_benchmarks_there_and_write_no_resu
     assert not may("update", "benchmarkruns", "status")
 
 
-def test_the_notes_say_what_to_do_next(cluster: Cluster) -> None:
-    def notes(**values: Any) -> str:
-        place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}", "--take-ownership")
-        done = helm("install", cluster.namespace, *place, CHART, "--dry-run=server", values=values)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.partition("NOTES:")[2]
+def notes(cluster: Cluster, **values: Any) -> str:
+    """What helm prints after an installation there with these values."""
+    place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}", "--take-ownership")
+    done = helm("install", cluster.namespace, *place, CHART, "--dry-run=server", values=values)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.partition("NOTES:")[2]
 
+
+def test_the_notes_say_what_to_do_next(cluster: Cluster) -> None:
     here = f"--namespace {cluster.namespace}"
-    assert f"helm test {cluster.namespace} {here}" in notes()
-    assert "do kind load image-archive $image; done" in notes()
-    assert "kind load" not in notes(images={"registry": "registry.example.com"})
-    assert "kubectl apply --namespace default -f" in notes(namespaces=["default"])
-    assert "className: second" in notes(className="second")
-    assert "kubectl apply --server-side -f crds/" in notes(crds={"enabled": False})
-    assert "deletes every run and every result" in notes(crds={"keep": False})
+    assert f"helm test {cluster.namespace} {here}" in notes(cluster)
+    assert "do kind load image-archive $image; done" in notes(cluster)
+    assert "kind load" not in notes(cluster, images={"registry": "registry.example.com"})
+    assert "kubectl apply --server-side -f crds/" in notes(cluster, crds={"enabled": False})
+    assert "deletes every run and every result" in notes(cluster, crds={"keep": False})
+
+
+@pytest.mark.parametrize("namespaced", [False, True])
+def test_the_run_of_the_notes_arrives_whole_when_it_is_pasted_into_a_shell(
+    installed: Cluster, tmp_path: Path, namespaced: bool
+) -> None:
+    there = "default" if namespaced else installed.namespace
+    values = {"namespaces": [there], "className": "second"} if namespaced else {}
+    [pasted] = re.findall(r"^ *kubectl apply .*?(?=^Metrics:)", notes(installed, **values), re.MULTILINE | re.DOTALL)
+    environment = at_cluster(installed, tmp_path / "shell")
+    # Nobody measures here, so a wait would not end: what was asked for is kept instead.
+    waited = tmp_path / "waited"
+    kubectl = tmp_path / "shell" / "kubectl"
+    _, _, real = kubectl.read_text().partition("\n")
+    kubectl.write_text(f'#!/bin/sh\ncase "$1" in wait) echo "$@" > {shlex.quote(str(waited))}; exit;; esac\n{real}')
+    # As from a terminal, line by line: what follows a heredoc that does not end would be swallowed by it.
+    done = subprocess.run(["bash", "-e"], input=pasted, env=environment, capture_output=True, text=True, check=False)
+    try:
+        assert (done.returncode, "here-document" in done.stderr) == (0, False), done.stderr
+        run = installed.get("bmr", "first-run", f"--namespace={there}")
+        assert [each["use"] for each in run["spec"]["variants"]] == ["pytorch/eager", "pytorch/compile", "jax/jit"]
+        assert run["spec"]["workload"]["name"] == "matmul-chain"
+        assert run["spec"].get("className") == values.get("className", "accelbench")
+        assert "bmr/first-run" in waited.read_text()
+        assert ("--namespace default" in waited.read_text()) is namespaced
+        assert "first-run" in done.stdout.partition("created")[2]
+    finally:
+        installed.kubectl("delete", "bmr", "first-run", f"--namespace={there}", "--ignore-not-found", "--wait=false")

@@ -68,6 +68,16 @@ BOTH = {"enabled": True}
             "leave images.tag empty",
         ),
         (
+            {"images": {"registry": "https://registry.example.com/ml"}},
+            "images.registry=https://registry.example.com/ml: an image's name has no scheme",
+            "give only what follows ://",
+        ),
+        (
+            {"global": {"imageRegistry": "oci://registry.example.com"}},
+            "global.imageRegistry=oci://registry.example.com: an image's name has no scheme",
+            "give only what follows ://",
+        ),
+        (
             {"extraEnv": [{"name": "ACCELBENCH_METRICS_PORT", "value": "1"}]},
             "extraEnv sets ACCELBENCH_METRICS_PORT",
             "from its own values",
@@ -88,6 +98,27 @@ def test_a_contradiction_is_named_with_what_to_do(values: dict[str, Any], names:
     said = refused(values)
     assert names in said
     assert does in said
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"image": {"registry": "a"}}, "at '': additional properties 'image' not allowed"),
+        ({"images": {"registy": "a"}}, "at '/images': additional properties 'registy' not allowed"),
+        ({"replicas": "2"}, "at '/replicas': got string, want integer"),
+        ({"metrics": {"port": 80}}, "at '/metrics/port': minimum: got 80, want 1,024"),
+        (
+            {"images": {"pullPolicy": "always"}},
+            "at '/images/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'",
+        ),
+        (
+            {"profiles": {"h100": {"preset": "cpu", "memory": "64 GB"}}},
+            "at '/profiles/h100/memory': '64 GB' does not match pattern",
+        ),
+    ],
+)
+def test_helm_says_where_a_single_value_is_wrong_and_what_would_be_right(values: dict[str, Any], said: str) -> None:
+    assert said in refused(values)
 
 
 def test_all_contradictions_are_named_at_once() -> None:

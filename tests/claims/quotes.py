@@ -7,6 +7,8 @@ from pathlib import Path
 import yaml
 
 FIXTURE = Path(__file__).with_name("quotes.yaml")
+GOES_ON = r"[,;(-]|[a-z]+ (?!=)"
+"""A clause, a parenthesis or another word; not the code, heading or colon that stands after a sentence."""
 ALIKE = {
     "\N{LEFT SINGLE QUOTATION MARK}": "'",
     "\N{RIGHT SINGLE QUOTATION MARK}": "'",
@@ -28,6 +30,13 @@ def passages() -> dict[str, list[str]]:
 def stands_in(words: str, texts: list[str]) -> bool:
     """Whether one of the texts has the words, one after the other."""
     return any(normalised(words) in normalised(text) for text in texts)
+
+
+def is_whole(words: str, texts: list[str]) -> bool:
+    """Whether the words end where a sentence or a line of the article does, and not before what qualifies them."""
+    said = normalised(words)
+    following = [text[text.index(said) + len(said) :].lstrip() for text in map(normalised, texts) if said in text]
+    return said.endswith((".", "!", "?")) or any(after and not re.match(GOES_ON, after) for after in following)
 
 
 def normalised(text: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.claims.ledger import LEFT_OUT, Claim, load
-from claims.quotes import passages, stands_in
+from claims.quotes import is_whole, passages, stands_in
 
 CLAIMS = load(Path(__file__).parents[2] / "examples" / "claims")
 PASSAGES = passages()
@@ -15,6 +15,24 @@ PASSAGES = passages()
 def test_a_quote_stands_in_its_article(claim: Claim) -> None:
     missing = [part for part in claim.quote.split(LEFT_OUT) if not stands_in(part, PASSAGES[claim.article])]
     assert missing == [], f"not in {claim.article}, or not in its passages in tests/claims/quotes.yaml"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"row {claim.row}")
+def test_no_part_of_a_quote_ends_before_its_sentence_does(claim: Claim) -> None:
+    cut = [part for part in claim.quote.split(LEFT_OUT) if not is_whole(part, PASSAGES[claim.article])]
+    assert cut == []
+
+
+def test_a_quote_that_lost_what_qualifies_it_is_not_whole() -> None:
+    first, clause, others = (
+        "JAX achieves 2-3x speedups via XLA compilation and functional purity",
+        ", but only",
+        " when it fits.",
+    )
+    assert not is_whole(first, [first + clause + others])
+    assert not is_whole(first + clause, [first + clause + others])
+    assert is_whole(first + clause + others, [first + clause + others + " More"])
+    assert is_whole(first, [first + ": x = 1"])
 
 
 def test_a_quote_of_another_article_or_in_other_words_does_not() -> None:

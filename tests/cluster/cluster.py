@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes import client, config
 
-from cluster.containerd import SOCKET_NAME, import_image
+from cluster.containerd import SOCKET_NAME, import_image, name_image
 from cluster.errors import ClusterError, KubectlError
 from cluster.wait import wait_until
 
@@ -115,3 +115,7 @@ class Cluster:
         if not socket.exists():
             raise ClusterError(f"the tests did not start this cluster, load {archive.name} into its nodes yourself")
         import_image(socket, archive)
+
+    def name_image(self, image: str, name: str) -> None:
+        """Give an image that the node was given one more name."""
+        name_image(self.kubeconfig.parent / SOCKET_NAME, image, name)

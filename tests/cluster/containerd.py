@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster.errors import ClusterError, ToolMissingError
 
-__all__ = ["PAUSE_IMAGE", "SOCKET_NAME", "import_image", "write_configuration"]
+__all__ = ["PAUSE_IMAGE", "SOCKET_NAME", "import_image", "name_image", "write_configuration"]
 
 SOCKET_NAME = "containerd.sock"
 PAUSE_IMAGE = "localhost/pod:pause"
@@ -51,11 +51,16 @@ def write_configuration(directory: Path) -> Path:
 
 def import_image(socket: Path, archive: Path) -> None:
     """Give containerd an image from an archive; raise `ClusterError` where it refuses it."""
-    done = subprocess.run(
-        ["ctr", f"--address={socket}", "--namespace=k8s.io", "images", "import", archive],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    _images(socket, f"containerd refused {archive.name}", "import", archive)
+
+
+def name_image(socket: Path, image: str, name: str) -> None:
+    """Give an image of containerd's one more name; raise `ClusterError` where it has no such image."""
+    _images(socket, f"containerd has no {image}", "tag", "--force", image, name)
+
+
+def _images(socket: Path, failed: str, *arguments: str | Path) -> None:
+    command = ["ctr", f"--address={socket}", "--namespace=k8s.io", "images", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ClusterError(f"containerd refused {archive.name}:\n{done.stderr}")
+        raise ClusterError(f"{failed}:\n{done.stderr}")

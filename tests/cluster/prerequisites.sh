@@ -1,22 +1,45 @@
 #!/bin/sh
-# What a node needs on the machine: containerd and its kind to run pods, buildah and debootstrap to build the images.
+# What Debian has and this machine may lack. `node`: containerd and what it runs pods with. `images`: what builds images.
+# prerequisites.sh node|images ...
 set -eu
 
 missing=""
-command -v containerd >/dev/null || missing="$missing containerd"
-command -v runc >/dev/null || missing="$missing runc"
-command -v ip >/dev/null || missing="$missing iproute2"
-command -v nsenter >/dev/null || missing="$missing util-linux"
-[ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || missing="$missing containernetworking-plugins"
-command -v buildah >/dev/null || missing="$missing buildah"
-command -v debootstrap >/dev/null || missing="$missing debootstrap"
+wants() { # PACKAGE PROGRAM
+    command -v "$2" >/dev/null || missing="$missing $1"
+}
+
+purpose=""
+for each in "$@"; do
+    case $each in
+    node)
+        purpose="${purpose:+$purpose, and }a Kubernetes node on this machine"
+        wants containerd containerd
+        wants runc runc
+        wants iproute2 ip
+        wants util-linux nsenter
+        [ -x /usr/lib/cni/bridge ] || wants containernetworking-plugins /opt/cni/bin/bridge
+        ;;
+    images)
+        purpose="${purpose:+$purpose, and }building the images"
+        wants buildah buildah
+        wants debootstrap debootstrap
+        ;;
+    *)
+        echo "usage: $0 node|images ..." >&2
+        exit 2
+        ;;
+    esac
+done
 [ -n "$missing" ] || exit 0
 
-if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+if [ "$(uname)" != Linux ]; then
+    echo "$purpose: only on Linux" >&2
+    exit 1
+elif [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq
     # shellcheck disable=SC2086 # a list of words
     DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $missing
 else
-    echo "the tests need (names as in Debian):$missing" >&2
+    echo "$purpose: this machine lacks$missing (names as in Debian); root on Debian gets them installed" >&2
     exit 1
 fi

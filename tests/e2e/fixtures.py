@@ -25,7 +25,8 @@ SYSTEM = "accelbench-system"
 def installed(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """accelbench, installed by helm on a real node from the Dockerfile's images."""
     # Every test run loads this module, and few need these.
-    from e2e.installation import REPLICAS, Installed, install, scraping
+    from e2e.installation import REPLICAS, Installed, install
+    from e2e.monitoring import monitored
     from image.build import build_image
     from taxonomy.runs import OFFERED, PROFILES
 
@@ -36,9 +37,9 @@ def installed(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -
         node_cluster.offer(OFFERED)
         with (
             install(system, PROFILES),
-            scraping(system, tmp_path_factory.mktemp("scraping"), REPLICAS) as server,
+            monitored(system, tmp_path_factory.mktemp("monitoring"), REPLICAS) as (server, told),
         ):
-            yield Installed(runs, system, server)
+            yield Installed(runs, system, server, told)
     finally:
         node_cluster.kubectl("delete", "namespace", NAMESPACE, SYSTEM, "--wait=false")
 

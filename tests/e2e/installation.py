@@ -1,4 +1,4 @@
-"""accelbench as a user has it: images from the Dockerfile, the chart by helm, Prometheus scraping the operator."""
+"""accelbench as a platform team has it: the Dockerfile's images, the chart by helm, Prometheus, Alertmanager."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chart.helm import CHART, helm
+from chart.schemas import schemas
 from cluster.errors import DeadlineError
 from cluster.wait import wait_until
+from e2e.monitoring import VALUES
 from image.load import values_for
 from metrics.prometheus import running_prometheus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from alerting.alertmanager import Told
     from cluster.cluster import Cluster
     from metrics.prometheus import Prometheus
 
@@ -32,13 +35,14 @@ REPLICAS = 2
 
 @dataclass(frozen=True)
 class Installed:
-    """A cluster that runs two replicas of the operator, and the Prometheus that scrapes them."""
+    """A cluster that runs two replicas of the operator, the Prometheus that scrapes them, and what that told of."""
 
     cluster: Cluster
     """In the namespace of the runs."""
     system: Cluster
     """In that of the operator."""
     prometheus: Prometheus
+    told: Told
 
     def apply(self, manifest: str) -> None:
         """`kubectl apply` a manifest's text."""
@@ -114,8 +118,9 @@ class Installed:
 
 @contextlib.contextmanager
 def install(cluster: Cluster, profiles: Mapping[str, Any]) -> Iterator[None]:
-    """The chart in the cluster's namespace, with two replicas, for as long as the context lasts."""
-    values = values_for(cluster) | {"profiles": dict(profiles), "replicas": REPLICAS}
+    """The chart beside the Prometheus Operator's definitions, with two replicas, for as long as the context lasts."""
+    cluster.define(schemas().crds)
+    values = values_for(cluster) | {"profiles": dict(profiles), "replicas": REPLICAS, "metrics": VALUES}
     place = _place(cluster)
     done = helm("install", "--take-ownership", RELEASE, CHART, *place, "--wait", "--timeout=600s", values=values)
     assert done.returncode == 0, done.stderr + _why(cluster)
@@ -127,7 +132,7 @@ def install(cluster: Cluster, profiles: Mapping[str, Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scraping(cluster: Cluster, directory: Path, replicas: int) -> Iterator[Prometheus]:
-    """A Prometheus that finds the operator's pods in the cluster's namespace, as one with our ServiceMonitor does."""
+    """A Prometheus that finds the operator's pods in the cluster's namespace, where no ServiceMonitor says how."""
     pods = {
         "role": "pod",
         "kubeconfig_file": str(cluster.kubeconfig),

@@ -60,6 +60,12 @@ class Panel:
     """Different bright colours on its canvases."""
     cut: list[str]
     """Texts that are cut off."""
+    hiddenLines: list[str]  # noqa: N815
+    """Names in its legend of lines that others hide."""
+    hiddenRows: list[str]  # noqa: N815
+    """Rows of a table, or of its page, that are below its edge, whole or in part."""
+    pages: int
+    """Pages of a table; in a narrow window, where rows differ in height, the last row of one of several may be cut."""
     sideways: bool
     """It is a table that has to be scrolled sideways."""
     text: str
@@ -77,6 +83,8 @@ class Panel:
         found += ["is not on the page"] if not self.drawn else []
         found += ["draws nothing"] if self.type == "timeseries" and not self.noData and not self.colours else []
         found += ["says nothing"] if self.drawn and not self.text.strip() else []
+        found += [f"hides a row: {row}" for row in self.hiddenRows if self.pages == 1]
+        found += [f"hides the line of {name}" for name in self.hiddenLines]
         return found + [f"cuts off: {text}" for text in self.cut]
 
 

@@ -74,7 +74,7 @@ def test_a_file_that_no_source_says_is_reported(
     assert capsys.readouterr().err.startswith(f"out of date: {name}.json")
 
 
-BEYOND_THE_MODEL = {"titleFormat", "namePlacement", "sizing", "minVizHeight", "maxVizHeight"}
+BEYOND_THE_MODEL = {"titleFormat", "namePlacement", "sizing", "minVizHeight", "maxVizHeight", "enablePagination"}
 """What Grafana reads and the SDK's model of it does not have."""
 
 
@@ -149,6 +149,44 @@ def test_the_table_says_what_the_result_says(prometheus: Prometheus) -> None:
         assert middle == pytest.approx(float(comparison.speedup or 0), rel=0.05)
 
 
+def test_the_table_over_sizes_says_of_each_size_what_its_result_says(prometheus: Prometheus) -> None:
+    compare = ALL["compare"]
+    (table,) = (panel for panel in compare.panels if panel["title"] == "Speedup over sizes")
+    found = {
+        target["refId"]: {
+            (each["metric"]["case"], each["metric"]["variant"]): (float(each["value"][1]), each["metric"])
+            for each in prometheus.query(compare.filled_in(target["expr"]), at=END)
+        }
+        for target in table["targets"]
+    }
+    results = [each.result for each in nightlies() if each.series == compare.chosen["series"]]
+    expected = {(result.case.name, each.variant): result for result in results for each in result.comparisons}
+    assert len({case for case, _ in expected}) > 1
+    assert all(found[name].keys() == expected.keys() for name in ("verdict", "speedup", "lower", "upper", "margin"))
+    for row, result in expected.items():
+        lower, speedup, upper, margin = (found[name][row][0] for name in ("lower", "speedup", "upper", "margin"))
+        assert lower < speedup < upper
+        assert margin == float(result.case.measurement.equivalence_margin)
+        verdict = found["verdict"][row][1]["verdict"]
+        assert (verdict == "faster") == (lower > 1 + margin)
+        assert (verdict == "slower") == (upper < 1 / (1 + margin))
+
+
+def test_only_results_that_do_not_stand_are_in_their_table_and_all_of_them(prometheus: Prometheus) -> None:
+    overview = ALL["overview"]
+    panels = {panel["title"]: panel["targets"] for panel in overview.panels}
+    ((number,),) = ([each["value"][1]] for each in asked(prometheus, panels["Results that are not valid"][0]["expr"]))
+    rows = {target["refId"]: asked(prometheus, target["expr"]) for target in panels["Results that do not stand"]}
+    assert {each["value"][1] for each in rows["valid"]} == {"0"}
+    assert {len(each) for each in rows.values()} == {int(number)}
+    assert len(asked(prometheus, 'accelbench_result_valid{job=~".+"}')) > int(number)
+
+
+def asked(prometheus: Prometheus, query: str) -> list[dict[str, Any]]:
+    """What the overview's query gives at the end of the history."""
+    return prometheus.query(ALL["overview"].filled_in(query), at=END)
+
+
 def test_a_verdict_that_changes_is_marked_and_a_first_one_is_not(prometheus: Prometheus) -> None:
     (annotation,) = ALL["overview"].json["annotations"]["list"]
     assert annotation["titleFormat"] == "{{series}} {{case}} {{variant}}: {{verdict}}"
@@ -185,6 +223,23 @@ def test_a_panel_says_what_it_shows_in_which_unit_and_what_to_do_without_data(da
                 assert "DCGM" in panel["description"]
             if "kube_" in str(panel["targets"]):
                 assert "kube-state-metrics" in defaults["noValue"]
+
+
+@EACH
+def test_a_panel_has_one_unit_on_one_axis(dashboard: Dashboard) -> None:
+    """Lines on two axes can lie on each other, whatever their values are."""
+    for panel in dashboard.panels:
+        assert "axisPlacement" not in json.dumps(panel["fieldConfig"]["overrides"]), panel["title"]
+
+
+@EACH
+def test_a_table_has_pages_unless_it_never_has_many_rows(dashboard: Dashboard) -> None:
+    for panel in dashboard.panels:
+        if panel["type"] == "table":
+            paged = panel["title"] not in {"Break-even", "Devices"}
+            assert panel["options"].get("enablePagination", False) == paged, panel["title"]
+            # Grafana before 12.2 reads the footer's.
+            assert panel["options"]["footer"]["enablePagination"] == paged, panel["title"]
 
 
 @EACH

@@ -166,6 +166,13 @@ def test_the_rules_on_job_and_instance_find_what_breaks_them(name: str) -> None:
         test_target_job_rule_and_target_instance_rule(f'sum(accelbench_runs{{{name}=~"${name}"}})')
 
 
+def test_the_rule_on_promql_finds_what_breaks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = _edited("overview", lambda document: _panel(document)["targets"][0].update(expr="sum(accelbench_runs"))
+    monkeypatch.setitem(ALL, "overview", broken)
+    with pytest.raises(AssertionError, match="parse error"):
+        test_target_promql_rule(tmp_path)
+
+
 @pytest.mark.parametrize("query", ["rate(accelbench_runs_total[5m])", "sum(accelbench_runs_total)"])
 def test_the_rules_on_counters_find_what_breaks_them(query: str) -> None:
     with pytest.raises(AssertionError):

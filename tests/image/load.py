@@ -21,22 +21,25 @@ from image.build import build_image
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["values_for"]
+__all__ = ["reach", "values_for"]
 
 INSTALL = "helm install accelbench charts/accelbench --namespace accelbench --create-namespace --wait"
-"""As README has it."""
+"""As docs/start.md has it, but for the registry: this node has its images from an archive."""
 GIGABYTE = 1e9
 NEEDED = 15 * GIGABYTE
 """The runner's image is 4 GB packed and 9 GB unpacked: both frameworks come with CUDA's libraries."""
 
 
-def values_for(cluster: Cluster) -> dict[str, Any]:
-    """The chart's values: the images as the node has them, and where the API server is, as it routes no Services."""
+def reach(cluster: Cluster) -> dict[str, Any]:
+    """The chart's values that say where the API server is: the tests' node routes no Services."""
     server = {"KUBERNETES_SERVICE_HOST": cluster.server.hostname, "KUBERNETES_SERVICE_PORT": str(cluster.server.port)}
-    return {
-        "images": {"operator": "accelbench-operator", "runner": "accelbench-runner", "tag": "test"},
-        "extraEnv": [{"name": name, "value": value} for name, value in server.items()],
-    }
+    return {"extraEnv": [{"name": name, "value": value} for name, value in server.items()]}
+
+
+def values_for(cluster: Cluster) -> dict[str, Any]:
+    """The same, and the images as the node has them."""
+    images = {"operator": "accelbench-operator", "runner": "accelbench-runner", "tag": "test"}
+    return reach(cluster) | {"images": images}
 
 
 def load(directory: Path) -> None:

@@ -19,6 +19,7 @@ from cluster.build import binaries
 from cluster.cluster import Cluster
 from kubectl.krew import krew
 from kubectl.plugin import User, manifest
+from pages.machine import wheel as wheels
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
@@ -69,6 +70,24 @@ def test_krew_s_own_validator_takes_the_manifest_and_installs_every_archive(
     assert done.returncode == 0, done.stderr
     assert "structural validation OK" in done.stderr
     assert yaml.safe_load((released / "accelbench.yaml").read_text())["spec"]["version"] == f"v{accelbench.__version__}"
+
+
+def test_a_manifest_that_names_no_place_installs_the_archive_beside_it(
+    released: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """As `make release` leaves them, without PLUGIN_URI."""
+    (archive,) = released.glob("*.tar.gz")
+    (wheel,) = wheels(tmp_path / "dist").glob("*.whl")
+    options = ["--out", tmp_path / "dist", "--wheel", wheel, "--platform", HERE, "--python", PYTHON]
+    subprocess.run([sys.executable, "krew/build.py", *options], cwd=ROOT, check=True)
+    [offered] = yaml.safe_load((tmp_path / "dist" / "accelbench.yaml").read_text())["spec"]["platforms"]
+    assert offered["uri"] == archive.name
+    asked = (f"--manifest={tmp_path / 'dist' / 'accelbench.yaml'}", f"--archive={tmp_path / 'dist' / archive.name}")
+    done = run("kubectl", "krew", "install", *asked, environment=environment)
+    assert done.returncode == 0, done.stderr
+    assert "pip install '.[kubectl,report]'" in done.stderr
+    told = run("kubectl", "accelbench", "--version", environment=environment)
+    assert told.stdout == f"kubectl accelbench {accelbench.__version__}\n", told.stderr
 
 
 def test_what_krew_has_installed_creates_a_run_and_completes_its_name(

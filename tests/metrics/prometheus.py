@@ -58,22 +58,22 @@ class Prometheus:
 @contextlib.contextmanager
 def running_prometheus(
     directory: Path,
-    *targets: str,
-    expected: int | None = None,
+    *,
+    expected: int,
     job: str = "accelbench",
     every: str = "200ms",
-    scraped: Mapping[str, Any] = MappingProxyType({"honor_labels": True}),
+    scraped: Mapping[str, Any],
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Prometheus]:
-    """Prometheus that scrapes `targets` (host:port), once it has scraped each twice, so that rates can be told.
+    """Prometheus, once it has scraped each of its `expected` targets twice, so that rates can be told.
 
-    `scraped` is how, `more` what else its configuration has; where it finds its targets itself, they are `expected`.
+    `scraped` is where it finds them and how it scrapes them, `more` what else its configuration has.
 
     Raises `ToolMissingError` where it has not been built, `ComponentError` with its log where it ends.
     """
     program = binaries().prometheus
     times = {"scrape_interval": every, "scrape_timeout": every}
-    scrape = {"job_name": job, "static_configs": [{"targets": targets}], **scraped}
+    scrape = {"job_name": job, **scraped}
     configuration = {"global": times, "scrape_configs": [scrape], **more}
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "prometheus.json").write_text(json.dumps(configuration))
@@ -92,9 +92,9 @@ def running_prometheus(
         )
         processes.wait_for("prometheus", server.is_ready, what="prometheus to be ready")
         # A scrape that failed is a sample of `up` too, and leaves rates with one sample of the target: sum, not count.
-        up, count = f'up{{job="{job}"}}', expected or len(targets)
-        twice = f"min(sum_over_time({up}[1m])) >= 2 and min({up}) == 1 and count({up}) == {count}"
-        (known,) = wait_until(lambda: server.query(twice), what=f"two scrapes of each of {count} targets of {job}")
+        up = f'up{{job="{job}"}}'
+        twice = f"min(sum_over_time({up}[1m])) >= 2 and min({up}) == 1 and count({up}) == {expected}"
+        (known,) = wait_until(lambda: server.query(twice), what=f"two scrapes of each of {expected} targets of {job}")
         yield replace(server, scraped_twice_at=known["value"][0])
     finally:
         end_processes(directory)

@@ -70,9 +70,11 @@ def python_environment(directory: Path, packages: Path) -> dict[str, str]:
 def at_cluster(cluster: Cluster, directory: Path, values: Mapping[str, Any] | None = None) -> dict[str, str]:
     """A shell of the cluster's administrator: kubectl, helm and accelbench, the cluster's namespace current.
 
-    What is different about this cluster and no matter of the page's, such as the images that its node has, are `values`
-    that helm is given beside the page's own.
+    `values` are given to helm beside the page's own: how a pod reaches this cluster's API server. Where its images come
+    from is the page's matter, so a value that names an image is refused.
     """
+    if other := set(values or ()) - {"extraEnv"}:
+        raise ValueError(f"the page has to say it itself: {', '.join(sorted(other))}")
     directory.mkdir()
     kubeconfig, given = directory / "kubeconfig", directory / "values.yaml"
     shutil.copyfile(cluster.kubeconfig, kubeconfig)

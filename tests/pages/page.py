@@ -14,9 +14,11 @@ from accelbench.cli.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["ROOT", "SHORT", "SHORT_COMPARE", "Command", "File", "Page", "pages"]
+__all__ = ["REGISTRY", "ROOT", "SHORT", "SHORT_COMPARE", "Command", "File", "Page", "pages"]
 
 ROOT = Path(__file__).resolve().parents[2]
+REGISTRY = "registry.example.com/ml"
+"""The reader's own, on every page."""
 NOT_PAGES = ("docs/adr/", "docs/results/")
 """What was decided and what was measured: they are kept as they were."""
 HEADING = re.compile(r"#+ (.*)")

@@ -27,6 +27,7 @@ ELSEWHERE: dict[str, str] = {
     "README.md": "docs/start.md and docs/tutorials/ have them one by one, tests/claims its claims, .ci/run make",
     "docs/kubectl.md": "tests/kubectl, on a real control plane behind a node that is played",
     "docs/operations/pools.md": "tests/cli/test_profiles.py, on these very nodes",
+    "docs/tutorials/targets.md": "tests/targets/test_page.py; pip install as in docs/tutorials/laptop.md",
     "docs/tutorials/add-a-workload.md": "tests/tutorials; in a cluster tests/e2e/test_own_script.py",
 }
 """Pages whose commands other tests run, and which."""
@@ -34,6 +35,24 @@ ELSEWHERE: dict[str, str] = {
 SHELL: dict[str, str] = {
     "charts/accelbench/README.md": "install is tests/pages/test_node.py, --take-ownership tests/chart/test_upgrade.py, "
     "apply -k tests/chart/test_kustomize.py",
+    "docs/kubectl.md": "tests/kubectl/test_krew.py, the archive of the tests' own machine",
     "docs/operations/install.md": "nobody: there is no Docker here; tests/image builds the same targets with buildah",
 }
 """Pages with blocks of commands that have no `$`, and who runs what stands in them."""
+
+FOR_BREVITY: dict[str, str] = {
+    "make demo": "examples/demo.sh",
+    "accelbench validate examples/01-matmul-chain.yaml": "tests/examples, every example",
+    "accelbench run matmul-chain --variant pytorch/eager --variant jax/jit --set size=256": "docs/tutorials/laptop.md "
+    "with less to measure",
+    "accelbench report results/matmul-chain-...": "docs/tutorials/laptop.md: the folder's name ends in the time",
+    "accelbench report results/matmul-chain-... --baseline jax/jit": "docs/tutorials/laptop.md, likewise",
+    "accelbench compare results/before results/after": "tests/cli/test_compare.py",
+    "accelbench check my_filter.py": "tests/cli/test_check.py: the script is read as the manifest beside it",
+    "accelbench run my_filter.py": "docs/tutorials/add-a-workload.md, with softmax_rows.py",
+    "accelbench run examples/04-your-own-script.yaml": "docs/tutorials/add-a-workload.md has the same script",
+    "accelbench run examples/05-training-curve.yaml": "tests/observe: its workload, every variant",
+    "accelbench run FILE --target h100,v5e-16": "tests/targets/test_compiling.py, with a smaller file",
+    "accelbench claims run --rows 17,33": "tests/claims/, and docs/results/claims holds what it wrote",
+}
+"""Commands that README alone shows, and what is run instead of each. It shows none beside these that no page runs."""

@@ -60,6 +60,18 @@ BEYOND: dict[str, Callable[[Path, dict[str, str]], None]] = {
 """What a page shows that is no command of its own."""
 
 
+def test_what_a_message_says_to_install_can_be_installed_beside_a_checkouts(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The extra comes from where packages are. accelbench itself is nowhere, and is the one that is installed."""
+    nowhere = environment | {"PIP_FIND_LINKS": ""}
+    hint = Command("", "pip install 'accelbench[report]'", "")
+    with pytest.raises(AssertionError, match="No matching distribution found for accelbench"):
+        hint.run(tmp_path, nowhere)
+    Command("", "pip install .", "").run(checkout(tmp_path / "accelbench"), environment)
+    assert "Requirement already satisfied: matplotlib" in hint.run(tmp_path, nowhere)
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_does_what_it_says(path: str, environment: dict[str, str], tmp_path: Path) -> None:
     page = Page.read(path)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from accelbench import __version__
 from chart.helm import CHART, adopt, helm
 from cluster.wait import wait_until
 from e2e.installation import scraping
 from grafana.dashboards import ALL
-from image.build import build_image
-from image.load import values_for
+from image.build import build_image, image_name
+from image.load import reach
 from pages.machine import at_cluster, checkout
-from pages.page import ROOT, Page
+from pages.page import REGISTRY, ROOT, Page
 from pages.table import RUN
 
 if TYPE_CHECKING:
@@ -32,32 +33,37 @@ RELEASE, NAMESPACE = "accelbench", "accelbench"
 
 @pytest.fixture
 def bare(cluster: Cluster) -> Iterator[Cluster]:
-    """The node with both images and without accelbench: another module's release is away for as long."""
+    """The node as if it had pulled both images, without accelbench: another module's release is away for as long.
+
+    It has them under the names that `make publish REGISTRY=...` gives them in the pages' registry, and under no other
+    of this version: a page that does not say where images come from does not get any.
+    """
     for target in ("operator", "runner"):
         cluster.import_image(build_image(target))
+        cluster.name_image(image_name(target), f"{REGISTRY}/accelbench-{target}:{__version__}")
     cluster.define(ROOT / "crds")
-    reach = f"--kubeconfig={cluster.kubeconfig}"
-    listed = json.loads(helm("list", "--all-namespaces", "--output=json", reach).stdout)
+    there = f"--kubeconfig={cluster.kubeconfig}"
+    listed = json.loads(helm("list", "--all-namespaces", "--output=json", there).stdout)
     others = [each["namespace"] for each in listed if each["name"] == RELEASE]
     values = {
-        each: json.loads(helm("get", "values", RELEASE, f"-n={each}", "-o=json", reach).stdout) for each in others
+        each: json.loads(helm("get", "values", RELEASE, f"-n={each}", "-o=json", there).stdout) for each in others
     }
     for each in others:
-        assert helm("uninstall", RELEASE, f"--namespace={each}", "--wait", reach).returncode == 0
+        assert helm("uninstall", RELEASE, f"--namespace={each}", "--wait", there).returncode == 0
     adopt(cluster, RELEASE, NAMESPACE)
     try:
         yield cluster
     finally:
-        helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--wait", reach)
+        helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--wait", there)
         cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
         for each in others:
             adopt(cluster, RELEASE, each)
-            again = helm("install", RELEASE, CHART, f"--namespace={each}", "--wait", reach, values=values[each])
+            again = helm("install", RELEASE, CHART, f"--namespace={each}", "--wait", there, values=values[each])
             assert again.returncode == 0, again.stderr
 
 
 def test_a_cluster_says_who_is_faster(bare: Cluster, tmp_path: Path) -> None:
-    environment = at_cluster(bare, tmp_path / "shell", values_for(bare))
+    environment = at_cluster(bare, tmp_path / "shell", reach(bare))
     directory = checkout(tmp_path / "accelbench")
     start, tutorial = "docs/start.md", "docs/tutorials/cluster.md"
     Page.read(start).run(directory, environment, *PAGES[start])

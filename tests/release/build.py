@@ -1,6 +1,7 @@
-"""`make release`: everything of a version, into `dist/`: wheel, chart, both images, what they hold, checksums.
+"""`make release`: everything of a version, into `dist/`: wheel, chart, plugin, both images, what they hold, checksums.
 
-An image is built for each architecture that this machine can run the programs of; the others are named.
+The plugin of kubectl is an archive for each platform, and the manifest with which krew installs it. An image is built
+for each architecture that this machine can run the programs of; the others are named.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from release.tools import SYFT, build_tool
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-DIST = Path(__file__).resolve().parents[2] / "dist"
+ROOT = Path(__file__).resolve().parents[2]
+DIST = ROOT / "dist"
 SUMS = "SHA256SUMS"
 
 say = functools.partial(print, "release:", file=sys.stderr, flush=True)
@@ -37,12 +39,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--architectures", nargs="+", choices=list(MACHINES), default=list(MACHINES), help="which to build them for"
     )
+    parser.add_argument("--plugin-uri", default="", help="where the archives of the kubectl plugin will be found")
+    parser.add_argument("--platforms", nargs="+", default=[], help="which to build that plugin for; default: all")
     asked = parser.parse_args(arguments)
     try:
         check_tag(asked.tag)
         DIST.mkdir(exist_ok=True)
         chart = package_chart(DIST)
         say(f"{chart.name}")
+        for archive in release_plugin(DIST, asked.plugin_uri, asked.platforms):
+            say(archive.name)
         for target in get_args(Target):
             if target in asked.images.split(","):
                 release_image(target, DIST, asked.architectures)
@@ -67,6 +73,22 @@ def package_chart(directory: Path) -> Path:
     if done.returncode:
         raise BuildError(done.stderr)
     return directory / f"accelbench-{__version__}.tgz"
+
+
+def release_plugin(directory: Path, uri: str, platforms: Iterable[str] = ()) -> list[Path]:
+    """What krew installs, of the wheel in that directory: archives, then the manifest; raises `BuildError`.
+
+    Without a `uri` the manifest has the archives' bare names: krew then takes them from beside it, by `--archive`.
+    """
+    wheels = list(directory.glob(f"accelbench-{__version__}-*.whl"))
+    if len(wheels) != 1:
+        raise BuildError(f"{directory} has no wheel of {__version__}: make wheel")
+    options = ("--uri", uri, "--out", directory, "--wheel", wheels[0], *(f"--platform={each}" for each in platforms))
+    command = [sys.executable, ROOT / "krew" / "build.py", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"the kubectl plugin was not built: {done.stderr[-2000:]}")
+    return [*sorted(directory.glob(f"kubectl-accelbench-v{__version__}-*.tar.gz")), directory / "accelbench.yaml"]
 
 
 def release_image(target: Target, directory: Path, architectures: Iterable[str]) -> None:

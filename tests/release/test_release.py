@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import platform
 import re
 import subprocess
 import tarfile
@@ -15,12 +16,14 @@ import pytest
 import yaml
 
 import accelbench
+import release.build
 from chart.helm import helm
 from cluster.errors import BuildError, ToolMissingError
 from cluster.ports import free_port
 from cluster.wait import wait_until
 from image.build import MACHINES, NATIVE
-from release.build import check_tag, package_chart, release_image, write_sums
+from pages.machine import wheel
+from release.build import check_tag, package_chart, release_image, release_plugin, write_sums
 from release.publish import is_plain, publish_chart, publish_image
 from release.tools import REGISTRY, tool
 
@@ -41,6 +44,10 @@ VERSION = accelbench.__version__
         ("deploy/operator.yaml", r"value: accelbench-runner:(.+)$"),
         ("examples/kustomize/kustomization.yaml", r"newTag: (.+)$"),
         ("examples/kustomize/kustomization.yaml", r"accelbench-runner:(.+)$"),
+        ("docs/operations/install.md", r"accelbench-operator-(\d+\.\d+\.\d+)-"),
+        ("docs/operations/install.md", r"accelbench-\$target:(\S+)"),
+        ("docs/operations/pools.md", r"accelbench-runner-tpu:([^}\s]+)"),
+        ("docs/kubectl.md", r"kubectl-accelbench-v(\d+\.\d+\.\d+)-"),
     ],
 )
 def test_every_place_that_names_the_version_names_the_packages(file: str, pattern: str) -> None:
@@ -62,6 +69,31 @@ def test_checksums_are_those_that_sha256sum_finds(tmp_path: Path) -> None:
     with (tmp_path / f"accelbench-{VERSION}.tgz").open("ab") as chart:
         chart.write(b"spoiled")
     assert subprocess.run(check, cwd=tmp_path, capture_output=True, check=False).returncode != 0
+
+
+@pytest.mark.slow
+def test_a_release_has_the_plugin_that_krew_installs_under_its_checksums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dist = wheel(tmp_path / "dist")
+    monkeypatch.setattr(release.build, "DIST", dist)
+    here = f"{platform.system().lower()}-{NATIVE}"
+    uri = "https://downloads.example.com/accelbench"
+    assert release.build.main(["--images", "", "--platforms", here, "--plugin-uri", uri]) == 0
+    archive = f"kubectl-accelbench-v{VERSION}-{here}.tar.gz"
+    [offered] = yaml.safe_load((dist / "accelbench.yaml").read_text())["spec"]["platforms"]
+    sums = dict(reversed(line.split()) for line in (dist / "SHA256SUMS").read_text().splitlines())
+    assert (offered["uri"], offered["sha256"]) == (f"{uri}/{archive}", sums[archive])
+    with tarfile.open(dist / archive) as packed:
+        pythons = {name.split("/")[1] for name in packed.getnames() if name.startswith("lib/cp")}
+    assert {"cp311", "cp312", "cp313", "cp314"} <= pythons
+    assert {"accelbench.yaml", f"accelbench-{VERSION}.tgz"} <= sums.keys()
+
+
+def test_a_plugin_is_made_of_the_wheel_that_is_released(tmp_path: Path) -> None:
+    (tmp_path / "accelbench-0.0.0-py3-none-any.whl").touch()
+    with pytest.raises(BuildError, match=f"has no wheel of {re.escape(VERSION)}: make wheel"):
+        release_plugin(tmp_path, "")
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)

@@ -43,8 +43,14 @@ def test_why_a_variant_was_not_compiled_is_said_once() -> None:
     assert text.count("pytorch/eager was not compiled: PyTorch compiles for no device that is not there.") == 1
 
 
-def test_a_program_that_every_device_does_whole_is_said_to_be() -> None:
-    assert "jax/jit is not divided: each of h100x8's 8 devices does all of it." in " ".join(printed(150).split())
+def test_a_program_that_every_device_does_whole_is_said_to_be_with_the_reason() -> None:
+    text = " ".join(printed(150).split())
+    assert "jax/jit is not divided: each of h100x8's 8 devices does all of it. A program is divided where" in text
+    (found,) = compiled().compiled
+    eager = found.model_copy(update={"variant": "pytorch/eager", "dispatched": True})
+    (_, why) = targets.sentences(compiled(compiled=(eager,)))[:2]
+    assert why.startswith("pytorch/eager is not divided: each of h100x8's 8 devices does all of it.")
+    assert why.endswith("(ADR 47).")
 
 
 def test_markdown_has_the_same_rows() -> None:

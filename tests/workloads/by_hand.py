@@ -1,4 +1,4 @@
-"""What a device holds of the language model, counted by hand."""
+"""What a device holds of the language model, and what a step computes, counted by hand."""
 
 import math
 from collections.abc import Sequence
@@ -37,6 +37,29 @@ def held_on(p: TransformerLm.Parameters, target: Target) -> int:
         weights += tiled((*layers, *share))
     text = tiled((p.batch // (sizes["data"] * sizes["fsdp"]), p.sequence))
     return 4 * (3 * weights + 2 * text)
+
+
+def held_by_torch(p: TransformerLm.Parameters) -> int:
+    """On the one device that PyTorch's program is dispatched for: tokens and targets stay integers of eight bytes."""
+    return 4 * 3 * decoder.numbers(p) + 8 * 2 * p.batch * p.sequence
+
+
+def operations(p: TransformerLm.Parameters) -> float:
+    """Floating-point operations of a step, with those that it does twice; the workload's formula leaves these out."""
+    formula = TransformerLm().cost(p, float_bytes=4).flops
+    return formula + (computed_again(p) if p.activations == "recomputed" else 0.0)
+
+
+def computed_again(p: TransformerLm.Parameters) -> float:
+    """The products of each block on its way back, 2 m n k each.
+
+    Four are by width x width, and one by width x 4 width; scores and mixed values are as long as the sequence. The
+    last product is left out: the way back needs what it was given, and not what it gave.
+    """
+    tokens = p.batch * p.sequence
+    weights = 2 * tokens * p.width * (4 * p.width + 4 * p.width)
+    attention = 2 * 2 * tokens * p.sequence * p.width
+    return float(p.layers * (weights + attention))
 
 
 def tiled(shape: Sequence[int]) -> int:

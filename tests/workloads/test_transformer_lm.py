@@ -12,7 +12,7 @@ from accelbench.api.result import Result
 from accelbench.workloads import _decoder as decoder
 from accelbench.workloads.transformer_lm import TransformerLm
 from launch.inside import inside
-from workloads.by_hand import held, held_on
+from workloads.by_hand import held, held_by_torch, held_on, operations
 
 RESULTS = sorted((Path(__file__).parents[2] / "docs" / "results" / "transformer-lm").glob("*.result.json"))
 SIZES: dict[str, dict[str, Any]] = {
@@ -110,12 +110,30 @@ def test_what_cannot_be_is_refused_with_what_to_change(given: dict[str, Any], sa
 @pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.name)
 def test_what_was_compiled_for_a_target_holds_what_is_counted_by_hand(file: Path) -> None:
     result = Result.model_validate_json(file.read_text())
-    held_bytes = result.variants[0].numbers.argument_bytes
-    if result.compiled[0].refused:
+    parameters = parsed(**result.case.parameters)
+    variant, compiled = result.variants[0], result.compiled[0]
+    held_bytes = variant.numbers.argument_bytes
+    if compiled.refused:
         assert held_bytes is None
         return
-    by_hand = held_on(parsed(**result.case.parameters), targets.find(result.case.accelerator.target or ""))
+    if compiled.dispatched:
+        assert held_bytes == held_by_torch(parameters)
+        return
+    by_hand = held_on(parameters, targets.find(result.case.accelerator.target or ""))
     assert held_bytes == pytest.approx(by_hand, rel=0.01)
+
+
+@pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.name)
+def test_what_was_compiled_does_the_operations_that_are_counted_by_hand(file: Path) -> None:
+    result = Result.model_validate_json(file.read_text())
+    parameters, variant = parsed(**result.case.parameters), result.variants[0]
+    if result.compiled[0].refused:
+        assert variant.numbers.flops_per_call is None
+        return
+    assert parameters.activations == "recomputed"
+    assert variant.numbers.flops_per_call == pytest.approx(operations(parameters), rel=0.05)
+    formula = TransformerLm().cost(parameters, float_bytes=4).flops
+    assert variant.numbers.flops_per_call > 1.15 * formula, "the formula leaves out what is computed again"
 
 
 @pytest.mark.slow

@@ -236,7 +236,8 @@ class Jax(Adapter):
             refused = " ".join(str(error).split())[:REFUSAL_CHARACTERS]
             return compiled.model_copy(update={"fits": 0, "refused": refused}), ExecutableSize(program_size=asked)
         size, made = self.executable_size() or ExecutableSize(), xla_programs.look_at(self.executable.as_text())
-        size = size.model_copy(update=jax_targets.planned(self.executable.memory_analysis()))
+        plan = jax_targets.planned(self.executable.memory_analysis(), target.platform)
+        size = size.model_copy(update=plan)
         if made is None:
             return compiled, size
         # A TPU's compiler has refused what does not fit; a GPU's leaves that to us.

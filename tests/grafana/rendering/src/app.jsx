@@ -121,6 +121,38 @@ function colours(canvas) {
   return found.size;
 }
 
+/** Names in a legend whose colour is nowhere on the plot: another line hides theirs. */
+function hiddenLines(root) {
+  const icons = [...root.querySelectorAll('[data-testid="series-icon"]')];
+  const asked = icons.map((icon) => {
+    const { backgroundColor, backgroundImage } = getComputedStyle(icon);
+    const colour = /rgba?\((\d+), (\d+), (\d+)/.exec(backgroundImage === 'none' ? backgroundColor : backgroundImage);
+    return { name: icon.parentElement.textContent.trim(), colour: colour.slice(1).map(Number), drawn: false };
+  });
+  for (const canvas of icons.length ? root.querySelectorAll('canvas') : []) {
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    for (const each of asked) {
+      for (let at = 0; at < pixels.length && !each.drawn; at += 4) {
+        each.drawn = pixels[at + 3] > 60 && each.colour.every((part, channel) => Math.abs(part - pixels[at + channel]) < 10);
+      }
+    }
+  }
+  return asked.filter(({ drawn }) => !drawn).map(({ name }) => name);
+}
+
+/** Rows of a table, or of its page, that are beyond its edge, whole or in part: nothing shows that it scrolls. */
+function hiddenRows(root) {
+  return [...root.querySelectorAll('[role=grid]')].flatMap((grid) => {
+    const edge = grid.getBoundingClientRect().top + grid.clientTop + grid.clientHeight;
+    // A row has no box of its own.
+    return [...grid.querySelectorAll('[role=row]')].filter((row) => row.firstElementChild.getBoundingClientRect().bottom > edge + 2)
+      .map((row) => row.innerText.replace(/\s+/g, ' ').trim());
+  });
+}
+
+/** How many pages a table offers; 1 where it offers none. */
+const pagesOf = (root) => Math.max(1, ...[...root.querySelectorAll('.table-ng-pagination li')].map((each) => Number(each.textContent) || 0));
+
 /** Texts in `root` that are wider than what shows them, or below the edge of a part that does not look scrollable. */
 function cutOff(root) {
   const found = [];
@@ -140,7 +172,7 @@ function cutOff(root) {
     }
     for (let around = parent; around && around !== root.parentElement; around = around.parentElement) {
       if (around.role === 'grid') {
-        break; // A table scrolls, and looks like it.
+        break; // A table scrolls; `hiddenRows` asks whether it has to.
       }
       const style = getComputedStyle(around);
       const edge = around.getBoundingClientRect();
@@ -178,6 +210,9 @@ function report(scene) {
       drawn: Boolean(root),
       colours: [...(root?.querySelectorAll('canvas') ?? [])].reduce((sum, canvas) => sum + colours(canvas), 0),
       cut: root ? cutOff(root) : [],
+      hiddenLines: root ? hiddenLines(root) : [],
+      hiddenRows: root ? hiddenRows(root) : [],
+      pages: root ? pagesOf(root) : 1,
       sideways: [...(root?.querySelectorAll('[role=grid]') ?? [])].some((grid) => grid.scrollWidth > grid.clientWidth + 1),
       text: root?.innerText ?? '',
     };

@@ -124,7 +124,7 @@ function TablePanel({ data, width, height, options: chosen, timeRange, fieldConf
   const frame = data.series[chosen.frameIndex ?? 0] ?? data.series[0];
   return (
     <TableNG data={frame} width={width} height={height} structureRev={data.structureRev} timeRange={timeRange} noHeader={!chosen.showHeader}
-      showTypeIcons={chosen.showTypeIcons} cellHeight={chosen.cellHeight} resizable initialSortBy={chosen.sortBy} enableVirtualization={false} fieldConfig={fieldConfig} />
+      showTypeIcons={chosen.showTypeIcons} cellHeight={chosen.cellHeight} resizable initialSortBy={chosen.sortBy} enablePagination={chosen.enablePagination} enableVirtualization={false} fieldConfig={fieldConfig} />
   );
 }
 const table = new PanelPlugin(TablePanel).useFieldConfig({

@@ -1,0 +1,32 @@
+"""A picture of a terminal shows a command that a reader can run."""
+
+from __future__ import annotations
+
+import html
+import re
+import shlex
+import subprocess
+import sys
+
+from accelbench.cli.manifests import read
+from pages.page import ROOT
+
+MAKE = ROOT / "docs" / "images" / "make.py"
+MEASURED = "docs/results/claims/cpu/11-selu"
+
+
+def test_the_terminal_shows_the_verdict_on_a_file_that_is_there() -> None:
+    text = html.unescape((ROOT / "docs" / "images" / "verdict.svg").read_text()).replace("\xa0", " ")
+    [title] = re.findall(r'class="verdict-title"[^>]*>([^<]+)<', text)
+    accelbench, does, manifest, *_ = shlex.split(title)
+    [run] = read(str(ROOT / manifest))
+    assert (accelbench, does) == ("accelbench", "run")
+    parameters = ", ".join(f"{name} {value}" for name, value in run.spec.workload.parameters.items())
+    assert f">{run.spec.workload.name} ({parameters}), {run.spec.measurement.precision}, cpu<" in text
+
+
+def test_a_picture_is_not_drawn_below_a_command_that_asks_something_else() -> None:
+    asked = [sys.executable, MAKE, "verdict", MEASURED, "examples/01-matmul-chain.yaml"]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stderr == f"examples/01-matmul-chain.yaml is not what was run for {MEASURED}\n"
+    assert done.returncode == 1
