@@ -120,10 +120,9 @@ class Vit(Workload):
         for _ in range(units):
             logits, back = _logits_vjp(images, weights, parameters)
             loss, at_logits = training.cross_entropy_and_gradient(logits, labels)
-            rate = parameters.learning_rate
             gradients = back(at_logits)
             for name, weight in weights.items():  # one at a time: those of a ViT-Large are gigabytes
-                weights[name] = weight - rate * gradients.pop(name)
+                weights[name] = weight - parameters.learning_rate * gradients.pop(name)
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
@@ -214,8 +213,7 @@ def _logits_vjp(
     last, back_to_token = transformer.normalised_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
     def back_to_weights(at: Array) -> dict[str, Array]:
-        by_weight = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
-        by_weight["head"] = last.T @ at
+        by_weight = {"head": last.T @ at, **{name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}}
         at_token, by_weight["gain"], by_weight["gain_bias"] = back_to_token(at @ w["head"].T)
         at_x = np.zeros_like(x)
         at_x[:, 0] = at_token
