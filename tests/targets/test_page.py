@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
 
 import pytest
 
 from pages.page import Page
 from targets import compilers
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -20,4 +18,5 @@ def test_the_page_on_targets_does_what_it_says(tmp_path: Path) -> None:
     """All but `pip install`, which a test of another page runs; the compilers are there already."""
     page = Page.read("docs/tutorials/targets.md")
     kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}}
-    page.run(tmp_path, kept | {"PYTHONPATH": compilers.path()}, "Ask", "Keep the question")
+    installed = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]])
+    page.run(tmp_path, kept | {"PATH": installed, "PYTHONPATH": compilers.path()}, "Ask", "Keep the question")
