@@ -83,7 +83,7 @@ def at_cluster(cluster: Cluster, directory: Path, values: Mapping[str, Any] | No
     helm = shlex.quote(str(binaries().helm))
     for name, script in {
         "kubectl": f'exec {shlex.quote(str(cluster.kubectl_program))} "$@"',
-        "helm": f'case "$1" in install|upgrade) set -- "$@" --values {given};; esac; exec {helm} "$@"',
+        "helm": f'case "$1" in install|upgrade) set -- "$@" --values {given} --timeout 15m;; esac; exec {helm} "$@"',
         "accelbench": f'exec {shlex.join(here)} "$@"',
     }.items():
         program = directory / name
