@@ -119,10 +119,7 @@ def row(program: Program, both: here.Both) -> str:
     cells = [
         str(program),
         *(said(both.planned.get(name), ran.get(name), "B" if "Bytes" in name else "") for name in here.FACTS),
-        *(
-            figures.quantity(each, "B") if each else "0"
-            for each in (both.planned["peakBytes"], both.kept, both.process)
-        ),
+        *(amount(each) for each in (both.planned["peakBytes"], both.kept, both.process)),
         figures.quantity(both.planned_peak, "B"),
         figures.quantity(both.peak, "B"),
         f"{round(100 * apart(both)):+} %",

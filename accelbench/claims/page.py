@@ -294,7 +294,7 @@ def _settled_on(settled: Settled) -> str:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
     if claim.machine:
         return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
-    asked = f"Hardware that it is asked of: {figures.listed([NAMES[each] for each in claim.hardware])}."
+    asked = f"Asked of: {figures.listed([NAMES[each] for each in claim.hardware])}."
     seen = {_class(result) for result in _results(settled)}
     unseen = [NAMES[each] for each in claim.hardware if each not in seen]
     return f"{asked} There is no result for {figures.listed(unseen)}." if seen and unseen else asked
