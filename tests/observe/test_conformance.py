@@ -16,8 +16,6 @@ from accelbench.catalogue.observations import Scalar, names
 from accelbench_runner.launch.observe import check_names
 from observe.observing import Asked, to_json
 
-pytestmark = pytest.mark.slow
-
 ONCE = {"compilationsByCall": "1, 0, 0, 0", "raised": "nothing"}
 NEVER = {"compilations": 0, "raised": "nothing"}
 RESUME = (("size", 100), ("asks", "resume"))
@@ -63,6 +61,8 @@ EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
         Asked("retrace-traps", "jax/jit-boolean-mask"),
         {"compilations": 0, "raised": "NonConcreteBooleanIndexError", "raisedCalls": 4},
     ),
+    (Asked("retrace-traps", "jax/jit-mask-outside"), {"compilationsByCall": "1, 1, 1, 1", "sums": "1, 2, 3, 4"}),
+    (Asked("retrace-traps", "jax/jit-mask-outside-sum"), {"compilationsByCall": "1, 1, 1, 1", "sums": "1, 2, 3, 4"}),
     (Asked("retrace-traps", "pytorch/eager"), NEVER | {"sums": "1, 2, 3, 4"}),
     (Asked("retrace-traps", "pytorch/compile"), ONCE | {"sums": "1, 2, 3, 4"}),
     (Asked("retrace-traps", "pytorch/compile-fresh-lambda"), ONCE | {"sums": "1, 2, 3, 4"}),
@@ -170,6 +170,7 @@ def observe() -> Observe:
     return observe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "expected"), EXPECTED, ids=str)
 def test_a_variant_does_what_is_said_of_it(asked: Asked, expected: dict[str, Scalar], observe: Observe) -> None:
     found = observe(asked)
@@ -177,6 +178,7 @@ def test_a_variant_does_what_is_said_of_it(asked: Asked, expected: dict[str, Sca
     assert found.keys() <= set(names(catalogue.find(asked.workload)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [asked for asked, _ in EXPECTED if asked.workload == "training-curve"], ids=str)
 def test_what_is_trained_on_real_data_learns_and_learns_alike(asked: Asked, observe: Observe) -> None:
     found = observe(asked)
@@ -187,6 +189,7 @@ def test_what_is_trained_on_real_data_learns_and_learns_alike(asked: Asked, obse
     assert found["largestRelativeDifference"] < ALIKE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", WRONG)
 def test_a_wrong_program_is_seen_to_be_wrong(mutant: str, observe: Observe) -> None:
     right, observation = WRONG[mutant]
