@@ -27,5 +27,10 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """`did you mean NAME?`, or all known names where none is near."""
     choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
-    return f"did you mean {near[0]}?" if near else f"one of: {', '.join(choices)}"
+    near = similar(name, choices)
+    return f"did you mean {near}?" if near else f"one of: {', '.join(choices)}"
+
+
+def similar(name: str, known: Iterable[str]) -> str | None:
+    """The known name that it is nearest to, if one is near."""
+    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)), None)

@@ -56,10 +56,11 @@ def list_(
     if output is Output.JSON:
         typer.echo(json.dumps([_as_json(each) for each in settled], indent=2, ensure_ascii=False))
         return
-    table = Table("row", "article", "what is asked", "verdict", box=None, pad_edge=False)
+    table = Table("row", "article", "what is asked", "verdict here", box=None, pad_edge=False)
     for each in settled:
         table.add_row(str(each.claim.row), each.claim.article, each.claim.asks, each.verdict)
-    console().print(table)
+    console(listing=True).print(table)
+    typer.echo(f"Verdicts are from the results in {results}. docs/claims.md has ours.", err=True)
 
 
 @claims.command("run")
@@ -111,12 +112,22 @@ def run(
                 claimed.keep(each, results, done)
                 whole &= _measure(each, signals, done)
                 afresh.add(each.directory.path)
-            settled = _settle(claim, [here], results)
-            typer.echo(f"row {claim.row}: {settled.verdict}")
-            for sentence in settled.found:
-                typer.echo(f"  {sentence}")
+            _tell(_settle(claim, [here], results), runs)
     if not whole:
         raise typer.Exit(Exit.INTERNAL)
+
+
+def _tell(settled: "Settled", runs: "Sequence[ClaimRun]") -> None:
+    """The verdict, what it rests on, and where that is."""
+    from accelbench.claims.words import plainly
+
+    row = f"row {settled.claim.row}"
+    typer.echo(f"{row}: {settled.verdict}")
+    for sentence in settled.found:
+        typer.echo(f"  {plainly(sentence)}")
+    for each in runs:
+        if each.directory.begun:
+            typer.echo(f"{row}: results in {each.directory.path}", err=True)
 
 
 def _why_not(claim: "Claim") -> str:

@@ -43,7 +43,8 @@ def init(
         typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
         raise typer.Exit(Exit.USAGE) from error
     typer.echo(
-        f"Write your own functions in {name}.py, then:\n  accelbench check {name}.yaml\n  accelbench run {name}.yaml"
+        f"Write your own functions in {name}.py, then:\n  accelbench check {name}.yaml\n  accelbench run {name}.yaml\n"
+        f"Sizes, variants and rounds are in {name}.yaml."
     )
 
 

@@ -15,7 +15,7 @@ from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec, Measurement
 from accelbench.catalogue import UnknownWorkloadError, find, names, script
 from accelbench.cli.overrides import InvalidOverrideError, override
 from accelbench.plan.problems import check_run
-from accelbench.problem import Problem, nearest, unknown
+from accelbench.problem import Problem, nearest, similar, unknown
 from accelbench.workload import Workload
 
 STANDARD_INPUT = "-"
@@ -84,7 +84,9 @@ def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence
 def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str]) -> BenchmarkRun:
     path = Path(file).absolute()
     if not path.is_file():
-        raise typer.BadParameter(f"cannot read {file}: no such file", param_hint="FILE")
+        there = [each.name for each in path.parent.glob(f"*{SCRIPT_SUFFIX}")]
+        what = f"cannot read {file}: no such file{_like(path.name, there)}"
+        raise typer.BadParameter(what, param_hint="FILE")
     if not FILE_NAME.fullmatch(path.name):
         what = "a script's name consists of lower-case letters, digits and underscores, such as my_filter.py: rename it"
         raise InvalidSpecError(file, [Problem("", f"{path.name}: {what}")])
@@ -190,14 +192,23 @@ def _override(manifest: Any, assignments: Sequence[str]) -> Any:
         raise typer.BadParameter(str(error), param_hint="--set") from error
 
 
+def _like(name: str, there: Sequence[str]) -> str:
+    """`; did you mean NAME?`, where a file beside it is called much alike."""
+    near = similar(name, there)
+    return f"; did you mean {near}?" if near else ""
+
+
 def text_of(file: str) -> str:
     """What the file says (`-`: standard input); raises typer.BadParameter where it cannot be read."""
     try:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:
         why = f"cannot read {file}: {error.strerror}"
-        if isinstance(error, FileNotFoundError) and WORKLOAD_NAME.fullmatch(file.replace("_", "-")):
-            why += f", and no workload has this name; {nearest(file, names())}"
+        if isinstance(error, FileNotFoundError):
+            if WORKLOAD_NAME.fullmatch(file.replace("_", "-")):
+                why += f", and no workload has this name; {nearest(file, names())}"
+            else:
+                why += _like(Path(file).name, [each.name for each in Path(file).parent.glob("*")])
         raise typer.BadParameter(why, param_hint="FILE") from error
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file} is not UTF-8 text", param_hint="FILE") from error

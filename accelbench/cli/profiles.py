@@ -47,6 +47,6 @@ def show(
         typer.echo(json.dumps(as_json(shown), indent=2, ensure_ascii=False))
         return
     for table in tables(shown, each_node=name is not None):
-        console().print(table)
+        console(listing=True).print(table)
     for note in shown.notes:
         typer.echo(f"note: {note}", err=True)

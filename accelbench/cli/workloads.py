@@ -36,9 +36,10 @@ def workloads(
 
     described: dict[str, Any] | list[dict[str, Any]]
     shown: RenderableType
+    out = console(listing=name is None)
     if name is None:
         all_ = {each: _load_or_explain(each) for each in catalogue.names()}
-        described, shown = [_described(each, found) for each, found in all_.items()], _all(all_, console().width)
+        described, shown = [_described(each, found) for each, found in all_.items()], _all(all_, out.width)
     else:
         try:
             workload = _find(name)
@@ -48,7 +49,7 @@ def workloads(
     if output is Output.JSON:
         typer.echo(json.dumps(described, indent=2, ensure_ascii=False))
         raise typer.Exit(Exit.SUCCESS)
-    console().print(shown)
+    out.print(shown)
 
 
 def _load_or_explain(name: str) -> "Workload | str":

@@ -76,7 +76,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
         (key, variant, quantity)
         for key in common
         for variant in _variants(cases, key)
-        for quantity in _quantities(cases, key, variant)
+        for quantity in _quantities((before, after), cases, key, variant)
     ]
     insisted = tuple(each.name for each in found if each.matters)
     compared = tuple(
@@ -100,15 +100,21 @@ def _variants(cases: Cases, key: Key) -> tuple[str, ...]:
     return tuple(name for name in first if name in second)
 
 
-def _quantities(cases: Cases, key: Key, variant: str) -> tuple[Quantity, ...]:
-    """Seconds, and of two single runs also seconds over the baseline's."""
+def _quantities(sides: tuple[Side, Side], cases: Cases, key: Key, variant: str) -> tuple[Quantity, ...]:
+    """Seconds, and of two single runs also seconds over the baseline's, where both sides have a time of both."""
     results = [result for side in cases for result in side[key]]
     seconds: tuple[Quantity, ...] = (
         ("p50", "p99") if all(each.protocol == "latency" for each in results) else ("median",)
     )
     baselines = {result.case.baseline for result in results}
-    single = len(results) == len(cases)
-    return (*seconds, "relative") if single and len(baselines) == 1 and variant not in baselines else seconds
+    if len(results) > len(cases) or len(baselines) > 1 or variant in baselines:
+        return seconds
+    timed = all(
+        sample(side, of[key], name, seconds[0]).logs
+        for side, of in zip(sides, cases, strict=True)
+        for name in (variant, *baselines)
+    )
+    return (*seconds, "relative") if timed else seconds
 
 
 def _alone(sides: tuple[Side, Side], cases: Cases) -> tuple[str, ...]:
@@ -171,7 +177,7 @@ def _compare(
         return Compared(key, variant, quantity, before, after, said, interval, verdict)
 
     if not before.logs or not after.logs:
-        return compared(f"{variant}: nothing to compare.")
+        return compared(f"{variant}: not compared.")
     both = (before, after)
     sides = [each.results if rules.series else each.launches for each in both]
     interval = welch_interval(sides[0], sides[1], rules.alpha)

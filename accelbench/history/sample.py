@@ -112,7 +112,7 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Quanti
         elif failures:
             reasons.append(f"failed: {failures[0]}")
         elif result.noisy:
-            reasons.append("noisy: measured next to other load")
+            reasons.append("noisy: other load disturbed it, and noise was accepted")
         elif broken:
             invalid += broken
             reasons.append(f"invalid: {', '.join(broken)}")
@@ -127,7 +127,7 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Quanti
             reasons.append("no complete round")
     were = "was" if len(reasons) == 1 else "were"
     discarded = f"{len(reasons)} of {len(results)} results of {about} {were} discarded"
-    whole = discarded if logs else f"{about} has no time"
+    whole = discarded if logs else f"No result of {about} counts"
     return Sample(
         logs=tuple(logs),
         started=tuple(started),

@@ -13,6 +13,7 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result, VariantResult
 from accelbench.report import noise, undecided
+from accelbench.stats.interval import MINIMUM_PAIRS
 from accelbench.stats.summary import TIME, geometric_mean
 from accelbench.verdict.shown import compared_seconds, holds_every_launch, rejections, step_seconds
 
@@ -43,7 +44,7 @@ class VariantRow:
     speedup: str
     interval: str
     verdict: str
-    """`baseline`, one of the four verdicts, `invalid: CHECK`, `failed: REASON`, or empty."""
+    """`baseline`, one of the four verdicts, `invalid: CHECK`, `failed: REASON`, why there is no interval, or empty."""
     bounds: Bounds | None = None
 
 
@@ -213,7 +214,15 @@ def _verdict(result: Result, variant: VariantResult, comparison: Comparison | No
         return "" if variant.launches else "not measured"
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
-    return comparison.verdict or ("noisy" if comparison.noisy else "")
+    return comparison.verdict or ("noisy" if comparison.noisy else _no_interval(result, comparison))
+
+
+def _no_interval(result: Result, comparison: Comparison) -> str:
+    """Why a comparison that no check stands against has neither verdict nor interval."""
+    if not comparison.rounds:
+        failed = any(each.name == comparison.baseline and each.failure for each in result.variants)
+        return "not compared" if failed else "no complete round"
+    return "too few rounds" if comparison.rounds < MINIMUM_PAIRS else "rounds differ too much"
 
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:

@@ -3,33 +3,18 @@
 Each accelerator's results come from runs of their own, so nothing here is a verdict.
 """
 
+from frame import dashboard as new
+from frame import namespaces, one, several
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.text import Panel as Text
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
-from panels import (
-    RUNS,
-    VARIANT,
-    Bars,
-    bars,
-    in_framework_colours,
-    lines,
-    merged_table,
-    namespaces,
-    now,
-    one,
-    over_time,
-    readable,
-    rows,
-    several,
-    unit_of,
-    words,
-)
-from panels import (
-    dashboard as new,
-)
+from overrides import in_framework_colours, unit_of
+from panels import Bars, bars, lines, words
+from queries import RUNS, VARIANT, now, over_time, readable, rows
+from tables import merged_table
 
 WORKLOAD = f'{RUNS}, workload=~"$workload"'
 CASE = f'{WORKLOAD}, case=~"$case", accelerator=~"$accelerator"'

@@ -1,41 +1,18 @@
 """JAX against PyTorch: one case of one series, over time; its series over sizes; and what starting up costs."""
 
 from colours import OTHER
+from frame import dashboard as new
+from frame import each, field, namespaces, one, to_dashboard, verdicts_that_changed
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
-from panels import (
-    FULL,
-    RUNS,
-    VARIANT,
-    Bars,
-    bars,
-    each,
-    field,
-    fitting,
-    in_framework_colours,
-    lines,
-    linked,
-    merged_table,
-    namespaces,
-    now,
-    one,
-    one_colour,
-    over_time,
-    readable,
-    rows,
-    to_dashboard,
-    unit_of,
-    verdict_cells,
-    verdicts_that_changed,
-    with_widths,
-)
-from panels import (
-    dashboard as new,
-)
+from overrides import in_framework_colours, linked, one_colour, unit_of, verdict_cells
+from panels import FULL, Bars, bars, lines
+from queries import RUNS, VARIANT, now, over_time, readable, rows
+from tables import fitting, merged_table, with_widths
 
 SERIES = f'{RUNS}, series=~"$series"'
 CASE = f'{SERIES}, case=~"$case"'

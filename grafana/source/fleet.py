@@ -1,38 +1,18 @@
 """The machines: which profiles measure, what waits for them, and what disturbs what they measure."""
 
 from colours import BAD, PHASES
+from frame import dashboard as new
+from frame import namespaces, several
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
-from panels import (
-    MOMENT,
-    NO_RESULT,
-    OPERATOR,
-    RUNS,
-    Bars,
-    bars,
-    fitting,
-    in_colours,
-    limits,
-    lines,
-    merged_table,
-    namespaces,
-    now,
-    number,
-    or_none,
-    over_time,
-    readable,
-    rows,
-    several,
-    unit_of,
-    with_widths,
-)
-from panels import (
-    dashboard as new,
-)
+from overrides import in_colours, limits, unit_of
+from panels import NO_RESULT, Bars, bars, lines, number
+from queries import OPERATOR, RUNS, now, or_none, over_time, readable, rows
+from tables import MOMENT, fitting, merged_table, with_widths
 
 ON = f'{RUNS}, accelerator=~"$accelerator"'
 LATEST = "max by (namespace, series, case, accelerator)"

@@ -1,27 +1,15 @@
 """The operator itself: does it lead, does it keep up, what does it ask of the API server, what does it take."""
 
 from colours import BAD, KINDS, NEUTRAL, QUANTILES
+from frame import dashboard as new
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
-from panels import (
-    NO_OPERATOR,
-    OPERATOR,
-    THIRD,
-    dashed,
-    in_colours,
-    limits,
-    lines,
-    now,
-    number,
-    one_colour,
-    over_time,
-)
-from panels import (
-    dashboard as new,
-)
+from overrides import dashed, in_colours, limits, one_colour
+from panels import NO_OPERATOR, THIRD, lines, number
+from queries import OPERATOR, now, over_time
 
 RATE = f"{{{OPERATOR}}}[$__rate_interval]"
 SHARES = (0.5, 0.9, 0.99)

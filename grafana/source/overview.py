@@ -1,47 +1,27 @@
 """The overview: what ran, what the verdicts are, how they moved, and what does not stand."""
 
 from colours import BAD, PHASES
+from frame import dashboard as new
+from frame import field, namespaces, several, to_dashboard, verdicts_that_changed
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
-from panels import (
-    FULL,
-    MOMENT,
-    RESULTS,
-    RUNS,
-    VARIANT,
-    Bars,
-    bars,
-    field,
-    fitting,
+from overrides import (
     in_colours,
     in_framework_colours,
     in_verdict_colours,
     limits,
-    lines,
     linked,
-    merged_table,
-    namespaces,
-    now,
-    number,
-    or_none,
-    over_time,
-    readable,
-    rows,
-    several,
-    to_dashboard,
     unit_of,
     verdict_cells,
-    verdicts_that_changed,
-    with_widths,
     yes_or_no,
 )
-from panels import (
-    dashboard as new,
-)
+from panels import FULL, Bars, bars, lines, number
+from queries import RESULTS, RUNS, VARIANT, now, or_none, over_time, readable, rows
+from tables import MOMENT, fitting, merged_table, with_widths
 
 # A result outlives the operator's pod: whichever instance is scraped says the same of it.
 COMPARED = "max by (namespace, series, case, variant)"

@@ -1,6 +1,8 @@
 """One run: how far it is, what it found so far, its cases and variants, their validity, and the device beside them."""
 
 from colours import BAD, OTHER
+from frame import dashboard as new
+from frame import each, field, one, to_dashboard
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.table import Panel as Table
@@ -8,34 +10,10 @@ from grafana_foundation_sdk.builders.text import Panel as Text
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
-from panels import (
-    HALF,
-    MOMENT,
-    OPERATOR,
-    RUNS,
-    each,
-    field,
-    fitting,
-    in_framework_colours,
-    limits,
-    lines,
-    linked,
-    merged_table,
-    now,
-    number,
-    one,
-    over_time,
-    readable,
-    rows,
-    to_dashboard,
-    unit_of,
-    with_widths,
-    words,
-    yes_or_no,
-)
-from panels import (
-    dashboard as new,
-)
+from overrides import in_framework_colours, limits, linked, unit_of, yes_or_no
+from panels import HALF, lines, number, words
+from queries import OPERATOR, RUNS, now, over_time, readable, rows
+from tables import MOMENT, fitting, merged_table, with_widths
 
 RUN = f'{RUNS}, run=~"$run"'
 CASE_WIDTH = 212

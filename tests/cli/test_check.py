@@ -97,6 +97,14 @@ def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     assert "absent.py: no such file" in refused.stderr
 
 
+@pytest.mark.parametrize("suffix", ["py", "yaml"])
+def test_a_file_whose_name_is_mistyped_is_guessed(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"my_filter.{suffix}").write_text("")
+    refused = CliRunner().invoke(app, ["check", str(tmp_path / f"my_filtr.{suffix}")])
+    assert refused.exit_code == Exit.USAGE
+    assert f"did you mean my_filter.{suffix}?" in " ".join(refused.stderr.replace("│", " ").split())
+
+
 @pytest.mark.parametrize(
     ("play", "code"),
     [("good", Exit.SUCCESS), ("variant-failed", Exit.VARIANT_FAILED), ("invalid", Exit.INVALID_MEASUREMENT)],

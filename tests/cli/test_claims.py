@@ -23,11 +23,19 @@ def test_the_list_has_every_claim_and_what_became_of_it(tmp_path: Path) -> None:
     assert listed[33]["hardware"] == ["cpu"]
 
 
+def test_the_list_says_whose_results_its_verdicts_are_from(tmp_path: Path) -> None:
+    done = accelbench("claims", "list", "--rows", "33", cwd=tmp_path)
+    assert done.stdout.splitlines()[0].split() == ["row", "article", "what", "is", "asked", "verdict", "here"]
+    assert "not-measured-yet" in done.stdout
+    assert "the results in results/claims. docs/claims.md has ours" in done.stderr
+
+
 def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
     first = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     assert first.returncode == Exit.SUCCESS, first.stderr
     assert "row 33: confirmed" in first.stdout
-    assert "as pytorch/no-nn: met, 2.01 times as fast (1.98 to 2.04)" in first.stdout
+    assert "as pytorch/no-nn: yes, 2.01 times as fast (1.98 to 2.04)" in first.stdout
+    assert "row 33: results in results/claims/cpu/33-xor-with-jit-around-the-step\n" in first.stderr
     assert (tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json").exists()
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
     assert again.returncode == Exit.SUCCESS, again.stderr

@@ -25,6 +25,11 @@ def test_no_name_is_broken_where_the_terminal_is_narrow(monkeypatch: pytest.Monk
     assert [use for use in offered if use not in listed] == []
 
 
+def test_a_pipe_gets_a_line_for_each_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert [line.split()[0] for line in shown().splitlines()[1:]] == list(catalogue.names())
+
+
 def test_one_workload_is_shown_with_parameters_bounds_and_variants() -> None:
     text = shown("matmul-chain")
     assert "1 to 32768" in text

@@ -77,7 +77,7 @@ def test_beside_a_failed_check_there_is_no_verdict_and_the_check_is_named() -> N
         run(), run(checks=(*(each for each in CLEAN if each.variant != "jax/jit" or each.name != "throttled"), off))
     )
     assert (of(found).verdict, of(found).invalid) == (None, ("throttled",))
-    assert "jax/jit in B has no time (invalid: throttled)." in of(found).sentence
+    assert "No result of jax/jit in B counts (invalid: throttled)." in of(found).sentence
     assert of(found, "pytorch/eager").verdict is not None
 
 
@@ -91,7 +91,7 @@ def test_a_variant_that_failed_on_one_side_says_so() -> None:
     broken = run(variants=(run().variants[0], sample.failed("jax/jit")))
     found = of(compared(run(), broken))
     assert found.verdict is None
-    assert "jax/jit in B has no time (failed: OutOfMemory)." in found.sentence
+    assert "No result of jax/jit in B counts (failed: OutOfMemory)." in found.sentence
 
 
 def test_one_launch_on_each_side_is_too_few() -> None:
@@ -197,4 +197,15 @@ def test_a_noisy_result_is_no_side_of_a_comparison() -> None:
     noisy = run(noisy=(Disturbed(round=1, reasons=("shared-device of jax/jit: 52 %",)),))
     found = of(compared(run(), noisy))
     assert (found.verdict, found.interval) == (None, None)
-    assert found.sentence.endswith("jax/jit in B has no time (noisy: measured next to other load).")
+    assert found.sentence == (
+        "jax/jit: not compared. "
+        "No result of jax/jit in B counts (noisy: other load disturbed it, and noise was accepted)."
+    )
+
+
+def test_what_has_no_time_is_said_once() -> None:
+    noisy = run(noisy=(Disturbed(round=1, reasons=("shared-device of jax/jit: 52 %",)),))
+    assert [(each.variant, each.quantity) for each in compared(noisy, noisy).compared] == [
+        ("pytorch/eager", "median"),
+        ("jax/jit", "median"),
+    ]

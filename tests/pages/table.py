@@ -9,7 +9,9 @@ Where = Literal["laptop", "control plane", "node"]
 RUN: dict[str, dict[Where, tuple[str, ...]]] = {
     "docs/start.md": {"laptop": ("On a laptop",), "node": ("In a cluster",)},
     "docs/operations/backup.md": {"control plane": ("Copy them", "Bring them back")},
-    "docs/operations/install.md": {"control plane": ("Values", "Release", "Which nodes measure", "Remove")},
+    "docs/operations/install.md": {
+        "control plane": ("Pull secrets", "Values", "Release", "Which nodes measure", "Remove")
+    },
     "docs/operations/security.md": {"control plane": ("Pod Security",)},
     "docs/operations/troubleshooting.md": {"control plane": ("Troubleshooting",)},
     "docs/operations/upgrade.md": {"control plane": ("Do it", "Take it back", "On a laptop")},

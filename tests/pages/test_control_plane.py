@@ -42,6 +42,7 @@ def environment(cluster: Cluster, tmp_path: Path) -> Iterator[dict[str, str]]:
     adopt(cluster, "accelbench", "accelbench")
     yield at_cluster(cluster, tmp_path / "shell")
     cluster.kubectl("delete", "namespace", "accelbench", "team-a", "--ignore-not-found", "--wait=false")
+    cluster.kubectl("delete", "secret", "registry", "--ignore-not-found")
 
 
 def test_an_administrator_installs_upgrades_and_removes_it(environment: dict[str, str], tmp_path: Path) -> None:

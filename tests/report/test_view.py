@@ -1,7 +1,7 @@
 import pytest
 
 from accelbench.api.reasons import StopReason
-from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, PhaseTime
+from accelbench.api.result import Certificate, Check, Comparison, Disturbed, LaunchSummary, PhaseTime
 from accelbench.report import view
 from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.shown import shown
@@ -33,6 +33,23 @@ def test_an_invalid_comparison_shows_the_checks_and_no_speedup() -> None:
     assert row.verdict == "invalid: parity, recompiled"
     assert row.speedup == row.interval == ""
     assert row.bounds is None
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"), [(0, "no complete round"), (1, "too few rounds"), (2, "rounds differ too much")]
+)
+def test_a_comparison_without_an_interval_says_why_where_its_verdict_would_be(rounds: int, said: str) -> None:
+    unsettled = Comparison(variant="jax/jit", baseline="pytorch/eager", rounds=rounds, confidence="0.95", sentence="")
+    result = sample.result(comparisons=(unsettled,))
+    assert next(row.verdict for row in view.variant_rows(result) if row.name == "jax/jit") == said
+
+
+def test_nothing_is_compared_with_a_baseline_that_failed() -> None:
+    case = sample.case(("pytorch/eager", "jax/jit"))
+    unsettled = Comparison(variant="jax/jit", baseline="pytorch/eager", rounds=0, confidence="0.95", sentence="")
+    variants = (sample.failed("pytorch/eager"), sample.variant("jax/jit", "0.001"))
+    result = sample.result(case=case, variants=variants, comparisons=(unsettled,))
+    assert [row.verdict for row in view.variant_rows(result)] == ["failed: OutOfMemory", "not compared"]
 
 
 def test_a_failed_variant_is_told_with_reason_place_and_message() -> None:

@@ -1,0 +1,89 @@
+"""The page on what programs are compiled for without having it."""
+
+from accelbench import targets as compile_targets
+from accelbench.api.numbers import DISPATCHED, MEASURED, TOLD_BY_COMPILING
+from accelbench.report.markdown import markdown_table
+
+TARGETS = """# Targets
+
+What programs can be compiled for without having it. Generated from `accelbench/targets/chips.yaml` and the code by
+`python docs/reference/build.py`. [How to ask](../tutorials/targets.md) has an example;
+[ADR 43](../adr/0043-a-target-is-compiled-for.md) says why it is done so.
+
+A run names targets: `accelbench run FILE --target h100x8,v5e-16`, or `spec.accelerator.targets` in a manifest. In a
+cluster a [profile](profiles.md) can name one. Each target is a case of its own. Nothing runs: a result has no time and
+no speedup.
+"""
+MACHINES = {"cuda": "Linux", "tpu": "Linux on x86-64"}
+"""That the packages of an extra are built for."""
+DISPATCH_TELLS = {
+    *("kernels", "kernelsPerCall", "argumentBytes", "outputBytes", "aliasedBytes", "temporaryBytes", "peakBytes"),
+    *("flopsPerCall", "fits", "deviceMemoryBytes"),
+}
+"""Of a program that nothing compiles."""
+NOT_FOR_TARGETS = {"accessedBytes"}
+"""XLA's own estimate, which its compilers for GPUs do not give."""
+TARGETS_MEMORY = """`memory` is what a program can have of one chip, in bytes; a data sheet may say more. GPUs are named
+by how many there are: `h100x8`. TPU slices are named as Google names them, by chips, but v5p by TensorCores, of which
+a chip has two: `v5p-8` is four chips."""
+TARGETS_NEED = """Packages that an extra brings are built for these machines. `cpu` needs nothing but a framework: it
+is the processor of the machine that compiles, and what is told of it can be held against a run
+([how it agrees](../results/compiled_against_run.md)). Where a package is missing, the command line names the extra."""
+TARGETS_EXACT = """An estimate is marked `≈` in reports, and by name in a result's `compiled[].estimates`. On a GPU,
+XLA tunes kernels on the device and may choose others, with other temporary memory. A TPU's compiler makes the program
+that would run, so everything is exact there. Counts are of the program as it stands, each instruction once; only
+`kernelsPerCall` counts what a loop runs, and is missing where a TPU's program does not say how often that is.
+[Numbers](numbers.md) says more of each."""
+TARGETS_FRAMEWORKS = """- **JAX**: variants that are compiled as a whole, such as `jax/jit`. Operations that are
+  dispatched one by one, and parts that are compiled by hand, are refused with the reason. A workload may say how its
+  arrays lie on several devices ([ADR 46](../adr/0046-a-mesh-has-names.md)); one that does not is whole on each, and the
+  report says so.
+- **PyTorch**: `pytorch/eager` and what else runs eagerly, for GPUs and `cpu`. Nothing is compiled: operations are
+  dispatched on arrays that have shapes and no numbers ([ADR 47](../adr/0047-pytorch-for-a-target.md)). Memory that
+  libraries such as cuDNN work in is not counted, so the real peak may be several times what is told
+  ([what a GPU said](../results/h100/README.md#peak-memory-and-whether-it-fits)). torch.compile needs a driver, and is
+  refused. PyTorch is not told for TPUs. Programs are not divided: each device does everything.
+- **NumPy** is compiled for nothing."""
+
+
+def targets() -> str:
+    """Chips, the names of their targets, what each needs, and what is exact."""
+    chips = compile_targets.chips().values()
+    rows = [(each.name, each.title, _memory(each), each.links, each.source) for each in chips]
+    chip_table = markdown_table(("chip", "what it is", "memory", "links", "source"), rows, right=set())
+    every = [compile_targets.find(name) for name in compile_targets.names()]
+    names = [(chip.name, ", ".join(each.name for each in every if each.chip is chip)) for chip in chips]
+    needs = [
+        (
+            platform,
+            compile_targets.EXTRAS[platform],
+            ", ".join(packages),
+            MACHINES[platform],
+        )
+        for platform, packages in compile_targets.NEEDS.items()
+    ]
+    told = [number for number in MEASURED.values() if number.name in TOLD_BY_COMPILING - NOT_FOR_TARGETS]
+    exact = [
+        (
+            number.name,
+            number.meaning.partition(".")[0],
+            *("estimate" if of in number.estimated_for else "exact" for of in ("cuda", "tpu")),
+            "estimate" if DISPATCHED in number.estimated_for else "exact" if number.name in DISPATCH_TELLS else "",
+        )
+        for number in told
+    ]
+    need_table = markdown_table(("for", "extra", "packages", "on"), needs, right=set())
+    heads = ("number", "what it is", "JAX, GPU", "JAX, TPU", "PyTorch")
+    exact_table = markdown_table(heads, exact, right=set())
+    tables = (
+        ("Chips", f"{chip_table}\n\n{TARGETS_MEMORY}"),
+        ("Names", markdown_table(("chip", "targets"), names, right=set())),
+        ("What compiling needs", f"{need_table}\n\n{TARGETS_NEED}"),
+        ("Exact, or an estimate", f"{exact_table}\n\n{TARGETS_EXACT}"),
+        ("Frameworks", TARGETS_FRAMEWORKS),
+    )
+    return "\n\n".join([TARGETS.rstrip(), *(f"## {heading}\n\n{text}" for heading, text in tables)]) + "\n"
+
+
+def _memory(chip: compile_targets.Chip) -> str:
+    return f"{chip.memory_bytes:,}" if chip.memory_bytes else "what is free"

@@ -1,0 +1,217 @@
+"""Pages for whoever runs the operator: metrics, reasons, troubleshooting."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
+
+import yaml
+from prometheus_client.metrics import MetricWrapperBase
+
+from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason, StopReason
+from accelbench.report.markdown import markdown_table
+from accelbench_operator.metrics import (
+    LIVE_LABELS,
+    LIVE_VARIANT_LABELS,
+    RESULT_LABELS,
+    VARIANT_LABELS,
+    of_results,
+    of_the_operator,
+)
+from accelbench_operator.pending import Advice, Cause
+from accelbench_operator.snapshot import Snapshot
+from accelbench_operator.telemetry import Telemetry
+from accelbench_operator.waits import Limit, Wait
+
+DOCS = Path(__file__).resolve().parents[2]
+SEEN = DOCS / "operations" / "seen.yaml"
+METRICS = """# Metrics
+
+Every metric at the operator's `/metrics`. Generated from the code by `python docs/reference/build.py`. Metrics of
+results show the latest result of each series and case. Only the leader exports them. Scrape with `honor_labels: true`:
+a result's `namespace` is that of its run. A histogram has `_bucket`, `_sum` and `_count`.
+[Numbers](numbers.md) explains what is measured.
+
+## When a series ends
+
+- `accelbench_run_cases` and `accelbench_live_*` end when their run finishes or is deleted, within seconds.
+- `accelbench_runs` counts the runs that exist. A deleted run is no longer counted, and a phase without runs has no
+  series.
+- Metrics of results outlive the run. They end when the BenchmarkResult is deleted, by you or by the operator's limits,
+  or when more cases than `accelbench_series_limit` have newer results. A newer result of the same series and case
+  replaces the values; only `accelbench_run_info` gets new labels.
+
+Prometheus keeps what it has stored of a series that has ended.
+"""
+JOINS = """## Joins
+
+Other exporters know what the operator does not. Each query was run by a test, beside metrics of the form that the
+exporter writes.
+
+GPU utilisation on the nodes that a run was measured on, from NVIDIA's dcgm-exporter. Its label `Hostname` has to be the
+node's name: on Kubernetes that is the exporter's default.
+
+```promql
+DCGM_FI_DEV_GPU_UTIL
+  and on (Hostname) label_replace(accelbench_run_info{run="example"}, "Hostname", "$1", "node", "(.+)")
+```
+
+The phase of each pod of a run, from kube-state-metrics. It exports labels of pods only if it is told to:
+`--metric-labels-allowlist=pods=[accelbench.dev/run]`.
+
+```promql
+kube_pod_status_phase == 1
+  and on (namespace, pod) kube_pod_labels{label_accelbench_dev_run="example"}
+```
+
+Devices that pods of runs have requested, without pods that are finished.
+
+```promql
+sum by (namespace, resource) (
+  kube_pod_container_resource_requests{resource=~".*(gpu|tpu).*"}
+    and on (namespace, pod) kube_pod_status_phase{phase=~"Pending|Running"} == 1
+    and on (namespace, pod) kube_pod_labels{label_accelbench_dev_run!=""}
+)
+```
+"""
+DESCRIBED = {
+    "Of a variant": VARIANT_LABELS,
+    "Of a result": RESULT_LABELS,
+    "Of a variant while it is measured": LIVE_VARIANT_LABELS,
+    "Of a case while it is measured": LIVE_LABELS,
+    "Of the operator": (),
+}
+"""Whose metrics there are, by the labels that all of them begin with; the longest come first."""
+REASONS = """# Reasons
+
+Every reason that `kubectl` and results give. Generated from the code by `python docs/reference/build.py`.
+"""
+UNITS = {
+    timedelta(minutes=2): "2 minutes",
+    timedelta(minutes=5): "5 minutes",
+    timedelta(minutes=10): "10 minutes",
+    timedelta(minutes=30): "30 minutes",
+    timedelta(days=1): "24 hours",
+}
+TROUBLESHOOTING = """# Troubleshooting
+
+Why a run does not start, does not end, or ends without a result; what to do; and how long each wait can last.
+Generated from the code by `python docs/reference/build.py`.
+
+```console
+$ kubectl get bmr                  # where each run stands, in one word
+$ kubectl describe bmr my-run      # Finished says what it waits for, Succeeded why it failed, Events since when
+$ accelbench profiles              # which nodes fit which profile, and why not
+```
+
+If a run has no status at all, no operator serves it: none is installed, or it serves other namespaces or another
+`spec.className`. `kubectl wait --for=condition=Finished` returns for every run, unless its user has suspended it or it
+waits in a queue without a `startDeadlineSeconds`. [Reasons](../reference/reasons.md) explains every reason in a status.
+"""
+STARTING = """While a case waits, the message of `Finished` says what it waits for. `{words}` come from the
+cluster: from the scheduler, the kubelet, the API server, or the events of the Job or pod."""
+ADVICE = """If the cluster's words contain these, the message gives this advice instead of the advice above."""
+FAILED = """The reason is in `status.attempts[]`, and after the last attempt also in the message of `Succeeded`.
+Attempts marked `retried` are repeated, at most `runPolicy.infrastructureRetries` times per case. In a sweep, the other
+cases go on."""
+WAITS = """Every wait ends by itself, except for two that a user controls: a suspended run, and a queue without a
+deadline."""
+SEEN_TEXT = """## What runs have said
+
+A test provokes each of these problems, on a real node, or on a real control plane with a simulated node. These
+are the messages of the run, word for word; names end in random letters."""
+
+
+def metrics() -> str:
+    """A table for each thing that is described, of whatever an operator at rest has, in the code's order."""
+    tables: dict[str, list[tuple[str, ...]]] = {of: [] for of in DESCRIBED}
+    for family in (*of_results(()), *of_the_operator(_nothing(Snapshot)), *Telemetry().instruments):
+        [told] = family.describe() if isinstance(family, MetricWrapperBase) else [family]
+        labels = tuple(family._labelnames)  # noqa: SLF001 - without samples nothing else tells them
+        of, common = next((of, common) for of, common in DESCRIBED.items() if labels[: len(common)] == common)
+        name = f"{told.name}_total" if told.type == "counter" else told.name
+        tables[of].append((name, told.type, ", ".join(labels[len(common) :]), told.documentation))
+    columns = ("metric", "type", "own labels", "what it is")
+    written = []
+    for of, rows in tables.items():
+        has = f"All of them have the labels `{'`, `'.join(DESCRIBED[of])}`.\n\n" if DESCRIBED[of] else ""
+        written.append(f"## {of}\n\n{has}{markdown_table(columns, rows, right=set())}")
+    return "\n\n".join([METRICS.rstrip(), *written, JOINS.rstrip()]) + "\n"
+
+
+def _nothing(of: Any) -> Any:
+    """What a type has of nothing: no results, no runs, zeros."""
+    if is_dataclass(of):
+        hints = get_type_hints(of)
+        return of(**{field.name: _nothing(hints[field.name]) for field in fields(of) if field.default is MISSING})
+    return {Mapping: dict}.get(get_origin(of) or of, get_origin(of) or of)()
+
+
+def reasons() -> str:
+    """A table for each kind."""
+    tables = []
+    for kind, heading, retried in (
+        (ConditionReason, "Of a run: `status.conditions[].reason`, `status.phase`", False),
+        (AttemptReason, "Of an attempt at a case: `status.attempts[].reason`", True),
+        (FailureReason, "Of a variant: `result.variants[].failure.reason`", False),
+        (StopReason, "Of the end of a case: `result.stopped`", False),
+    ):
+        columns = ("reason", "what it means", "what to do", *(["retried"] if retried else []))
+        rows = [
+            (
+                each.value,
+                each.meaning,
+                f"{each.remedy}." if each.remedy else "",
+                *(["yes" if each.retried else ""] if retried else []),
+            )
+            for each in kind
+        ]
+        tables.append(f"## {heading}\n\n{markdown_table(columns, rows, right=set())}")
+    return "\n\n".join([REASONS.rstrip(), *tables]) + "\n"
+
+
+def troubleshooting() -> str:
+    """What a message says while a case waits, what ends an attempt, how long anything may take, and what tests read."""
+    causes = [(each.sentence, _sentence(each.remedy), each.wait.what) for each in Cause]
+    advice = [(each.words, _sentence(each.remedy)) for each in Advice]
+    waits = [(each.what, _limit(each.limit), each.ends_with or "it goes on") for each in Wait]
+    failures = [
+        (each.value, each.meaning, _sentence(each.remedy), "yes" if each.retried else "") for each in AttemptReason
+    ]
+    parts = [
+        ("It does not start", STARTING, ("the message says", "what to do", "it waits for"), causes),
+        ("What the cluster says", ADVICE, ("words", "what to do"), advice),
+        ("An attempt failed", FAILED, ("reason", "what it means", "what to do", "retried"), failures),
+        ("How long anything may take", WAITS, ("what is waited for", "for how long", "then"), waits),
+    ]
+    sections = [
+        f"## {heading}\n\n{text}\n\n{markdown_table(columns, rows, right=set())}"
+        for heading, text, columns, rows in parts
+    ]
+    return "\n\n".join([TROUBLESHOOTING.rstrip(), *sections, SEEN_TEXT, *_seen()]) + "\n"
+
+
+def _sentence(text: str) -> str:
+    return f"{text}." if text else ""
+
+
+def _limit(limit: Limit) -> str:
+    duration = UNITS[limit.duration] if limit.duration else ""
+    if limit.policy:
+        first, *rest = limit.policy.split("_")
+        field = f"{first}{''.join(part.capitalize() for part in rest)}"
+        return f"{field}, {f'{duration} by default' if duration else limit.otherwise}"
+    tries = f"{limit.tries} tries at least" if limit.tries else ""
+    return ", ".join(part for part in (f"{duration} {limit.counted}".strip(), tries) if part) or limit.otherwise
+
+
+def _seen() -> Iterator[str]:
+    """What each trouble's test has read last."""
+    for row, seen in yaml.safe_load(SEEN.read_text()).items():
+        file, _, test = seen["test"].partition("::")
+        yield f"### {row[0].upper()}{row[1:]}"
+        for each in seen["conditions"]:
+            yield f"```text\n{each['type']}={each['status']} {each['reason']}\n{each['message']}\n```"
+        nothing = "" if seen["conditions"] else "Nothing is left to report anything. "
+        yield f"{nothing}`{test}`, [{file.rpartition('/')[2]}](../../{file}), accelbench {seen['version']}"

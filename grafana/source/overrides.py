@@ -1,0 +1,91 @@
+"""What is told of fields: colours, units, links, cells; and thresholds."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from colours import BAD, FRAMEWORKS, GOOD, NEUTRAL, OTHER, VERDICTS
+from grafana_foundation_sdk.builders import bargauge, timeseries
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.models import dashboard as model
+
+Drawn = TypeVar("Drawn", timeseries.Panel, bargauge.Panel)
+
+
+def unit_of(unit: str, decimals: int | None = None) -> list[model.DynamicConfigValue]:
+    """An override's unit and decimals."""
+    values = [model.DynamicConfigValue("unit", unit)]
+    return values if decimals is None else [*values, model.DynamicConfigValue("decimals", decimals)]
+
+
+def linked(title: str, url: str) -> list[model.DynamicConfigValue]:
+    """An override that makes a cell a link."""
+    return [model.DynamicConfigValue("links", [{"title": title, "url": url}])]
+
+
+def one_colour(colour: str) -> list[model.DynamicConfigValue]:
+    """An override's colour."""
+    return [model.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})]
+
+
+def dashed(*pixels: int) -> list[model.DynamicConfigValue]:
+    """An override that dashes a line: so many pixels drawn, so many left out."""
+    return [model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": list(pixels)})]
+
+
+def in_framework_colours(panel: Drawn) -> Drawn:
+    """The panel with every framework in its colour; names are those of `VARIANT`.
+
+    Variants of a framework share it: lines of what is not compiled are dashed, those of a variant's variant dotted.
+    """
+    panel = panel.override_by_regexp("/\\//", one_colour(OTHER))
+    for framework, colour in FRAMEWORKS.items():
+        panel = panel.override_by_regexp(rf"/\b{framework}\//", one_colour(colour))
+    if isinstance(panel, timeseries.Panel):
+        panel = panel.override_by_regexp(r"/\/\w+-[\w-]+$/", dashed(2, 5))
+        panel = panel.override_by_regexp(r"/\/(eager|op-by-op)$/", dashed(10, 6))
+    return panel
+
+
+def in_colours(panel: timeseries.Panel, colours: Mapping[str, str]) -> timeseries.Panel:
+    """The panel with each name in its colour."""
+    for name, colour in colours.items():
+        panel = panel.override_by_name(name, one_colour(colour))
+    return panel
+
+
+def in_verdict_colours(panel: timeseries.Panel) -> timeseries.Panel:
+    """The panel with each verdict in its colour, and its sign before its name."""
+    panel = in_colours(panel, {verdict: colour for verdict, (_, colour) in VERDICTS.items()})
+    for verdict, (sign, _) in VERDICTS.items():
+        panel = panel.override_by_name(verdict, [model.DynamicConfigValue("displayName", f"{sign} {verdict}")])
+    return panel
+
+
+def verdict_cells() -> list[model.DynamicConfigValue]:
+    """An override of a column of verdicts: a sign, the word, and its colour."""
+    options = {
+        verdict: model.ValueMappingResult(text=f"{sign} {verdict}", color=colour)
+        for verdict, (sign, colour) in VERDICTS.items()
+    }
+    return [
+        model.DynamicConfigValue("mappings", [model.ValueMap(options=options)]),
+        model.DynamicConfigValue("custom.cellOptions", {"type": "color-text", "wrapText": True}),
+    ]
+
+
+def yes_or_no() -> list[model.DynamicConfigValue]:
+    """An override of a column of 1 and 0."""
+    options = {
+        "1": model.ValueMappingResult(text="yes", color=GOOD),
+        "0": model.ValueMappingResult(text="× no", color=BAD),
+    }
+    return [
+        model.DynamicConfigValue("mappings", [model.ValueMap(options=options)]),
+        model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
+    ]
+
+
+def limits(*steps: tuple[float, str]) -> build.ThresholdsConfig:
+    """Thresholds: the base in the neutral colour, then a colour from each value on."""
+    made = [model.Threshold(value=None, color=NEUTRAL), *(model.Threshold(value=at, color=how) for at, how in steps)]
+    return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(made)
