@@ -183,7 +183,8 @@ def _launch(request: LaunchRequest, sending: Connection) -> None:
     directory = Path(request.directory)
     environment = {**launch_environment(directory), script.VARIABLE: str(file_of(request.case))}
     forks.become(environment, output=None, errors=directory / "stderr")
-    blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS, blocks.MINIMUM_BLOCKS = 0.05, 0.05, 5
+    blocks.WARM_UP_SECONDS, blocks.MINIMUM_BLOCKS = 0.05, 5
+    blocks.BUDGET_SECONDS, blocks.LONG_BUDGET_SECONDS = 0.05, 0.15
     synchronisation.LONG_SECONDS = 0.1
     sys.exit(stages.carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
 

@@ -142,9 +142,9 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
 def plan(seconds_per_call: float, overhead: float, late: float = 0.0) -> BlockPlan:
     """Blocks long enough for clock, overhead and what goes on for `late` seconds after them, as the budget pays for.
 
-    What is late makes none longer than the budget: more than that is no last call's.
+    What is late makes no block longer than all of them may take: more than that is no last call's.
     """
-    outlasting = min(late / LATE_SHARE, BUDGET_SECONDS)
+    outlasting = min(late / LATE_SHARE, LONG_BUDGET_SECONDS)
     return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, outlasting))
 
 
