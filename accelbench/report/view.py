@@ -97,6 +97,8 @@ def sentences(result: Result) -> tuple[str, ...]:
     if not comparisons and result.variants:
         names = ", ".join(variant.name for variant in result.variants)
         return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
+    if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
+        return _nothing_stands(comparisons)
     if len(comparisons) <= SENTENCES:
         return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))
     ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
@@ -115,7 +117,7 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 
 def _nothing_stands(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Why none of many comparisons has a speedup; each one's own sentence says it again and again."""
+    """Why none of several comparisons has a speedup; each one's own sentence says it again and again."""
     failed = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed:
         return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))[:SENTENCES]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.numbers import Numbers
-from accelbench.api.result import Certificate, Check, Comparison, Disturbed, Failure, Quarantined, VariantResult
+from accelbench.api.result import Certificate, Check, Comparison, Failure, VariantResult
 from accelbench.launch.record import MISMATCH, Block, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.assemble import Course, assemble, quantile
@@ -161,18 +161,6 @@ def test_what_a_time_limit_kept_from_being_measured_is_noted() -> None:
     assert notes == (
         "round 1 was not completed: 1 launch was discarded",
         "b was not measured: the time limit of 60 s came first; raise timeLimitSeconds",
-    )
-
-
-def test_disturbed_rounds_are_noted() -> None:
-    def notes(**disturbed: Any) -> tuple[str, ...]:
-        return assemble(case_of("a", "b"), [launch("a", 1, 1.0)], JUDGED.model_copy(update=disturbed), COURSE).notes
-
-    lost = tuple(Quarantined(round=number, reasons=("noisy",)) for number in (2, 3))
-    assert notes(rounds=4, quarantined=lost) == ("2 of 6 rounds were discarded",)
-    assert notes(rounds=4, quarantined=lost[:1]) == ("1 of 5 rounds was discarded",)
-    assert notes(rounds=4, noisy=(Disturbed(round=2, reasons=("noisy",)),)) == (
-        "1 of 4 rounds was disturbed and counted",
     )
 
 

@@ -146,4 +146,4 @@ def test_of_many_disturbed_rounds_the_first_are_listed(field: str, kind: type[Di
     fitted = fit(large)
     assert len(fitted.to_json().encode()) <= MAXIMUM_BYTES
     assert getattr(fitted, field) == rounds[:10]
-    assert "disturbed rounds after the first 10" in fitted.notes[-1]
+    assert "disturbed rounds after the first 10 of 50" in fitted.notes[-1]

@@ -60,11 +60,6 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     What was timed of a variant whose parity is not known, or which a check rejects, is left out.
     """
     notes = course.notes
-    if assessment and assessment.quarantined:
-        disturbed = len(assessment.quarantined)
-        notes += (f"{_rounds(disturbed, assessment.rounds + disturbed)} discarded",)
-    if assessment and assessment.noisy:
-        notes += (f"{_rounds(len(assessment.noisy), assessment.rounds)} disturbed and counted",)
     notes += tuple(_discarded(course.discarded))
     if course.stopped == StopReason.TIME_LIMIT_REACHED:
         limit = case.measurement.time_limit_seconds
@@ -112,10 +107,6 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         )
     )
     return fit(result)
-
-
-def _rounds(number: int, of: int) -> str:
-    return f"{number} of {of} rounds {'was' if number == 1 else 'were'}"
 
 
 def _own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:

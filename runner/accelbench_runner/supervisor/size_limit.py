@@ -1,6 +1,6 @@
 """Making a result fit its 32 KiB: what is least missed goes first, and the result says what went.
 
-The order: disturbed rounds (their number stays in the notes), quantiles inside each launch, then texts at length, then
+The order: disturbed rounds (a note keeps their number), quantiles inside each launch, then texts at length, then
 checks that every variant passed become one each, then single launches (every second one, again and again; the time and
 the quantiles over all launches stay), and last of all observed texts. Verdicts, intervals and failed checks are never
 touched. Launches go late: without them a result cannot be compared with another.
@@ -18,8 +18,9 @@ VERY_SHORT = 40
 
 def fit(result: Result) -> Result:
     """`result`, reduced no further than it must be; raises ValueError if nothing helps."""
+    disturbed = max(len(result.quarantined), len(result.noisy))
     reductions: tuple[tuple[str, Callable[[Result], Result]], ...] = (
-        (f"disturbed rounds after the first {LISTED}", _few_disturbed),
+        (f"disturbed rounds after the first {LISTED} of {disturbed}", _few_disturbed),
         ("the spread inside each launch", _without_launch_quantiles),
         ("outliers and shares of variance", _without_spread),
         ("the ends of long texts", lambda reduced: _shorten(reduced, SHORT)),
