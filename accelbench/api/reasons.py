@@ -212,7 +212,7 @@ class ConditionReason(Reason):
     INVALID_MEASUREMENT = (
         "InvalidMeasurement",
         "A validity check failed, or a comparison could not be made.",
-        "See the certificate in the BenchmarkResult",
+        "kubectl accelbench report RUN shows each check with its reading, and what to do",
     )
     NOISY = (
         "Noisy",

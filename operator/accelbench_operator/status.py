@@ -23,7 +23,6 @@ MAXIMUM_HEADLINE = 160
 MAXIMUM_MESSAGE = 2048
 SHORT_MESSAGE = 256
 NOISY = "measured next to other load, as acceptNoise allows: an interval, but no certified verdict"
-UNTIMED = "no round counts, so nothing has a time; see the notes of its BenchmarkResult"
 NAMED_CASES = 3
 """How many cases a message names before it says how many more there are."""
 
@@ -253,7 +252,7 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
     yield (
         ConditionReason.INVALID_MEASUREMENT,
         [
-            f"{result.case}: {f'{names} failed' if (names := ', '.join(result.failed_checks)) else UNTIMED}"
+            f"{result.case}: {_why_invalid(result)}; BenchmarkResult {result.name} says more"
             for result in results
             if not result.valid and not result.only_noisy
         ],
@@ -263,6 +262,18 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
         ConditionReason.EXPECTATION_NOT_MET,
         [f"{result.case}: {sentence}" for result in results for sentence in result.not_met],
     )
+
+
+def _why_invalid(result: Summary) -> str:
+    if result.failed_checks:
+        said = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
+    elif result.rounds:
+        said = f"{figures.count(result.rounds, 'round')} counted, too few for a verdict"
+    else:
+        said = "no round counted, so nothing has a time"
+    if not result.quarantined:
+        return said
+    return f"{said}; {figures.count(result.quarantined, 'round')} disturbed by other load, and discarded"
 
 
 def _rows(result: Summary, made: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
@@ -303,14 +314,20 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
     return _cut("; ".join(parts), MAXIMUM_HEADLINE)
 
 
+def _outcome(comparison: ComparisonSummary) -> str:
+    return comparison.outcome if comparison.outcome != "none" else "no verdict"
+
+
 def _tendency(comparisons: list[ComparisonSummary]) -> str:
     if len(comparisons) == 1:
         only = comparisons[0]
-        speedup = "" if only.speedup is None else f" {figures.speedup(only.speedup)} ({_interval(only)})"
-        return f"{only.outcome}{speedup}"
-    verdicts = [comparison.outcome for comparison in comparisons]
+        speedup = (
+            f" {figures.speedup(only.speedup)} ({interval})" if only.speedup and (interval := _interval(only)) else ""
+        )
+        return f"{_outcome(only)}{speedup}"
+    verdicts = [_outcome(comparison) for comparison in comparisons]
     counted = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
-    speedups = [comparison.speedup for comparison in comparisons if comparison.speedup is not None]
+    speedups = [comparison.speedup for comparison in comparisons if comparison.speedup and _interval(comparison)]
     spread = f" ({figures.interval(min(speedups), max(speedups))})" if speedups else ""
     return f"{counted} of {len(comparisons)}{spread}"
 

@@ -36,6 +36,7 @@ def main() -> int:
             case "up":
                 build(functools.partial(print, file=sys.stderr, flush=True), node=arguments.node)
                 cluster, _ = up(directory, node=arguments.node, die_with_parent=False)
+                print("Run this in each terminal; kubectl and helm come with it:", file=sys.stderr, flush=True)
                 print(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.kubectl_program.parent}:$PATH")
             case "down":
                 down(directory)

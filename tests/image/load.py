@@ -58,6 +58,7 @@ def load(directory: Path) -> None:
         cluster.import_image(build_image(target))
     values = directory / "values.yaml"
     values.write_text(json.dumps(values_for(cluster), indent=2))
+    print("The images are on the node. Install with:", file=sys.stderr, flush=True)
     print(f"{INSTALL} --values {shlex.quote(str(values))}")
 
 

@@ -95,6 +95,38 @@ def test_a_run_that_accepted_noise_and_met_it_has_no_success_and_says_why() -> N
     assert reason(status_with(invalid)) == ("False", "InvalidMeasurement")
 
 
+def message_of(status: BenchmarkRunStatus) -> str:
+    return next(entry.message for entry in status.conditions if entry.type == "Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"failed_checks": ("shared-device", "shared-device"), "rounds": 0}, "shared-device failed"),
+        ({"rounds": 1}, "1 round counted, too few for a verdict"),
+        ({"rounds": 0}, "no round counted, so nothing has a time"),
+        (
+            {"rounds": 1, "quarantined": 2},
+            "1 round counted, too few for a verdict; 2 rounds disturbed by other load, and discarded",
+        ),
+    ],
+)
+def test_what_was_wrong_with_a_measurement_is_said_once(found: dict[str, Any], said: str) -> None:
+    summary = replace(make_summary(make_plan()), valid=False, **found)
+    assert message_of(status_with(summary)) == f"{summary.case}: {said}; BenchmarkResult {summary.name} says more"
+
+
+def test_a_speedup_without_an_interval_is_in_no_headline() -> None:
+    plan = make_plan(sizes=(1, 2))
+    one, two = (make_summary(plan, index) for index in range(2))
+    (lone,) = (replace(each, verdict=None, lower=None, upper=None) for each in two.comparisons)
+    alone = replace(two, valid=False, comparisons=(lone,))
+    assert status_with(alone, sizes=(2,)).headline == "jax/jit no verdict"
+    assert status_with(one, alone, sizes=(1, 2)).headline == (
+        "jax/jit faster in 1, no verdict in 1 of 2 (2.00 to 2.00)"
+    )
+
+
 def test_the_message_names_the_variant_that_failed_and_the_result_that_says_why() -> None:
     summary = make_summary(make_plan(), failure=FAILED)
     message = next(entry.message for entry in status_with(summary).conditions if entry.type == "Succeeded")
