@@ -75,10 +75,12 @@ def verdict_cells() -> list[model.DynamicConfigValue]:
 
 def yes_or_no() -> list[model.DynamicConfigValue]:
     """An override of a column of 1 and 0."""
-    options = {
-        "1": model.ValueMappingResult(text="yes", color=GOOD),
-        "0": model.ValueMappingResult(text="× no", color=BAD),
-    }
+    return in_words({"1": ("yes", GOOD), "0": ("× no", BAD)})
+
+
+def in_words(said: Mapping[str, tuple[str, str]]) -> list[model.DynamicConfigValue]:
+    """An override of a column: for each value a word and its colour."""
+    options = {value: model.ValueMappingResult(text=word, color=colour) for value, (word, colour) in said.items()}
     return [
         model.DynamicConfigValue("mappings", [model.ValueMap(options=options)]),
         model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),

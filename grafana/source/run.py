@@ -10,7 +10,7 @@ from grafana_foundation_sdk.builders.text import Panel as Text
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
-from overrides import in_framework_colours, limits, linked, unit_of, yes_or_no
+from overrides import in_framework_colours, in_words, limits, linked, unit_of, yes_or_no
 from panels import HALF, lines, number, words
 from queries import OPERATOR, RUNS, now, over_time, readable, rows
 from tables import MOMENT, fitting, merged_table, with_widths
@@ -293,14 +293,7 @@ def checks() -> Table:
 
 def outcomes() -> list[model.DynamicConfigValue]:
     """An override of a column of outcomes."""
-    options = {
-        "failed": model.ValueMappingResult(text="× failed", color=BAD),
-        "untested": model.ValueMappingResult(text="not made", color=OTHER),
-    }
-    return [
-        model.DynamicConfigValue("mappings", [model.ValueMap(options=options)]),
-        model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
-    ]
+    return in_words({"failed": ("× failed", BAD), "untested": ("not made", OTHER)})
 
 
 def _device(title: str, description: str, unit: str, metric: str, factor: str = "") -> Lines:
