@@ -19,6 +19,8 @@ from accelbench_operator.skew import find_skew
 
 WAIT_SECONDS = 120.0
 """An operator that has just been installed has to be pulled and started first."""
+PUBLISHED_SECONDS = 10.0
+"""An API server tells of a CRD's fields a moment after it has the CRD."""
 LOOK_SECONDS = 1.0
 
 
@@ -28,8 +30,7 @@ class NotAtWorkError(Exception):
 
 async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS) -> AsyncIterator[str]:
     """What is right, line by line. Raises NotAtWorkError for the first thing that is not, and ApiError."""
-    if skew := await find_skew(api):
-        raise NotAtWorkError(skew)
+    await _crds(api, time.monotonic() + PUBLISHED_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
     for namespace in settings.namespaces or ("",):
         where = f"namespaces/{namespace}/" if namespace else ""
@@ -39,6 +40,14 @@ async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = 
         raise NotAtWorkError("ACCELBENCH_LEASE is not set: set it to the operator's Lease, namespace/name")
     holder = await _leader(api, settings.lease, time.monotonic() + wait_seconds)
     yield f"{holder} leads, and renews the Lease {settings.lease.namespace}/{settings.lease.name}"
+
+
+async def _crds(api: KubernetesApi, deadline: float) -> None:
+    """Returns once they are as this release writes them. Raises NotAtWorkError, and ApiError."""
+    while skew := await find_skew(api):
+        if time.monotonic() > deadline:
+            raise NotAtWorkError(skew)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:

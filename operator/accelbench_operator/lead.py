@@ -11,9 +11,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from kubernetes.aio.client import ApiClient, ApiException, V1Lease, V1ObjectMeta
 from kubernetes.aio.leaderelection.electionconfig import Config
@@ -52,15 +53,30 @@ class LeaseName:
 
 
 class Lock(LeaseLock):  # type: ignore[misc]
-    """The client's, with a `create` that its own generated code takes (37.0.2 refuses `pretty=True`)."""
+    """The client's, with a `create` that its own generated code takes (37.0.2 refuses `pretty=True`).
+
+    Of replicas that want a free Lease all but one are refused: that is how an election goes, and it logs no traceback.
+    """
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
         """Whether the Lease was made; False where another replica was first."""
         body = V1Lease(metadata=V1ObjectMeta(name=name), spec=self.update_lease(election_record))
+        return await self._written(self.api_instance.create_namespaced_lease(namespace, body))
+
+    async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
+        """Whether the Lease was written; False where another replica wrote it since it was read."""
+        lease = self.lease_reference
+        lease.spec = self.update_lease(updated_record, lease.spec)
+        return await self._written(self.api_instance.replace_namespaced_lease(name, namespace, lease))
+
+    async def _written(self, request: Awaitable[V1Lease]) -> bool:
         try:
-            await self.api_instance.create_namespaced_lease(namespace, body)
+            await request
         except ApiException as error:
-            logger.warning("Lease %s cannot be created: %s", name, error.reason)
+            if error.status == HTTPStatus.CONFLICT:
+                logger.info("Lease %s: another replica was first", self.name)
+            else:
+                logger.warning("Lease %s cannot be written: %s: %s", self.name, error.reason, error.body)
             return False
         return True
 

@@ -1,0 +1,79 @@
+"""Replicas that want one Lease of a real API server: one has it, and the others say so in a line."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
+
+from accelbench_operator.lead import Lock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from cluster.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+LEASE = "accelbench"
+REPLICAS = ("first", "second")
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[ApiClient]:
+    configuration = Configuration()
+    await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
+    async with ApiClient(configuration) as found:
+        yield found
+
+
+@pytest.fixture
+def lock(cluster: Cluster, client: ApiClient) -> Callable[[str], Lock]:
+    return lambda identity: Lock(LEASE, cluster.namespace, identity, client)
+
+
+def record(identity: str) -> LeaderElectionRecord:
+    now = "2026-11-27 13:04:53.437123"
+    return LeaderElectionRecord(identity, "10", now, now)
+
+
+def one_line_for_the_second(caplog: pytest.LogCaptureFixture) -> bool:
+    lines = [entry for entry in caplog.records if entry.levelno >= logging.INFO]
+    return [(entry.levelname, entry.exc_info) for entry in lines] == [("INFO", None)]
+
+
+async def test_of_two_that_make_the_lease_one_does(
+    cluster: Cluster, lock: Callable[[str], Lock], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    made = [await lock(each).create(LEASE, cluster.namespace, record(each)) for each in REPLICAS]
+    assert made == [True, False]
+    assert one_line_for_the_second(caplog), caplog.text
+    _, kept = await lock("reader").get(LEASE, cluster.namespace)
+    assert kept.holder_identity == "first"
+
+
+async def test_of_two_that_take_a_free_lease_one_does(
+    cluster: Cluster, lock: Callable[[str], Lock], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    await lock("before").create(LEASE, cluster.namespace, record("before"))
+    replicas = [lock(each) for each in REPLICAS]
+    for each in replicas:
+        await each.get(LEASE, cluster.namespace)
+    taken = [await each.update(LEASE, cluster.namespace, record(each.identity)) for each in replicas]
+    assert taken == [True, False]
+    assert one_line_for_the_second(caplog), caplog.text
+    _, kept = await lock("reader").get(LEASE, cluster.namespace)
+    assert kept.holder_identity == "first"
+
+
+async def test_a_lease_that_may_not_be_written_says_why(
+    lock: Callable[[str], Lock], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert not await lock("first").create(LEASE, "nowhere", record("first"))
+    assert 'namespaces \\"nowhere\\" not found' in caplog.text
