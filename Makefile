@@ -43,7 +43,7 @@ tools: $(UV)
 
 .PHONY: wheel
 wheel: tools
-	@echo "Installing accelbench with both frameworks into .venv (several GB the first time) ..."
+	@[ -x $(BIN)/accelbench ] || echo "Installing accelbench with both frameworks into .venv (several GB) ..."
 	@rm -rf dist && $(UV) build --quiet --wheel --out-dir dist
 	@$(INSTALL) --constraint constraints.txt "$$(ls dist/*.whl)[$(EXTRAS_ALL)]"
 	@$(INSTALL) --no-deps --reinstall-package accelbench dist/*.whl
@@ -143,7 +143,7 @@ cluster-images: images ## Both images onto that node, where 15 GB have to be fre
 	@PYTHONPATH=tests $(BIN)/python -m image.load
 
 .PHONY: cluster-down
-cluster-down: wheel ## Ends it and leaves nothing behind
+cluster-down: wheel ## Ends it, with all of its runs and results; leaves nothing behind
 	@PYTHONPATH=tests $(BIN)/python -m cluster down
 
 .PHONY: clean

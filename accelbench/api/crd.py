@@ -94,6 +94,7 @@ class Kind:
 
 
 AGE = Column("Age", ".metadata.creationTimestamp", "date")
+FINISHED = '.status.conditions[?(@.type=="Finished")].message'
 
 KINDS = (
     Kind(
@@ -112,6 +113,7 @@ KINDS = (
             Column("Series", ".spec.series", wide=True),
             Column("Started", ".status.startTime", "date", wide=True),
             Column("Finished", ".status.completionTime", "date", wide=True),
+            Column("Message", FINISHED, description="What it waits for, or how it ended.", wide=True),
             AGE,
         ),
     ),

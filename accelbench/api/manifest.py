@@ -5,6 +5,7 @@ YAML is read as kubectl reads it (`accelbench.api.reading`), refusals are those 
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -28,7 +29,8 @@ def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
         raise InvalidManifestError(source, (Problem("", "holds no BenchmarkRun"),))
     problems = tuple(problem for document in documents for problem in _located(document))
     if problems:
-        raise InvalidManifestError(source, problems)
+        runs = tuple(run for document in documents for run in _readable(document.content))
+        raise InvalidManifestError(source, problems, runs)
     return tuple(parse_run(document.content, source) for document in documents)
 
 
@@ -36,12 +38,18 @@ def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
     """The BenchmarkRun of a manifest's content, defaults filled in; raises InvalidManifestError."""
     problems = tuple(check_manifest(manifest))
     if problems:
-        raise InvalidManifestError(source, problems)
+        raise InvalidManifestError(source, problems, tuple(_readable(manifest)))
     try:
         return BenchmarkRun.model_validate(defaulted(RUN, manifest))
     except ValidationError as error:
         problems = tuple(Problem(".".join(str(part) for part in each["loc"]), each["msg"]) for each in error.errors())
         raise InvalidManifestError(source, problems) from error
+
+
+def _readable(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
+    """The run of a manifest that breaks no more than rules, if it does not."""
+    with suppress(ValidationError):
+        yield BenchmarkRun.model_validate(defaulted(RUN, manifest))
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from accelbench.api.run import BenchmarkRun
 from accelbench.problem import Problem
 
 MAXIMUM_NODES = 2_000_000
@@ -29,12 +30,16 @@ class LocatedProblem(Problem):
 
 
 class InvalidManifestError(ValueError):
-    """A manifest that cannot be run; `problems` says why, `source` where it came from."""
+    """A manifest that cannot be run; `problems` says why, `source` where it came from.
 
-    def __init__(self, source: str, problems: tuple[Problem, ...]) -> None:
+    `runs` are those in it that can be read all the same, for whoever knows more of what is wrong with them.
+    """
+
+    def __init__(self, source: str, problems: tuple[Problem, ...], runs: tuple[BenchmarkRun, ...] = ()) -> None:
         super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
         self.source = source
         self.problems = problems
+        self.runs = runs
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,8 @@ class PaysBack(Document):
     """When a variant's first call has paid for itself: its total time, first call and steps, below the baseline's."""
 
     answer: PaysBackAnswer = Field(
-        description="at-once: from the first step; after: after so many steps; never; until: ahead for so many steps."
+        description="By the estimate. at-once: from the first step; after: after so many steps; never; until: ahead "
+        "for so many steps. Of after and never with a lower end alone, launches do not tell whether it ever pays back."
     )
     steps: int | None = Field(default=None, description="The estimate, where the answer is after or until.")
     lower: int | None = Field(default=None, description="The fewest steps that fit the launches.")

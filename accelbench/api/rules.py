@@ -106,7 +106,7 @@ def _labels(spec: Manifest) -> list[str]:
 
 _SAME_NAME = f"{_label_cel('w')} == {_label_cel('v')}"
 _NAMES_CEL = f"self.variants.map(v, {_label_cel('v')})"
-_NO_SUCH_VARIANT = 'no variant is called "%s"; their names are %s'
+_NO_SUCH_VARIANT = 'no variant is called "%s"; correct it here or in spec.variants, which has %s'
 
 UNIQUE_VARIANTS = Rule(
     cel=f"self.all(v, self.exists_one(w, {_SAME_NAME}))",

@@ -1,4 +1,4 @@
-"""What `accelbench check` says of a result: of each variant what passed, what failed and what was not checked. Pure."""
+"""What `accelbench check` says of a result: of each variant what passed, what failed and what is untested. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -102,7 +102,7 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _counts(variant: Checked) -> str:
-    """`10 passed, 1 failed, 1 not checked`."""
+    """`10 passed, 1 failed, 1 untested`."""
     if variant.failure:
         return "failed"
     counted = [f"{len(found)} {OUTCOMES[outcome]}" for outcome in OUTCOMES if (found := variant.of(outcome))]

@@ -68,7 +68,7 @@ def connect(context: str | None = None, kubeconfig: Path | None = None) -> Conne
         if context is not None and known and context not in known:
             raise ClusterError(f"cannot reach a cluster: {unknown('context', context, known)}") from error
         raise ClusterError(
-            f"cannot reach a cluster: {error}; see kubectl config get-contexts, or set KUBECONFIG"
+            f"cannot reach a cluster: {str(error).rstrip('. ')}; see kubectl config get-contexts, or set KUBECONFIG"
         ) from error
     except (OSError, ValueError) as error:
         raise ClusterError(f"cannot reach a cluster: the kubeconfig cannot be read: {error}") from error

@@ -17,9 +17,18 @@ from rich.text import Text
 
 from accelbench import figures
 from accelbench.api.case import Case
+from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Phase
 from accelbench.cli.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
-from accelbench.delivery.log import ComparisonNow, Event, LaunchFinished, MachineSeen, RoundFinished, Unfinished
+from accelbench.delivery.log import (
+    ComparisonNow,
+    Event,
+    LaunchFinished,
+    LaunchStarted,
+    MachineSeen,
+    RoundFinished,
+    Unfinished,
+)
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 
@@ -69,7 +78,25 @@ def plan(case: Case) -> str:
     """What is about to be measured, and how long that may take."""
     measurement, names = case.measurement, ", ".join(each.name for each in case.variants)
     rounds = " to ".join(str(each) for each in sorted({measurement.rounds_min, measurement.rounds_max}))
-    return f"{names}: {rounds} rounds, at most {figures.duration(measurement.time_limit_seconds)}"
+    words = [f"{names}: {rounds} rounds", until(case), f"at most {figures.duration(measurement.time_limit_seconds)}"]
+    return ", ".join(filter(None, words))
+
+
+def until(case: Case) -> str:
+    """What ends the rounds between the fewest and the most: a verdict alone does not. Empty where their number is set.
+
+    This is the rule of `accelbench.stats.stopping`; the judge applies it.
+    """
+    measurement = case.measurement
+    if measurement.rounds_min >= measurement.rounds_max:
+        return ""
+    target = figures.percent(float(measurement.target_relative_error))
+    return f"until intervals are within ±{target}"
+
+
+def failed(reason: FailureReason, case: Case | None) -> str:
+    """What became of a variant that gave nothing, in the report's word for it."""
+    return f"{'not compiled' if case and case.accelerator.target else 'failed'}: {reason}"
 
 
 class Lines:
@@ -81,10 +108,18 @@ class Lines:
         self._quiet = True
         """No round of the case was disturbed yet."""
         self._done = "measured"
+        self._case: Case | None = None
+        self._counted = 0
+        """Rounds that count."""
+        self._goes_on = False
+        """It was said why there are more rounds than the fewest."""
 
     def case_begins(self, case: Case, number: int, of: int) -> None:
         """Name it."""
         self._quiet = True
+        self._case = case
+        self._counted = 0
+        self._goes_on = False
         self._done = "compiled" if case.accelerator.target else "measured"
         self._print(f"case {number} of {of}: {title(case)}")
         if not case.accelerator.target:
@@ -93,10 +128,14 @@ class Lines:
     def event(self, event: Event) -> None:
         """Print that a launch has ended, and what a round gave: times only of what was found to compute the same."""
         if isinstance(event, LaunchFinished):
-            outcome = f"failed: {event.failure}" if event.failure else self._done
+            outcome = failed(event.failure, self._case) if event.failure else self._done
             outcome = UNFINISHED[event.unfinished] if event.unfinished else outcome
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
+        elif isinstance(event, LaunchStarted):
+            for line in self._why_more():
+                self._print(line)
         elif isinstance(event, RoundFinished):
+            self._counted += not event.quarantined
             for line in self._disturbed(event):
                 self._print(line)
             for line in () if event.quarantined else standings(event):
@@ -105,6 +144,14 @@ class Lines:
         elif isinstance(event, MachineSeen):
             for warning in event.warnings:
                 self._print(f"warning: {warning}")
+
+    def _why_more(self) -> Iterator[str]:
+        """Once, where a round begins though the fewest are done: a verdict so far ends nothing."""
+        if self._case is None or self._goes_on or self._counted < self._case.measurement.rounds_min:
+            return
+        self._goes_on = True
+        if goal := until(self._case):
+            yield f"measuring on {goal}, or {self._case.measurement.rounds_max} rounds are done"
 
     def _disturbed(self, event: RoundFinished) -> tuple[str, ...]:
         """That a round was disturbed; why, and what to do, of the first one alone."""
@@ -214,7 +261,9 @@ def picture(progress: Progress, now: float, left: Remaining | None, *, number: i
     if of > 1:
         heading.append(f"  case {number} of {of}", style="dim")
     noted = _noise(progress)
-    return Group(heading, Text(), table, Text(), _strip(progress.phase), *noted, _bar(progress, now, left))
+    goal = () if progress.case.accelerator.target else tuple(filter(None, [until(progress.case)]))
+    why = (Text(f"measuring {line}", style="dim") for line in goal)
+    return Group(heading, Text(), table, Text(), _strip(progress.phase), *noted, *why, _bar(progress, now, left))
 
 
 def _noise(progress: Progress) -> tuple[Text, ...]:
@@ -274,7 +323,7 @@ def _cells(lane: Lane, progress: Progress, digits: int) -> tuple[RenderableType,
     so_far = "" if lane.seconds is None else figures.seconds(lane.seconds, digits)
     said = Text()
     if lane.failure is not None:
-        said = Text(f"failed: {lane.failure}", style=BAD)
+        said = Text(failed(lane.failure, progress.case), style=BAD)
     elif lane.variant == progress.case.baseline:
         said = Text("baseline", style="dim")
         if lane.invalid:

@@ -10,6 +10,7 @@ from accelbench.cli.check import check
 from accelbench.cli.claims import claims
 from accelbench.cli.compare import compare
 from accelbench.cli.exits import help_text
+from accelbench.cli.group import PlainGroup
 from accelbench.cli.init import init
 from accelbench.cli.migrate import migrate
 from accelbench.cli.profiles import profiles
@@ -21,6 +22,7 @@ from accelbench.cli.workloads import workloads
 
 app = typer.Typer(
     name="accelbench",
+    cls=PlainGroup,
     # Plain help: the drawn one takes longer to import than all the rest, and cannot be piped through grep.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

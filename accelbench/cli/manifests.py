@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec, Measurement
 from accelbench.catalogue import UnknownWorkloadError, find, names, script
 from accelbench.cli.overrides import InvalidOverrideError, override
-from accelbench.plan.problems import check_run
+from accelbench.plan.problems import check_run, check_variants
 from accelbench.problem import Problem, nearest, similar, unknown
 from accelbench.workload import Workload
 
@@ -23,6 +23,7 @@ USUAL = ("pytorch/eager", "jax/jit")
 """What is measured where nobody says what; the first is the baseline."""
 VARIANT_SECONDS = 120
 """What each variant may take where there is no manifest: on a busy machine torch.compile alone takes a minute."""
+Check = Callable[[BenchmarkRun], Sequence[Problem]]
 WORKLOAD_NAME = re.compile(r"[a-z0-9-]+")
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
 
@@ -50,7 +51,7 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
     try:
         runs = _overridden(text, source, assignments) if assignments else load_manifests(text, source)
     except InvalidManifestError as error:
-        raise InvalidSpecError(source, error.problems) from error
+        raise _with_variants(error, file) from error
     problems = [problem for run in runs for problem in _check(run, file)]
     if problems:
         raise InvalidSpecError(source, problems)
@@ -124,7 +125,7 @@ def _default_run(
     try:
         run = parse_run(_override(manifest, [_of_spec(each, workload) for each in assignments]), target)
     except InvalidManifestError as error:
-        raise InvalidSpecError(target, error.problems) from error
+        raise _with_variants(error, target) from error
     if problems := _check(run, target):
         raise InvalidSpecError(target, problems)
     return run
@@ -157,15 +158,21 @@ def script_of(run: BenchmarkRun, file: str) -> Path | None:
     return (directory / run.spec.workload.script.file_name).absolute()
 
 
-def _check(run: BenchmarkRun, file: str) -> Sequence[Problem]:
+def _with_variants(error: InvalidManifestError, file: str) -> InvalidSpecError:
+    """First what is wrong with variants: other fields name them, and may be the ones that spell them right."""
+    variants = [problem for run in error.runs for problem in _check(run, file, check_variants)]
+    return InvalidSpecError(error.source, [*variants, *error.problems])
+
+
+def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[Problem]:
     path = script_of(run, file)
     if path is None:
-        return check_run(run)
+        return check(run)
     if not path.is_file():
         what = f"script not found: expected {path}, next to the manifest"
         return (Problem("spec.workload.script", what),)
     with script.used(path):
-        return check_run(run)
+        return check(run)
 
 
 def _overridden(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:

@@ -119,7 +119,7 @@ def tables(shown: Offered, *, each_node: bool) -> Iterator[Table]:
 
 def _overview(shown: Offered) -> Table:
     table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
-    table.add_column("why not elsewhere", overflow="fold")
+    table.add_column("nodes that cannot take it now", overflow="fold")
     for profile, nodes in shown.rows:
         fitting = [found for _, found in nodes if all(each.cause == "occupied" for each in found)]
         table.add_row(
@@ -142,10 +142,10 @@ def _asks(profile: Profile) -> str:
 
 
 def _why(nodes: Sequence[tuple[Node, tuple[Misfit, ...]]]) -> str:
-    """The first reason of each node, the most frequent first."""
+    """The first reason of each node, the most frequent first, a line each."""
     counted = Counter(found[0].message for _, found in nodes if found)
     told = [f"{count}: {message}" for message, count in counted.most_common(REASONS)]
-    return "; ".join([*told, *(["…"] if len(counted) > REASONS else [])])
+    return "\n".join([*told, *(["…"] if len(counted) > REASONS else [])])
 
 
 def _nodes(profile: Profile, nodes: Sequence[tuple[Node, tuple[Misfit, ...]]]) -> Table:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from accelbench.api.result import Certificate, Result, Verdict
 from accelbench.history.comparability import Difference, differences, ordered
-from accelbench.history.sample import Key, Quantity, Sample, Side, label, sample
+from accelbench.history.sample import Key, Quantity, Sample, Side, label, sample, told_apart
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval
 from accelbench.stats.stopping import StoppingRule
@@ -87,6 +87,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
             sample(before, cases[0][key], variant, quantity),
             sample(after, cases[1][key], variant, quantity),
             rules=_rules(cases, key, comparisons=len(asked)),
+            case=told_apart(key, common),
             insisted=insisted,
         )
         for key, variant, quantity in asked
@@ -170,10 +171,14 @@ def _compare(
     after: Sample,
     *,
     rules: _Rules,
+    case: str,
     insisted: Sequence[str],
 ) -> Compared:
+    """`case`: what tells it from the others that are compared."""
+
     def compared(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> Compared:
         said = " ".join(filter(None, (*sentences, before.left_out, after.left_out)))
+        said = f"With {case}: {said}" if case else said
         return Compared(key, variant, quantity, before, after, said, interval, verdict)
 
     if not before.logs or not after.logs:

@@ -58,6 +58,14 @@ def label(key: Key) -> str:
     return f"{workload} ({', '.join(f'{name} {value}' for name, value in swept)})" if swept else workload
 
 
+def told_apart(key: Key, keys: Collection[Key]) -> str:
+    """What tells the case from the others of `keys`: `size 512`; empty where there is no other."""
+    if len(set(keys)) == 1:
+        return ""
+    of_one_workload = len({workload for workload, _ in keys}) == 1
+    return ", ".join(f"{name} {value}" for name, value in key[1]) if of_one_workload else label(key)
+
+
 @dataclass(frozen=True)
 class Sample:
     """A variant on one side. Without a number there is no result that counts."""

@@ -4,6 +4,10 @@ import copy
 from typing import Any
 
 from accelbench.api import labels
+from accelbench.api.reasons import ConditionReason
+from accelbench.cli.manifests import InvalidSpecError
+from accelbench.kubectl.gate import condition, ending
+from accelbench.problem import Problem
 
 Manifest = dict[str, Any]
 TOOLS = (
@@ -32,7 +36,13 @@ def without_the_clusters(metadata: Manifest) -> Manifest:
 
 
 def again(run: Manifest, name: str | None = None) -> Manifest:
-    """A manifest that measures the same once more, in the same series, under `name` or one that the server makes up."""
+    """A manifest that measures the same once more, in the same series, under `name` or one that the server makes up.
+
+    Raises InvalidSpecError where the operator refused that run: it would refuse the new one too.
+    """
+    if condition(run, "Finished").get("reason") == ConditionReason.INVALID_SPEC:
+        what = f"{ending(run)}. A new run would end alike: correct the manifest, and apply it under another name"
+        raise InvalidSpecError(f"benchmarkrun/{run['metadata']['name']}", [Problem("", what)])
     spec = copy.deepcopy(run["spec"])
     spec["series"] = spec.get("series") or run["metadata"]["name"]
     policy = {key: value for key, value in (spec.pop("runPolicy", None) or {}).items() if key not in OF_THAT_RUN}

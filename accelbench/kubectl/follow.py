@@ -146,7 +146,9 @@ class _Following:
         self._say = say
         self._cases = [case.name for case in plan_cases(parsed(run))]
         self._since = clock()
-        self._told = ""
+        self._reason: str | None = None
+        self._told: set[str] = set()
+        """All that was said while that reason lasts: what a run waits for may change to and fro."""
         self._reading: str | None = None
         """The pod whose log is being read."""
         self._shown: str | None = None
@@ -211,12 +213,14 @@ class _Following:
     def _tell(self) -> None:
         """Why it waits; how many cases are done while nobody sees them run."""
         now = condition(self.run, "Finished")
+        if now.get("reason") != self._reason:
+            self._reason, self._told = now.get("reason"), set()
         if now and now["status"] != "True" and (now["reason"] != "Running" or self._blind):
             self._once(f"{now['reason']}: {now['message']}")
 
     def _once(self, message: str) -> None:
-        if message != self._told:
-            self._told = message
+        if message not in self._told:
+            self._told.add(message)
             self._say(message)
 
     def _read_on(self) -> None:

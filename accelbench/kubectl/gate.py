@@ -40,6 +40,12 @@ def is_finished(run: Mapping[str, Any]) -> bool:
     return condition(run, "Finished").get("status") == "True"
 
 
+def ending(run: Mapping[str, Any]) -> str:
+    """`REASON: MESSAGE` of a finished run, in its status' own words."""
+    told = condition(run, "Succeeded") or condition(run, "Finished")
+    return f"{told['reason']}: {told['message']}"
+
+
 def exit_of(run: Mapping[str, Any]) -> Exit | None:
     """The code for a run as the server has it; None while it is not finished.
 

@@ -9,6 +9,7 @@ import typer
 
 import accelbench
 from accelbench.cli.exits import help_text
+from accelbench.cli.group import PlainGroup
 from accelbench.cli.terminal import bear_any_terminal
 from accelbench.kubectl.cancel import cancel
 from accelbench.kubectl.compare import compare
@@ -24,6 +25,7 @@ COMPLETE = "__complete"
 
 app = typer.Typer(
     name="kubectl accelbench",
+    cls=PlainGroup,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -36,7 +38,7 @@ app.command("rerun", epilog=help_text())(rerun)
 app.command("ls")(ls)
 app.command("logs")(logs)
 app.command("cancel")(cancel)
-app.command("report")(report)
+app.command("report", epilog=help_text())(report)
 app.command("compare", epilog=help_text())(compare)
 app.command("profiles")(profiles)
 

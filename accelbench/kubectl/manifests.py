@@ -7,8 +7,8 @@ from typing import Any
 from accelbench.api.manifest import InvalidManifestError, load_manifests, read_documents
 from accelbench.api.rules import ON_A_LAPTOP
 from accelbench.api.run import BenchmarkRun
-from accelbench.cli.manifests import STANDARD_INPUT, InvalidSpecError, text_of
-from accelbench.plan.problems import check_run
+from accelbench.cli.manifests import STANDARD_INPUT, Check, InvalidSpecError, text_of
+from accelbench.plan.problems import check_run, check_variants
 from accelbench.problem import Problem
 
 
@@ -28,7 +28,8 @@ def read(file: str) -> tuple[Written, ...]:
         runs = load_manifests(text, source)
         contents = [document.content for document in read_documents(text, source)]
     except InvalidManifestError as error:
-        raise InvalidSpecError(source, error.problems) from error
+        variants = [problem for run in error.runs for problem in _check(run, check_variants)]
+        raise InvalidSpecError(source, [*variants, *error.problems]) from error
     if problems := tuple(problem for run in runs for problem in _check(run)):
         raise InvalidSpecError(source, problems)
     return tuple(Written(content, run) for content, run in zip(contents, runs, strict=True))
@@ -43,9 +44,9 @@ def twice(written: Sequence[Written]) -> Iterator[Problem]:
         seen.add(name)
 
 
-def _check(run: BenchmarkRun) -> Sequence[Problem]:
+def _check(run: BenchmarkRun, check: Check = check_run) -> Sequence[Problem]:
     """A script is in the cluster: of it nothing is known here, and its runner refuses what it cannot run."""
     script = run.spec.workload.script
     if script and script.file:
         return (Problem("spec.workload.script.file", ON_A_LAPTOP.message),)
-    return check_run(run)
+    return check(run)

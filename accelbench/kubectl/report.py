@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from accelbench.cli.exits import Exit
 from accelbench.cli.report import BASELINE, OUTPUT, ReportOutput, refuse_without_what_it_needs, show, with_baseline
 from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
 
@@ -16,10 +17,19 @@ def report(
     context: Context = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Show the report of a run, even if the run is deleted: its results can outlive it."""
+    """Show the report of a run, even if the run is deleted: its results can outlive it.
+
+    If the run ended without a result, it says why and ends with the run's exit code.
+    """
     refuse_without_what_it_needs(output)
-    from accelbench.kubectl.runs import found
+    from accelbench.kubectl.gate import ending, exit_of
+    from accelbench.kubectl.runs import found, run_named
 
     with Cluster(namespace, context, kubeconfig).ask() as server:
         there = found(server, name)
+        run = None if there.measured else run_named(server, name)
     show(with_baseline(there, baseline, name), output, name)
+    code = None if run is None else exit_of(run)
+    if run is not None and code is not None and code is not Exit.SUCCESS:
+        typer.echo(f"benchmarkrun/{run['metadata']['name']}: {ending(run)}", err=True)
+        raise typer.Exit(code)

@@ -35,7 +35,8 @@ def rerun(
     """Run the same spec again.
 
     Creates a new run with the same spec and series, and follows it to its end, as `run` does. The new run does not
-    inherit the old run's status, cancellation or suspension, nor the marks of tools such as Helm and Argo CD.
+    inherit the old run's status, cancellation or suspension, nor the marks of tools such as Helm and Argo CD. Refuses
+    a run whose spec the operator found invalid.
     """
     limit = seconds(timeout)
     from accelbench.kubectl.again import again

@@ -13,7 +13,7 @@ from accelbench.cli.json_report import json_report
 from accelbench.cli.live import display
 from accelbench.kubectl.apply import Applied
 from accelbench.kubectl.follow import DeletedError, TimedOutError, follow
-from accelbench.kubectl.gate import condition, exit_of
+from accelbench.kubectl.gate import ending, exit_of
 from accelbench.kubectl.options import RunOutput
 from accelbench.kubectl.runs import found_of
 from accelbench.kubectl.server import Manifest, Server
@@ -80,9 +80,8 @@ def _one(server: Server, run: Manifest, until: float | None, output: RunOutput, 
         raise LostSightError(str(error)) from error
     report(server, finished, output)
     code = exit_of(finished)
-    succeeded = condition(finished, "Succeeded") or condition(finished, "Finished")
     if code is not Exit.SUCCESS:
-        say(f"{succeeded['reason']}: {succeeded['message']}")
+        say(ending(finished))
     return Exit.NOT_MEASURED if code is None else code
 
 

@@ -67,10 +67,10 @@ class Misfit:
 def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
     """Everything that keeps a case of that profile off the node; empty: a scheduler can place it there now."""
     return (
+        *_claims(profile, node),
+        *_amounts(asked_for(profile), node),
         *_labels(profile, node),
         *_taints(profile.tolerations, node),
-        *_amounts(asked_for(profile), node),
-        *_claims(profile, node),
         *_neighbours(profile, node),
     )
 
@@ -81,11 +81,9 @@ def fits(profile: Profile, node: Node) -> bool:
 
 
 def asked_for(profile: Profile) -> Amounts:
-    """What a case's pod asks for, by resource."""
-    amounts = {"cpu": Decimal(profile.cpu), "memory": quantity.parse(profile.memory)}
-    if profile.resource:
-        amounts[profile.resource] = Decimal(profile.slice_chips or 1)
-    return amounts
+    """What a case's pod asks for, by resource, the device first."""
+    devices = {profile.resource: Decimal(profile.slice_chips or 1)} if profile.resource else {}
+    return devices | {"cpu": Decimal(profile.cpu), "memory": quantity.parse(profile.memory)}
 
 
 def uncovered(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:

@@ -1,6 +1,6 @@
 """What is wrong with a run that its schema cannot say: what only the workload that it names can know."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -23,8 +23,16 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
 
     Of a script that is not at hand nothing is known: its runner will refuse what it cannot run.
     """
-    if unknown_targets := tuple(_unknown_targets(run)):
-        return unknown_targets
+    return tuple(_unknown_targets(run)) or _checked(run, _check_with)
+
+
+def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
+    """What is wrong with each variant by itself: that can be told where the rest of the run breaks rules."""
+    return _checked(run, _check_variants)
+
+
+def _checked(run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]) -> tuple[Problem, ...]:
+    """What `check` finds with the run's workload, or what is wrong with that itself."""
     reference = run.spec.workload
     if reference.script and script.path() is None:
         return ()
@@ -33,7 +41,7 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
     except catalogue.UnknownWorkloadError as error:
         return (Problem("spec.workload.script" if reference.script else "spec.workload.name", str(error)),)
     try:
-        return tuple(_check_with(run, workload))
+        return tuple(check(run, workload))
     except Exception as error:
         if catalogue.is_built_in(workload.name):
             raise
@@ -99,13 +107,17 @@ def _check_with(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
     reference = run.spec.workload
     parameters = Fields("parameter", workload.name, workload.Parameters)
     problems = list(parameters.check("spec.workload.parameters", reference.parameters))
-    for index, variant in enumerate(run.spec.variants):
-        problems += _check_variant(f"spec.variants[{index}]", workload, variant)
+    problems += _check_variants(run, workload)
     for index, axis in enumerate(run.spec.sweep):
         problems += _check_axis(f"spec.sweep[{index}]", parameters, axis)
     if not problems and count_cases(run) <= MAXIMUM_CASES:
         problems += _check_cases(run, workload)
     return problems
+
+
+def _check_variants(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
+    for index, variant in enumerate(run.spec.variants):
+        yield from _check_variant(f"spec.variants[{index}]", workload, variant)
 
 
 def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:

@@ -11,22 +11,24 @@ from accelbench.history import comparability
 from accelbench.history.change_points import SeriesStep
 from accelbench.history.comparability import Difference
 from accelbench.history.runs import Compared, RunComparison
-from accelbench.history.sample import Sample, label
+from accelbench.history.sample import Sample, told_apart
 from accelbench.report import terminal
 from accelbench.report.table import Table, TableColumn, filled
 
 SENTENCES = 3
 VALUE = 60
+SHORT = 30
+"""Characters of a value that a sentence has room for."""
 SUFFIXES = {"p99": " p99", "relative": ", relative"}
 ONE_RUN = (
     "a machine drifts from run to run, and rows in seconds do not allow for that: their intervals are too narrow. The "
-    "relative rows do, and so do series of runs (docs/results/compare.md)"
+    "relative rows do, and so do series of runs (docs/concepts/verdict.md)"
 )
 
 
 def verdicts(found: RunComparison) -> Table | None:
     """A row for each variant of each case."""
-    several = len({each.case for each in found.compared}) > 1
+    cases = [each.case for each in found.compared]
     columns = (
         TableColumn("variant"),
         TableColumn("case"),
@@ -40,7 +42,7 @@ def verdicts(found: RunComparison) -> Table | None:
     rows = [
         (
             f"{each.variant}{SUFFIXES.get(each.quantity, '')}",
-            label(each.case) if several else "",
+            told_apart(each.case, cases),
             each.verdict or (f"invalid: {', '.join(each.invalid)}" if each.invalid else "no verdict"),
             figures.speedup(each.interval.estimate) if each.interval else "",
             figures.interval(each.interval.lower, each.interval.upper) if each.interval else "",
@@ -91,9 +93,11 @@ def basis(found: RunComparison) -> str:
 
 def differing(found: RunComparison) -> Table | None:
     """What is not alike, what matters first."""
-    columns = (TableColumn("differs"), TableColumn(found.before.name), TableColumn(found.after.name), TableColumn(""))
+    heads = ("differs", found.before.name, found.after.name, "group", "effect")
+    columns = tuple(map(TableColumn, heads))
     rows = [
-        (each.name, _values(each.before), _values(each.after), _standing(each, found)) for each in found.differences
+        (each.name, _values(each.before), _values(each.after), each.group or "", _effect(each, found))
+        for each in found.differences
     ]
     return filled("What differs", columns, rows)
 
@@ -103,10 +107,10 @@ def _values(values: Sequence[str]) -> str:
     return said if len(said) <= VALUE else f"{said[: VALUE - 1]}…"
 
 
-def _standing(each: Difference, found: RunComparison) -> str:
+def _effect(each: Difference, found: RunComparison) -> str:
     if each in found.refused:
-        return "matters: refused"
-    return "matters: allowed" if each.matters else ""
+        return "refuses"
+    return "allowed" if each.matters else "none"
 
 
 def sentences(found: RunComparison) -> tuple[str, ...]:
@@ -123,13 +127,31 @@ def sentences(found: RunComparison) -> tuple[str, ...]:
 def refusal(found: RunComparison) -> tuple[str, ...]:
     """What must be alike and is not, and how to insist."""
     never = [each.name for each in found.refused if each.group in comparability.NEVER]
-    others = dict.fromkeys(each.group or each.name for each in found.refused if each.group not in comparability.NEVER)
-    said = [f"Not compared, because what matters differs: {', '.join(each.name for each in found.refused)}."]
+    groups: dict[str, list[Difference]] = {}
+    for each in found.refused:
+        groups.setdefault(each.group or each.name, []).append(each)
+    others = [name for name in groups if name not in comparability.NEVER]
+    what = ", ".join(_group(name, of_it) for name, of_it in groups.items())
+    said = [f"Not compared, because what matters differs: {what}."]
     if never:
         said.append(f"Times that differ in {' and '.join(never)} are not the same quantity, and are never compared.")
     elif others:
         said.append(f"To compare anyway, add {' '.join(f'--allow-different {name}' for name in others)}")
     return tuple(said)
+
+
+def _group(name: str, differences: Sequence[Difference]) -> str:
+    """What differs of a group, under the name that `--allow-different` takes: `limits (cpusUsed: 2 against 1)`."""
+    entries = "; ".join(filter(None, (_entry(each, group=name) for each in differences)))
+    return f"{name} ({entries})" if entries else name
+
+
+def _entry(each: Difference, *, group: str) -> str:
+    """An entry with both values where a sentence has room for them; no name where it is that of the group."""
+    values = (*each.before, *each.after)
+    told = len(each.before) == len(each.after) == 1 and max(map(len, values)) <= SHORT
+    named = "" if each.name == group else each.name
+    return ": ".join(filter(None, (named, " against ".join(values) if told else "")))
 
 
 class ComparedReport:

@@ -10,7 +10,7 @@ from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.result import Bound, OutlierCounts, PaysBack, PhaseTime, Result, Spread
 from accelbench.report import view
 from accelbench.report.table import Table, TableColumn, filled
-from accelbench.stats.amortisation import NOTHING_SECONDS
+from accelbench.stats.amortisation import NOTHING_SECONDS, maybe_never
 
 FIRST_CALL = {"compile", "first-step"}
 
@@ -61,11 +61,11 @@ def pays_back(answer: PaysBack, unit: str) -> str:
     """`after 1,240 steps (1,180 to 1,310)`, `never`, `at once`; of first calls that cost the same that they do."""
     if abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
         return "costs nothing more"
+    if maybe_never(answer.answer, answer.lower, answer.upper):
+        return f"after {figures.count(answer.lower or 1, unit)} at the earliest, if ever"
     match answer.answer:
         case "never" | "at-once":
             return answer.answer.replace("-", " ")
-        case "after" if answer.upper is None and answer.lower is not None:
-            return f"after {figures.count(answer.lower, unit)} at the earliest, if ever"
         case _:
             return f"{answer.answer} {figures.count(answer.steps or 1, unit)}{_range(answer)}"
 

@@ -90,8 +90,9 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "unit": result.unit,
         "partial": view.state(result),
         "sentences": targets.sentences(result) if compiled else view.sentences(result),
-        "trouble": view.trouble(result),
+        "trouble": () if compiled else view.trouble(result),  # what was not compiled, the sentences say
         "remarks": view.remarks(result),
+        "measured": not view.nothing_measured(result),
         "finding": _finding(result),
         "verdicts": targets.memory([result]) if compiled else _observations(result) or _verdicts(result),
         "basis": [
@@ -118,7 +119,7 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "checks_summary": f"{view.checks_summary(result)[:1].upper()}{view.checks_summary(result)[1:]}.",
         "checks_outcome": view.OUTCOMES[view.worst_outcome(result)],
         "open_checks": _checks(
-            "Checks that failed or were not made", [check for check in checks if check.outcome != "passed"]
+            "Checks that failed or are untested", [check for check in checks if check.outcome != "passed"]
         ),
         "passed_checks": _passed(checks),
         "notes": result.notes,
@@ -232,7 +233,7 @@ def _blocks_caption(result: Result, *, whole: bool) -> str:
 
 
 def _verdict_class(verdict: str) -> str:
-    return verdict.partition(":")[0].strip().replace(", ", " ").replace("not checked", "not-checked")
+    return verdict.partition(":")[0].strip().replace(", ", " ")
 
 
 def _first_sentence(text: str) -> tuple[str, str]:

@@ -35,6 +35,8 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     parts = [f"## {escaped(view.title(result.case))}"]
     if partial := view.state(result):
         parts.append(f"**{escaped(partial)}**")
+    if view.nothing_measured(result):
+        return [*parts, *_beside(result, *view.remarks(result))]
     parts += [escaped(sentence) for sentence in view.sentences(result)]
     if observed := view.observation_rows(result):
         observations = [(row.variant, row.name, row.value) for row in observed]
@@ -49,12 +51,16 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
         *view.trouble(result),
         *view.remarks(result),
         *(outcome.sentence for outcome in outcomes),
-        *result.notes,
     ]
-    parts.append("\n".join(f"- {escaped(note)}" for note in notes))
+    return [*parts, *_beside(result, *notes)]
+
+
+def _beside(result: Result, *notes: str) -> list[str]:
+    """`notes` and the result's own as a list, and the machine."""
+    parts = ["\n".join(f"- {escaped(note)}" for note in (*notes, *result.notes))]
     if line := machine.line(result.fingerprint):
         parts.append(escaped(line))
-    return parts
+    return list(filter(None, parts))
 
 
 def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:

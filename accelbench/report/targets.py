@@ -20,9 +20,9 @@ DISPATCHED = (
     f"PyTorch compiled nothing: its operations were dispatched on arrays without numbers; {ESTIMATE} counts these, and "
     "leaves out what its allocator and its libraries take"
 )
-NOT_DIVIDED = "A program is divided where its workload says how its arrays lie on devices (ADR 46)."
+NOT_DIVIDED = "A program is divided where its workload says how its arrays lie on devices."
 NOT_DIVIDED_TORCH = (
-    "PyTorch's programs are not divided yet: workloads would have to do it before they make an optimizer (ADR 47)."
+    "PyTorch's programs are not divided yet: workloads would have to do it before they make an optimizer."
 )
 NO_TIME = "nothing ran: no time of these programs is known, and none can be derived"
 KINDS = (
@@ -117,12 +117,12 @@ def programs(results: Sequence[Result]) -> Table | None:
 
 
 def fused(results: Sequence[Result]) -> Table | None:
-    """What the largest fusions are made of."""
-    columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what fused", kind="sentence"))
+    """The kernels that the compiler made of most operations, by these; alike ones together."""
+    columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
         (target, variant.name, "; ".join(each.fused)) for target, variant, each in _each(results) if each and each.fused
     )
-    table = filled("What fused", columns, rows)
+    table = filled("The largest kernels, by what they compute", columns, rows)
     return table if table and len(table.columns) > NAMES else None
 
 

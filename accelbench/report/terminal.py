@@ -1,9 +1,10 @@
 """A result for the terminal: from values to rich renderables, readable from 80 columns on. Pure: it prints nothing."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
+from rich.measure import Measurement, measure_renderables
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -36,6 +37,10 @@ MARKS: dict[CheckOutcome, tuple[str, str]] = {
     "untested": ("?", "yellow"),
 }
 """Of the certificate as a whole: green only where nothing is left open."""
+LACKS_ROUNDS = ("✓", "")
+"""Nothing is amiss, and not everything is known: neither a colour that warns nor the one of a whole certificate."""
+WAYS = ((2, True, True), (2, False, False), (1, False, False), (2, True, False), (1, True, False))
+"""To draw a table, the best first: the gap between columns, whether lines may break, whether intervals are drawn."""
 UNBOUNDED = 1000
 """Columns that no table needs."""
 
@@ -55,6 +60,10 @@ class TerminalReport:
         yield Text(view.title(result.case), style="bold")
         if partial := view.state(result):
             yield Text(partial, style="bold yellow")
+        if view.nothing_measured(result):
+            yield from _remarks(result)
+            yield from _beside(result)
+            return
         yield Text()
         for sentence in view.sentences(result):
             yield Text(sentence)
@@ -66,12 +75,10 @@ class TerminalReport:
             yield from _phases(result)
             yield from _details(result)
             yield from _outliers(result)
-        yield from (Text(f"! {line}", style="yellow") for line in view.remarks(result))
+        yield from _remarks(result)
         yield from _checks(result)
         yield from _expectations(self.expectations)
-        yield from (Text(f"note: {note}", style="dim") for note in result.notes)
-        if line := machine.line(result.fingerprint):
-            yield Text(line, style="dim")
+        yield from _beside(result)
 
 
 def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> RenderableType:
@@ -129,6 +136,33 @@ def _details(result: Result) -> Iterable[RenderableType]:
         yield Padding(Fitted(found, first=found.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A column as it is drawn: `whole` is one whose cells keep their lines; heads may break, figures not."""
+
+    head: Text
+    cells: tuple[Text, ...]
+    number: bool = False
+    whole: bool = False
+
+    def widths(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """The least width that splits no word and no figure, and the width that breaks no line."""
+        found = measure_renderables(console, options, (self.head, *self.cells))
+        if not self.whole or not self.cells:
+            return found
+        return Measurement(max(found.minimum, measure_renderables(console, options, self.cells).maximum), found.maximum)
+
+
+def shared(columns: Sequence[Measurement], room: int) -> list[int]:
+    """A width for each column, none below its least: what is left of the room goes to the narrowest that can use it."""
+    widths = [each.minimum for each in columns]
+    for _ in range(room - sum(widths)):
+        growing = [number for number, each in enumerate(columns) if widths[number] < each.maximum]
+        if growing:
+            widths[min(growing, key=widths.__getitem__)] += 1
+    return widths
+
+
 class Fitted:
     """A table of text as wide as there is room for; where words would have to be split, each row is a list."""
 
@@ -138,34 +172,49 @@ class Fitted:
         self.first = first or table.columns[0].name
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The first that fits of: with intervals drawn, as it is, closer together, as lists."""
-        for gap, plots in ((2, options.max_width >= DRAWN_FROM), (2, False), (1, False)):
-            found = self._table(gap, plots=plots and any(self.table.drawn))
-            if Measurement.get(console, options.update(width=UNBOUNDED), found).minimum <= options.max_width:
-                yield found
+        """The first that fits of: with intervals drawn, as it is, closer together, cells in several lines, as lists."""
+        room_for_plots = options.max_width >= DRAWN_FROM and any(self.table.drawn)
+        for gap, folded, plots in WAYS:
+            if plots and not room_for_plots:
+                continue
+            columns = self._columns(plots=plots)
+            measured = [each.widths(console, options.update(width=UNBOUNDED)) for each in columns]
+            room = options.max_width - gap * (len(columns) - 1)
+            if sum(each.minimum if folded else each.maximum for each in measured) <= room:
+                yield self._drawn(columns, shared(measured, room), gap)
                 return
         yield from self._lists()
 
-    def _table(self, gap: int, *, plots: bool) -> RichTable:
+    def _drawn(self, columns: Sequence[_Column], widths: Sequence[int], gap: int) -> RichTable:
+        """Every width is given: left to itself, rich breaks lines below the least width and cuts the last column."""
         found = _table(gap)
+        for column, width in zip(columns, widths, strict=True):
+            found.add_column(column.head, justify="right" if column.number else "left", overflow="fold", width=width)
+        for row in zip(*(column.cells for column in columns), strict=True):
+            found.add_row(*row)
+        return found
+
+    def _columns(self, *, plots: bool) -> list[_Column]:
+        found = []
         for number, column in enumerate(self.table.columns):
             if plots and column.kind == "verdict":
-                found.add_column(Text("│ equal speed"), no_wrap=True)
-            widest = max((len(row[number]) for row in self.table.rows), default=0)
-            # Heads may break, figures not; what a sentence says may.
-            least = widest if column.number or column.kind in {"nowrap", "interval"} else 0
+                found.append(_Column(Text("│ equal speed"), self._plots(number), whole=True))
             name = self.first if number == 0 else column.name
-            found.add_column(name, justify="right" if column.number else "left", overflow="fold", min_width=least)
-        axis = interval_plot.axis([bounds for bounds in self.table.drawn if bounds], PLOT_WIDTH)
-        for number, row in enumerate(self.table.rows):
-            cells = []
-            for column, text in zip(self.table.columns, row, strict=True):
-                if plots and column.kind == "verdict":
-                    bounds = self.table.drawn[number]
-                    cells.append(Text(interval_plot.draw(bounds, axis) if bounds else "", style=_style(column, text)))
-                cells.append(Text(text, style=_style(column, text)))
-            found.add_row(*cells)
+            cells = tuple(Text(row[number], style=_style(column, row[number])) for row in self.table.rows)
+            whole = column.number or column.kind in {"nowrap", "interval"}
+            found.append(_Column(Text(name), cells, number=column.number, whole=whole))
         return found
+
+    def _plots(self, number: int) -> tuple[Text, ...]:
+        """Each row's interval, in the colour of its verdict, which is in column `number`."""
+        axis = interval_plot.axis([bounds for bounds in self.table.drawn if bounds], PLOT_WIDTH)
+        return tuple(
+            Text(
+                interval_plot.draw(bounds, axis) if bounds else "",
+                style=_style(self.table.columns[number], row[number]),
+            )
+            for bounds, row in zip(self.table.drawn, self.table.rows, strict=True)
+        )
 
     def _lists(self) -> RenderResult:
         if self.first != "variant":
@@ -199,9 +248,20 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
 
 
 def _checks(result: Result) -> Iterable[RenderableType]:
-    mark, style = MARKS[view.worst_outcome(result)]
+    mark, style = LACKS_ROUNDS if view.only_rounds_lack(result) else MARKS[view.worst_outcome(result)]
     yield Text(f"{mark} {view.checks_summary(result)}", style=style)
     yield from (Text(f"✗ {line}", style=BAD) for line in view.trouble(result))
+
+
+def _remarks(result: Result) -> Iterable[RenderableType]:
+    yield from (Text(f"! {line}", style="yellow") for line in view.remarks(result))
+
+
+def _beside(result: Result) -> Iterable[RenderableType]:
+    """What is known whatever was measured: notes, and the machine."""
+    yield from (Text(f"note: {note}", style="dim") for note in result.notes)
+    if line := machine.line(result.fingerprint):
+        yield Text(line, style="dim")
 
 
 def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[RenderableType]:

@@ -3,8 +3,9 @@
 Pure. Nothing is computed here that the result does not state; numbers are only brought into readable form.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -15,12 +16,15 @@ from accelbench.api.result import Check, CheckOutcome, Comparison, Phase, Result
 from accelbench.report import noise, undecided
 from accelbench.stats.interval import MINIMUM_PAIRS
 from accelbench.stats.summary import TIME, geometric_mean
+from accelbench.validity.certificate import validity_checks
+from accelbench.validity.check import CaseCheck, ValidityCheck, to_do
 from accelbench.verdict.shown import compared_seconds, holds_every_launch, rejections, step_seconds
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
-OUTCOMES: dict[CheckOutcome, str] = {"passed": "passed", "failed": "failed", "untested": "not checked"}
+OUTCOMES: dict[CheckOutcome, str] = {"passed": "passed", "failed": "failed", "untested": "untested"}
 """What became of a check, in words."""
 SENTENCES = 3
+SENTENCE_ENDS = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 NOTHING_SECONDS = 0.001
 """Phases shorter than this are not told apart from nothing."""
 
@@ -85,12 +89,25 @@ def state(result: Result) -> str:
         StopReason.TIME_LIMIT_REACHED: "out of time",
     }
     why = words.get(result.stopped, "not finished")
+    if nothing_measured(result):
+        return f"partial: {why}; no round was complete, so there is nothing to show"
     rounds = "1 complete round" if result.rounds == 1 else f"{result.rounds} complete rounds"
     return f"partial: {why}; the numbers are from {rounds}"
 
 
+def nothing_measured(result: Result) -> bool:
+    """Whether measuring ended before any launch counted: there is nothing that a table or a check could say."""
+    told = any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
+    told = told or bool(result.certificate.checks or result.observations or result.compiled)
+    return not result.complete and not told
+
+
 def sentences(result: Result) -> tuple[str, ...]:
     """The findings, in at most `SENTENCES` sentences; the most telling comparisons first where there are more."""
+    return () if nothing_measured(result) else _findings(result)
+
+
+def _findings(result: Result) -> tuple[str, ...]:
     comparisons = result.ranked
     if result.observations:
         return tuple(f"{each.headline}." for each in result.observations)
@@ -100,7 +117,7 @@ def sentences(result: Result) -> tuple[str, ...]:
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
         return _nothing_stands(comparisons)
     if len(comparisons) <= SENTENCES:
-        return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))
+        return _each_once(comparison.sentence for comparison in comparisons)
     ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
         return _nothing_stands(comparisons)
@@ -113,7 +130,18 @@ def sentences(result: Result) -> tuple[str, ...]:
         if counts[verdict]
     )
     against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {said}."
-    return (ranked[0].sentence, against, *(each.sentence for each in ranked[1:][-1:]))
+    return _each_once((ranked[0].sentence, against, *(each.sentence for each in ranked[1:][-1:])))
+
+
+def _each_once(texts: Iterable[str]) -> tuple[str, ...]:
+    """The texts without sentences that one before them has: two comparisons share a baseline, and what is odd of it."""
+    said: set[str] = set()
+    kept = []
+    for text in texts:
+        parts = [part for part in SENTENCE_ENDS.split(text) if part not in said]
+        said.update(parts)
+        kept.append(" ".join(parts))
+    return tuple(filter(None, kept))
 
 
 def _nothing_stands(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
@@ -288,10 +316,32 @@ def checks_summary(result: Result) -> str:
         "failed": failed_checks(result),
         "untested": untested_checks(result),
     }
+    if only_rounds_lack(result):
+        found = open_checks["untested"]
+        return f"{parts[0]}; {_need_rounds(found)}"
     for outcome, found in open_checks.items():
         if found:
             parts.append(f"{len(found)} {OUTCOMES[outcome]} ({', '.join(_whose(found))})")
     return ", ".join(parts)
+
+
+def only_rounds_lack(result: Result) -> bool:
+    """Whether nothing is wrong and nothing is amiss: what is untested can be told from more rounds than there are."""
+    if worst_outcome(result) != "untested":
+        return False
+    return all(rounds_for(check.name) > result.rounds for check in untested_checks(result))
+
+
+def rounds_for(name: str) -> int:
+    """From how many rounds on this check can be made; 0: from the first."""
+    check = _registered(name)
+    return check.rounds if isinstance(check, CaseCheck) else 0
+
+
+def _need_rounds(checks: Sequence[Check]) -> str:
+    """`2 need more rounds (autocorrelated: 20)`."""
+    least = ", ".join(f"{name}: {rounds_for(name)}" for name in dict.fromkeys(check.name for check in checks))
+    return f"{len(checks)} need{'s' if len(checks) == 1 else ''} more rounds ({least})"
 
 
 def _whose(checks: Sequence[Check]) -> Iterator[str]:
@@ -315,8 +365,23 @@ def trouble(result: Result) -> tuple[str, ...]:
     for name in dict.fromkeys(check.name for check in failed):
         first, *others = (check for check in failed if check.name == name)
         also = figures.listed([check.variant for check in others if check.variant])
-        lines.append(check_line(first) + (f" It failed for {also} too." if also else ""))
+        words = [check_line(first), f"It failed for {also} too." if also else "", _what_to_do(name, result)]
+        lines.append(" ".join(filter(None, words)))
     return tuple(lines)
+
+
+def _registered(name: str) -> ValidityCheck | None:
+    """The check of this name; None of one that only an older or a newer version has."""
+    return next((check for check in validity_checks() if check.name == name), None)
+
+
+def _what_to_do(name: str, result: Result) -> str:
+    """What the registry says to do where this check fails; empty where the disturbed rounds' own line says it."""
+    check = _registered(name)
+    if check is None or (name in noise.ADVICE and (result.noisy or noise.advises(result))):
+        return ""
+    said = to_do(check, result.fingerprint)
+    return f"What to do: {said}." if said else ""
 
 
 def check_line(check: Check) -> str:

@@ -116,6 +116,8 @@ def payback_sentence(found: Amortisation, variant: str, unit: str) -> str:
         return ""
     compared = "longer" if found.extra_seconds > 0 else "less"
     begins = f"The first call of {variant} takes {_seconds(abs(found.extra_seconds))} {compared}"
+    if maybe_never(found.answer, found.lower, found.upper):
+        return f"{begins} and pays back after {_steps(found.lower or 0, unit)} at the earliest, if ever."
     match found.answer:
         case "never":
             return f"{begins} and never pays back: later calls are slower too."
@@ -124,9 +126,15 @@ def payback_sentence(found: Amortisation, variant: str, unit: str) -> str:
         case "until":
             return f"{begins}: it is ahead until {_steps(found.steps or 0, unit)}{_range(found)}."
         case "after":
-            if found.upper is None and found.lower is not None:
-                return f"{begins} and pays back after {_steps(found.lower, unit)} at the earliest, if ever."
             return f"{begins} and pays back after {_steps(found.steps or 0, unit)}{_range(found)}."
+
+
+def maybe_never(answer: Answer, lower: float | None, upper: float | None) -> bool:
+    """Whether a dearer first call may or may not pay back: later calls are told neither faster nor slower.
+
+    Then the launches leave `lower` steps possible and all beyond, whichever side the estimate is on.
+    """
+    return answer in {"after", "never"} and lower is not None and upper is None
 
 
 NOTHING_SECONDS = 0.001

@@ -36,4 +36,9 @@ CHECK = CaseCheck(
     reason="at a lag-1 correlation of 0.7, a 95 % interval covers only 58 %",
     evaluate=_evaluate,
     noise=True,
+    remedy=(
+        "neighbouring rounds resemble each other, so something on the machine drifts: measure again when it is "
+        "quieter, or leave it processors of its own (--processors 1 on a laptop). Fewer rounds would only hide it"
+    ),
+    rounds=FEWEST,
 )

@@ -83,6 +83,8 @@ class LaunchCheck:
     """What whoever measures can do about a disturbance, on a machine with this fingerprint."""
     always: bool = False
     """It looks at quarantined launches too: what they computed does not depend on who disturbed them."""
+    remedy: str = ""
+    """What whoever measures can do about a variant that fails it; empty where the reading says enough."""
     of: Callable[[Facts], object] | None = None
     """The fact that it looks at, where not every launch is asked for it: those that did not report it say nothing."""
 
@@ -119,6 +121,10 @@ class CaseCheck:
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     noise: bool = False
     """Other load can fail it, as well as the variant: an interval stands beside it where the case accepts noise."""
+    remedy: str = ""
+    """What whoever measures can do about a variant that fails it; empty where the reading says enough."""
+    rounds: int = 0
+    """From so many rounds on it can be made: with fewer it is untested, and nothing is wrong."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
         """The readings, in the order of the evaluation."""
@@ -127,6 +133,13 @@ class CaseCheck:
 
 
 ValidityCheck = LaunchCheck | CaseCheck
+
+
+def to_do(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
+    """What whoever measures can do where it fails, on a machine with this fingerprint; empty where it does not say."""
+    advice = check.advice(fingerprint) if isinstance(check, LaunchCheck) else ""
+    return check.remedy or advice
+
 
 _SEVERITY: dict[CheckOutcome, int] = {"passed": 0, "untested": 2, "failed": 3}
 

@@ -16,5 +16,6 @@ CHECK = LaunchCheck(
     threshold="NaN and infinity only where the workload declares them",
     reason="arithmetic on special values can take more or less time, and says nothing about the workload",
     evaluate=_evaluate,
+    remedy="look for an overflow or a division by zero in the variant's code, or use smaller parameters",
     always=True,
 )

@@ -39,5 +39,6 @@ CHECK = LaunchCheck(
         "times a factor for the roundings on the way: accelbench_runner.judge.reference"
     ),
     evaluate=_evaluate,
+    remedy="compare the variant's formula with the workload's reference; accelbench check FILE does it in a minute",
     always=True,
 )

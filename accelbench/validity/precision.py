@@ -55,5 +55,6 @@ CHECK = LaunchCheck(
     threshold="the policy asked for, read back; arrays inside a step are of its types",
     reason="TF32 or bfloat16 on one side only is several times faster",
     evaluate=_evaluate,
+    remedy="set the precision in measurement.precision alone, and make the arrays inside a step of its type",
     observed=True,
 )

@@ -23,5 +23,6 @@ CHECK = LaunchCheck(
     threshold="as many as asked for",
     reason="one framework uses all processors by default, another half of them",
     evaluate=_evaluate,
+    remedy="leave the number of threads to accelbench: take the line that sets it out of the variant's code",
     observed=True,
 )

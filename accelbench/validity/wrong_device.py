@@ -31,5 +31,6 @@ CHECK = CaseCheck(
     threshold="the platform asked for, one device model",
     reason="frameworks silently fall back to the CPU",
     evaluate=_evaluate,
+    remedy="install the framework's build for this device, or name another profile",
     observed=True,
 )

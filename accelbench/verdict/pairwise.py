@@ -106,15 +106,15 @@ class MeasuredVariants:
         return found | {"sentence": " ".join([words, *self._remarks(variant, baseline)])}
 
     def _remarks(self, variant: str, baseline: str) -> Iterator[str]:
-        """What a reader must know beside an interval: a gap between launches, checks that were not made."""
+        """What a reader must know beside an interval: a gap between launches, checks that are untested."""
         for name in (variant, baseline):
             if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
                 yield gap.sentence(name)
         if unchecked := self._unchecked({variant, baseline, None}):
-            yield f"Not checked: {unchecked}."
+            yield f"Untested: {unchecked}."
 
     def _unchecked(self, sides: set[str | None]) -> str:
-        """What a reader of the verdict must know was not checked, of which side and why."""
+        """What a reader of the verdict must know is untested, of which side and why."""
         found = {
             f"{check.name}{f' for {check.variant}' if check.variant else ''} ({check.reading})"
             for check in self.certificate.checks

@@ -84,8 +84,10 @@ def verdict_sentence(
         case "inconclusive" if interval.lower <= 1 <= interval.upper:
             return f"No verdict: {variant} is {between} as {baseline} ({sure})."
         case "inconclusive":
-            direction = "faster" if interval.lower > 1 else "slower"
-            return f"{variant} is {direction} than {baseline}, but maybe by less than {within}: {between} ({sure})."
+            # With the digits of tables: in prose both ends and the margin may round to the same number.
+            times = f"{figures.interval(interval.lower, interval.upper)} times as fast"
+            doubt = f"which may be less than the margin of {within}"
+            return f"No verdict: {variant} is {times} as {baseline}, {doubt} ({sure})."
 
 
 def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, least: int) -> str:

@@ -45,7 +45,7 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
         return
     if finished.status == "True":
         succeeded = new["Succeeded"].status == "True"
-        message = f"{after.headline}. {finished.message}" if after.headline else finished.message
+        message = f"{after.headline}; {finished.message}" if after.headline else finished.message
         yield Transition("Normal" if succeeded else "Warning", finished.reason, message)
     elif _tells(was_finished.reason if was_finished else "", finished.reason, before):
         yield Transition("Normal", finished.reason, finished.message)

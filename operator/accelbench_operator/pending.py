@@ -13,6 +13,8 @@ from accelbench_operator.observed import ObservedJob, ObservedPod
 from accelbench_operator.waits import Wait
 
 IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+BETWEEN_PULLS = re.compile(r'^ImagePullBackOff: Back-off pulling image "[^"]*": (?=\S)')
+"""What the kubelet puts before why a pull failed, until it tries again: without it the words stay the same."""
 CONFIGURATION_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 
@@ -148,7 +150,7 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
     if reason == "SchedulingGated":
         return _told(Cause.GATED, pod=pod.key.name, words=message)
     if reason in IMAGE_REASONS:
-        return _told(Cause.IMAGE, None, profile, words=pod.waiting)
+        return _told(Cause.IMAGE, None, profile, words=BETWEEN_PULLS.sub("", pod.waiting))
     if reason in CONFIGURATION_REASONS:
         return _told(Cause.CONTAINER, next(_on_lack(message), None), words=pod.waiting)
     return _told(Cause.OTHER, pod=pod.key.name, words=pod.waiting)

@@ -156,7 +156,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
     )
     findings: dict[ConditionType, ConditionState] = {
         "Accepted": ConditionState(
-            "True", ConditionReason.ACCEPTED, f"{len(plan.names)} cases on profile {plan.profile.name}"
+            "True", ConditionReason.ACCEPTED, f"{figures.count(len(plan.names), 'case')} on profile {plan.profile.name}"
         ),
         "Finished": finished,
         "Succeeded": succeeded,
@@ -218,9 +218,8 @@ def _success(plan: Plan, progress: RunProgress) -> ConditionState:
     for reason, sentences in _shortcomings(progress, results):
         if sentences:
             return ConditionState("False", reason, _some(sentences))
-    return ConditionState(
-        "True", ConditionReason.SUCCEEDED, "every case has a valid result, and every expectation is met"
-    )
+    met = ", and every expectation is met" if plan.run.spec.expectations else ""
+    return ConditionState("True", ConditionReason.SUCCEEDED, f"every case has a valid result{met}")
 
 
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
@@ -328,8 +327,8 @@ def _tendency(comparisons: list[ComparisonSummary]) -> str:
     verdicts = [_outcome(comparison) for comparison in comparisons]
     counted = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
     speedups = [comparison.speedup for comparison in comparisons if comparison.speedup and _interval(comparison)]
-    spread = f" ({figures.interval(min(speedups), max(speedups))})" if speedups else ""
-    return f"{counted} of {len(comparisons)}{spread}"
+    ends = dict.fromkeys(figures.speedup(end) for end in (min(speedups), max(speedups))) if speedups else ()
+    return f"{counted} of {len(comparisons)}{', ' if ends else ''}{' to '.join(ends)}"
 
 
 def _conditions(

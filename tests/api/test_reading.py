@@ -79,7 +79,7 @@ def test_kubectl_too_refuses_malformed_yaml(crds: Cluster) -> None:
     [
         (
             "  baseline: jax/jt\n",
-            'line 9: spec.baseline: Invalid value: no variant is called "jax/jt"; their names are',
+            'line 9: spec.baseline: Invalid value: no variant is called "jax/jt"; correct it here or in spec.variants',
         ),
         ("  measurement:\n    seed: -1\n", "line 10: spec.measurement.seed: Invalid value: -1"),
         ("  measurement:\n    rounds:\n      min: 30\n", "line 10: spec.measurement.rounds: Invalid value: min 30"),

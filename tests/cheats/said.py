@@ -38,7 +38,7 @@ def _certified_wrongly(row: Row, trial: Trial) -> str:
         outcome, comparison = outcomes.get(row.unchecked, "no check of ours"), trial.comparison(row.use)
         if outcome != "untested":
             return f"{row.unchecked}: {outcome}"
-        if comparison and comparison.verdict and "not checked" not in comparison.sentence.lower():
-            return f"a verdict does not say that {row.unchecked} was not checked"
+        if comparison and comparison.verdict and "untested" not in comparison.sentence.lower():
+            return f"a verdict does not say that {row.unchecked} is untested"
         return ""
     return ", ".join([f"{name} failed" for name in sorted(failed - NOISE)])

@@ -29,6 +29,13 @@ BAD = {
 }
 
 
+def test_an_option_that_is_no_choice_is_refused_in_our_words_alone() -> None:
+    refused = CliRunner().invoke(app, ["report", "R", "--output", "text"])
+    assert refused.exit_code == Exit.USAGE
+    assert "Invalid value for '--output' / '-o': 'text' is not one of 'table', 'json', 'markdown'" in refused.output
+    assert "Value error" not in refused.output
+
+
 def validate(*arguments: str, manifest: str = "") -> Result:
     return CliRunner().invoke(app, ["validate", *arguments], input=manifest)
 
@@ -55,6 +62,14 @@ def test_every_problem_is_told_at_once() -> None:
     refused = validate("-", manifest=MANIFEST.replace("size: 64", "sise: 64").replace("jax/jit", "jax/jitt"))
     assert "parameters.sise" in refused.stderr
     assert "variants[1].use" in refused.stderr
+
+
+def test_a_misspelt_variant_that_an_expectation_spells_right_is_told_first() -> None:
+    expected = "expectations: [{metric: speedup, variant: jax/jit, atLeast: '1'}]\n  measurement:"
+    misspelt = MANIFEST.replace("use: jax/jit", "use: jax/jti").replace("measurement:", expected)
+    _, first, second = validate("-", manifest=misspelt).stderr.splitlines()
+    assert first == '  spec.variants[1].use: jax/jti: unknown mode "jti"; did you mean jit?'
+    assert 'no variant is called "jax/jit"; correct it here or in spec.variants' in second
 
 
 def test_every_file_is_looked_at_and_one_bad_one_decides(tmp_path: Path) -> None:

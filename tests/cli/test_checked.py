@@ -42,10 +42,10 @@ def test_what_passed_failed_and_was_not_checked_is_said_with_the_same_weight() -
     text = shown(result(*GOOD, check("precision", "untested", "jax/jit"), check("threads", "failed", "pytorch/eager")))
     assert "pytorch/eager: 1 passed, 1 failed" in text
     assert "  failed  threads: the reading of threads" in text
-    assert "jax/jit: 2 passed, 1 not checked" in text
-    assert "  not checked  precision: the reading of precision" in text
-    assert "  passed       parity, work-present" in text
-    assert "compiled     kernels in a call: 1, operations given to the compiler: 5" in text
+    assert "jax/jit: 2 passed, 1 untested" in text
+    assert "  untested  precision: the reading of precision" in text
+    assert "  passed    parity, work-present" in text
+    assert "compiled  kernels in a call: 1, operations given to the compiler: 5" in text
     assert "Failed: pytorch/eager." in text
 
 
@@ -69,7 +69,7 @@ def test_a_variant_that_failed_has_passed_nothing() -> None:
         ((), "Nothing failed, but not everything could be checked.", Exit.SUCCESS),
         ((*GOOD, check("threads", "failed", "jax/jit")), "Failed: jax/jit.", Exit.INVALID_MEASUREMENT),
     ],
-    ids=["all passed", "one not checked", "nothing checked", "one failed"],
+    ids=["all passed", "one untested", "nothing checked", "one failed"],
 )
 def test_the_last_line_and_the_exit_code_agree(checks: tuple[Check, ...], sentence: str, code: Exit) -> None:
     found = result(*checks)

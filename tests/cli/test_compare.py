@@ -2,12 +2,16 @@
 
 import importlib.util
 import json
+import re
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from accelbench.api.case import CaseMeasurement
 from accelbench.cli.exits import Exit
 from accelbench.cli.main import app
 from history.runs import run, scaled
@@ -54,15 +58,48 @@ def test_what_matters_refuses_says_what_to_do_and_can_be_insisted_on(tmp_path: P
     after = written(tmp_path / "b.json", fingerprint={"version.jax": "0.11.0"})
     refused = compare(before, after)
     assert refused.exit_code == Exit.INVALID_MEASUREMENT
-    assert "because what matters differs: version.jax. To compare anyway, add --allow-different versions" in text(
-        refused
-    )
-    assert "version.jax 0.10.2 0.11.0 matters: refused" in text(refused)
+    assert "because what matters differs: versions (version.jax: 0.10.2 against 0.11.0)." in text(refused)
+    assert "To compare anyway, add --allow-different versions" in text(refused)
+    assert "differs A B group effect version.jax 0.10.2 0.11.0 versions refuses" in text(refused)
     assert "times as fast" not in refused.stdout
     insisted = compare(before, after, "--allow-different", "versions")
     assert insisted.exit_code == Exit.SUCCESS
     assert "compared although these differ: version.jax" in text(insisted)
-    assert "version.jax 0.10.2 0.11.0 matters: allowed" in text(insisted)
+    assert "version.jax 0.10.2 0.11.0 versions allowed" in text(insisted)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"fingerprint": {"cpusUsed": "1", "cpuLimit": "1.5"}}, "limits (cpusUsed: 2 against 1)."),
+        ({"measurement": CaseMeasurement(precision="tf32", rounds_max=5)}, "precision (float32 against tf32)."),
+        ({"fingerprint": {"workloadSource": "f" * 64}}, "source (workloadSource)."),
+        ({"protocol": "episode"}, "protocol (steady against episode)."),
+    ],
+)
+def test_a_refusal_names_what_differs_under_the_name_that_allows_it(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    before = written(tmp_path / "a.json", fingerprint={"workloadSource": "e" * 64})
+    assert f"Not compared, because what matters differs: {said}" in text(
+        compare(before, written(tmp_path / "b.json", **changes))
+    )
+
+
+def test_several_entries_of_a_group_are_named_once_together(tmp_path: Path) -> None:
+    versions = {"version.jax": "0.11.0", "python": "3.12.1"}
+    done = text(compare(written(tmp_path / "a.json"), written(tmp_path / "b.json", fingerprint=versions)))
+    assert done.count("--allow-different") == 1
+    named = done.partition("differs: ")[2].partition(". To compare")[0]
+    assert named.startswith("versions (")
+    assert named.count("; ") == 1
+    assert {"0.11.0;", "0.11.0)"} & set(named.split())
+
+
+def test_what_does_not_matter_has_no_effect(tmp_path: Path) -> None:
+    done = compare(written(tmp_path / "a.json"), written(tmp_path / "b.json", fingerprint={"kernel": "7.0"}))
+    assert "differs A B effect kernel" in text(done)
+    assert "7.0 none" in text(done)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +178,68 @@ def test_a_result_compared_with_itself_is_said_to_be_the_same_and_paths_are_name
     other = compare(path, written(tmp_path / "b.result.json", factor=0.5))
     assert text(other).startswith("A: /")
     assert other.stdout.count("a.result.json") == 1
+
+
+def sweep(path: Path, factors: Mapping[int, float], uses: tuple[str, str] = ("pytorch/eager", "jax/jit")) -> Path:
+    """A result for each size, in which the second of `uses` takes so many times as long."""
+    path.mkdir()
+    for size, factor in factors.items():
+        seconds = {"pytorch/eager": scaled(1), "jax/jit": scaled(factor)}
+        document = run(seconds, swept={"size": size}, parameters={"size": size}).to_json()
+        for name, use in zip(seconds, uses, strict=True):
+            document = document.replace(name, use)
+        (path / f"{size}.result.json").write_text(document)
+    return path
+
+
+@pytest.mark.parametrize(
+    "uses",
+    [("pytorch/eager", "jax/jit"), ("pytorch/no-optimizer", "jax/jit-donated"), ("pytorch/" + "e" * 30, "jax/j")],
+)
+def test_eighty_columns_show_both_sides_of_every_case_and_cut_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uses: tuple[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep(Path("a"), {32: 1.8319, 64: 1.8319}, uses)
+    sweep(Path("b"), {32: 1.868, 64: 0.91234}, uses)
+    narrow, wide = (
+        CliRunner().invoke(app, ["compare", "a", "b"], env={"COLUMNS": columns}).stdout for columns in ("80", "300")
+    )
+    assert all(len(line) <= 80 for line in narrow.splitlines())
+    missing = Counter(wide.split()) - Counter(narrow.split())
+    # A list has no head and repeats the names of columns.
+    assert set(missing) <= {"variant"}
+    assert len(re.findall(r"\d (?:ms|µs)(?!\w)", narrow)) == 2 * 2 * 2
+
+
+def test_of_several_cases_every_sentence_and_row_says_which_it_is_about(tmp_path: Path) -> None:
+    done = compare(sweep(tmp_path / "a", {32: 1, 64: 1}), sweep(tmp_path / "b", {32: 0.5, 64: 2}))
+    assert "With size 32: jax/jit in B is 2.00 times as fast as in A" in text(done)
+    assert "With size 64: jax/jit in B takes 2.00 times as long as in A" in text(done)
+    sentences, _, rows = done.stdout.partition("variant")
+    assert sentences.count(" in B") == sentences.count("With size ") == 6
+    assert rows.count("size 32") == rows.count("size 64") == 3
+
+
+def test_of_a_single_case_no_sentence_names_it(tmp_path: Path) -> None:
+    before, after = sweep(tmp_path / "a", {32: 1}), sweep(tmp_path / "b", {32: 0.5})
+    assert "size 32" not in text(compare(before, after))
+
+
+@pytest.mark.parametrize(("factor", "ends"), [(1 / 1.0215, "1.018 to 1.025"), (1.0215, "0.976 to 0.982")])
+def test_a_sentence_beside_an_inconclusive_row_says_no_verdict_and_why(
+    tmp_path: Path, factor: float, ends: str
+) -> None:
+    done = text(compare(written(tmp_path / "a.json"), written(tmp_path / "b.json", factor=factor)))
+    assert f"No verdict: jax/jit in B is {ends} times as fast as in A, which may be less than the margin of 2 %" in done
+    assert re.search(rf"jax/jit inconclusive \S+ {ends}", done)
+
+
+def test_the_note_on_single_runs_names_a_page_that_explains_it(tmp_path: Path) -> None:
+    done = text(compare(written(tmp_path / "a.json"), written(tmp_path / "b.json")))
+    [page] = re.findall(r"docs/\S+\.md", done)
+    explained = (Path(__file__).parents[2] / page).read_text()
+    assert "## Two runs" in explained
 
 
 def test_sixty_columns_split_no_word_of_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,9 @@ FASTER = ComparisonNow(variant="jax/jit", verdict="faster", speedup="2.041", low
 TIMES = (TimeNow(variant="pytorch/eager", seconds="0.00117"), TimeNow(variant="jax/jit", seconds="0.000574"))
 
 
+UNTIL = "until intervals are within ±1.0 %"
+
+
 def under_way() -> Progress:
     progress = begin(sample.case(), 0.0)
     for at, event in [
@@ -90,13 +93,43 @@ def test_without_a_terminal_there_is_a_line_a_launch_and_a_line_a_round() -> Non
         shown.case_ends()
     assert out.getvalue().splitlines() == [
         "case 1 of 1: matmul-chain (size 512, length 100), float32, cpu",
-        "pytorch/eager, jax/jit, jax/op-by-op: 5 to 8 rounds, at most 10 min 00 s",
+        f"pytorch/eager, jax/jit, jax/op-by-op: 5 to 8 rounds, {UNTIL}, at most 10 min 00 s",
         "round 1: jax/jit: measured (6.0 s)",
         "round 1: jax/op-by-op: failed: TimedOut (60.0 s)",
         "after round 1: pytorch/eager: 1.17 ms",
         "after round 1: jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster",
         "round 2: jax/jit: interrupted (1.0 s)",
     ]
+
+
+def test_why_rounds_go_on_after_a_verdict_is_said_once() -> None:
+    out = io.StringIO()
+    with display(Console(file=out, width=80)) as shown:
+        shown.case_begins(sample.case(), 1, 1)
+        for number in range(1, 8):
+            shown.event(LaunchStarted(variant="jax/jit", round=number, position=1, of=3))
+            shown.event(RoundFinished(round=number, times=TIMES, comparisons=(FASTER,)))
+    lines = out.getvalue().splitlines()
+    why = "measuring on until intervals are within ±1.0 %, or 8 rounds are done"
+    assert lines.count(why) == 1
+    assert lines[lines.index(why) - 1].startswith("after round 5: ")
+    assert "measuring until intervals are within ±1.0 %" in printed(
+        picture(under_way(), 752.0, Remaining(148, 3595), number=1, of=1), 80
+    )
+
+
+@pytest.mark.parametrize(("target", "said"), [(None, "failed: Unsupported"), ("h100", "not compiled: Unsupported")])
+def test_what_a_target_has_no_program_for_is_not_compiled_as_the_report_says(target: str | None, said: str) -> None:
+    case = sample.case()
+    case = case.model_copy(update={"accelerator": case.accelerator.model_copy(update={"target": target})})
+    event = LaunchFinished(variant="jax/jit", round=1, failure="Unsupported", wall_seconds="6")
+    out = io.StringIO()
+    with display(Console(file=out, width=80)) as shown:
+        shown.case_begins(case, 1, 1)
+        shown.event(event)
+    assert f"round 1: jax/jit: {said} (6.0 s)" in out.getvalue()
+    drawn = printed(picture(advance(begin(case, 0.0), event, 6.0), 6.0, None, number=1, of=1), 80)
+    assert said in drawn
 
 
 def test_as_many_rounds_as_must_be_are_said_once() -> None:

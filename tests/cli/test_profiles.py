@@ -47,6 +47,7 @@ def test_without_a_kubeconfig_it_says_so() -> None:
     done = profiles()
     assert done.returncode == 2
     assert "cannot reach a cluster" in done.stderr
+    assert ".;" not in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -101,6 +102,8 @@ def test_the_overview_fits_a_terminal_and_one_profile_shows_every_node(offering:
     assert "1 nvidia.com/gpu, 4 cpu, 16 GiB memory" in h100
     assert "11.06 USD" in h100
     assert "amd.com/gpu" in overview.stdout
+    assert "nodes that cannot take it now" in overview.stdout
+    assert "4: offers no nvidia.com/gpu" in h100
 
     one = profiles("h100", "--class", CLASS, kubeconfig=offering.kubeconfig)
     (line,) = (line for line in one.stdout.splitlines() if line.strip().startswith("plain"))

@@ -40,6 +40,7 @@ def main() -> int:
                 print(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.kubectl_program.parent}:$PATH")
             case "down":
                 down(directory)
+                print("The cluster is gone, with its runs and results.", file=sys.stderr)
             case "kubeconfig":
                 print(_kubeconfig(directory))
     except ClusterError as error:

@@ -104,12 +104,18 @@ def test_a_failed_check_of_another_variant_does_not_matter() -> None:
         (
             1.01,
             1.05,
-            "jax/jit is faster than torch, but maybe by less than 2 %: between 1.01 and 1.05 times as fast (95 %).",
+            (
+                "No verdict: jax/jit is 1.010 to 1.050 times as fast as torch, "
+                "which may be less than the margin of 2 % (95 %)."
+            ),
         ),
         (
             0.95,
             0.99,
-            "jax/jit is slower than torch, but maybe by less than 2 %: between 0.950 and 0.990 times as fast (95 %).",
+            (
+                "No verdict: jax/jit is 0.950 to 0.990 times as fast as torch, "
+                "which may be less than the margin of 2 % (95 %)."
+            ),
         ),
         (1230.0, 1270.0, "jax/jit is 1,250 times as fast as torch (1,230 to 1,270, 95 %)."),
         (0.000123, 0.000124, "jax/jit takes 8,100 times as long as torch (8,060 to 8,130, 95 %)."),

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from accelbench.cli.manifests import InvalidSpecError
 from accelbench.kubectl.again import again
 
 
@@ -33,6 +36,17 @@ def test_nothing_that_was_made_of_the_old_run_is_in_the_new_one() -> None:
     assert made["spec"] == {"workload": {"name": "matmul-chain"}, "series": "nightly-x7k2p"}
     assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
     assert run["spec"]["runPolicy"] == {"cancel": True, "suspend": True}
+
+
+def test_a_run_that_the_operator_refused_is_not_made_again() -> None:
+    told = {"status": "True", "reason": "InvalidSpec", "message": "nothing was measured"}
+    why = {"type": "Succeeded", "status": "False", "reason": "InvalidSpec", "message": 'unknown profile "h10"'}
+    run = old() | {"status": {"conditions": [{"type": "Finished", **told}, why]}}
+    with pytest.raises(InvalidSpecError) as refused:
+        again(run)
+    said = refused.value.explained()
+    assert 'benchmarkrun/nightly-x7k2p is not valid:\n  InvalidSpec: unknown profile "h10".' in said
+    assert "correct the manifest, and apply it under another name" in said
 
 
 def test_a_made_up_name_is_made_up_again_and_a_given_one_is_taken() -> None:

@@ -48,7 +48,9 @@ def test_a_list_has_the_columns_of_kubectl_get(
     assert heads.split() == cluster.kubectl("get", "bmr").stdout.splitlines()[0].split()
     assert row.startswith("chain")
     assert "jax/jit faster 2.00x (1.90 to 2.10)" in row
-    assert "SERIES" in jane.plugin("ls", "-o", "wide").stdout
+    wide = jane.plugin("ls", "-o", "wide").stdout
+    assert "SERIES" in wide
+    assert condition(cluster, "Finished", "chain")["message"] in wide
     assert jane.plugin("ls", "-o", "name").stdout == "benchmarkrun.accelbench.dev/chain\n"
     (item,) = json.loads(jane.plugin("ls", "-o", "json").stdout)["items"]
     assert item["status"]["phase"] == "Succeeded"

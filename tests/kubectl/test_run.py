@@ -118,6 +118,11 @@ def test_a_spec_that_the_operator_refuses_ends_with_three(jane: User, operator: 
     assert again.returncode == Exit.INVALID_SPEC
     assert "Correct the spec, and give the run another name" in again.stderr
     assert 'InvalidSpec: spec.accelerator.profile: unknown profile "h10"' in again.stderr
+    for asked in ("report", "rerun"):
+        refused = jane.plugin(asked, "chain")
+        assert refused.returncode == Exit.INVALID_SPEC
+        assert 'InvalidSpec: spec.accelerator.profile: unknown profile "h10"' in refused.stderr
+    assert jane.plugin("ls", "-o", "name").stdout == "benchmarkrun.accelbench.dev/chain\n"
 
 
 def test_a_manifest_that_is_not_valid_creates_nothing_of_any_file(jane: User, cluster: Cluster, tmp_path: Path) -> None:
@@ -130,6 +135,8 @@ def test_a_manifest_that_is_not_valid_creates_nothing_of_any_file(jane: User, cl
     assert "line 15: spec.measurement.rounds.max" in done.stderr
     bad.write_text(manifest("two").replace("jax/jit", "jax/jitt"))
     assert "did you mean jit?" in jane.plugin("run", "-f", str(bad)).stderr
+    bad.write_text(manifest("two", EXPECTED).replace("{use: jax/jit}", "{use: jax/jti}"))
+    assert "spec.variants[1].use: jax/jti: unknown mode" in jane.plugin("run", "-f", str(bad)).stderr
     assert cluster.get("bmr")["items"] == []
 
 
@@ -238,6 +245,8 @@ def test_a_run_that_is_cancelled_or_deleted_under_way_has_measured_nothing(
         assert cancelled.stdout == "benchmarkrun.accelbench.dev/chain cancelled\n", cancelled.stderr
         code, _, said = run.end()
     assert (code, "Cancelled:" in said) == (Exit.NOT_MEASURED, True)
+    report = jane.plugin("report", "chain")
+    assert (report.returncode, "chain: Cancelled: the run was cancelled" in report.stderr) == (Exit.NOT_MEASURED, True)
     assert "already finished (Cancelled)" in jane.plugin("cancel", "bmr/chain").stderr
     with jane.started("run", "-f", "-", given=manifest("other")) as run:
         run.hears("No node takes the pod")

@@ -122,9 +122,26 @@ def test_a_speedup_without_an_interval_is_in_no_headline() -> None:
     (lone,) = (replace(each, verdict=None, lower=None, upper=None) for each in two.comparisons)
     alone = replace(two, valid=False, comparisons=(lone,))
     assert status_with(alone, sizes=(2,)).headline == "jax/jit no verdict"
-    assert status_with(one, alone, sizes=(1, 2)).headline == (
-        "jax/jit faster in 1, no verdict in 1 of 2 (2.00 to 2.00)"
-    )
+    assert status_with(one, alone, sizes=(1, 2)).headline == ("jax/jit faster in 1, no verdict in 1 of 2, 2.00x")
+
+
+def test_a_success_speaks_of_expectations_only_where_there_are_any() -> None:
+    def said(**run: Any) -> str:
+        plan = make_plan(**run)
+        observed = observe(results=[make_summary(plan)])
+        status = BenchmarkRunStatus(attempts=(make_attempt(plan),))
+        return message_of(decide(plan, status, observed, NOW, 1).status)
+
+    expected = [{"metric": "speedup", "variant": "jax/jit", "atLeast": "1"}]
+    assert said() == "every case has a valid result"
+    assert said(expectations=expected) == "every case has a valid result, and every expectation is met"
+
+
+def test_cases_are_counted_in_words() -> None:
+    def accepted(*sizes: int) -> str:
+        return next(each.message for each in status_with(sizes=sizes).conditions if each.type == "Accepted")
+
+    assert (accepted(1), accepted(1, 2)) == ("1 case on profile cpu", "2 cases on profile cpu")
 
 
 def test_the_message_names_the_variant_that_failed_and_the_result_that_says_why() -> None:
@@ -167,7 +184,7 @@ def test_the_headline_of_many_cases_counts_verdicts() -> None:
     plan = make_plan(sizes=(1, 2))
     status = status_with(make_summary(plan, 0, speedup="2"), make_summary(plan, 1, speedup="4"), sizes=(1, 2))
 
-    assert status.headline == "jax/jit faster in 2 of 2 (2.00 to 4.00)"
+    assert status.headline == "jax/jit faster in 2 of 2, 2.00x to 4.00x"
 
 
 def test_a_restarted_operator_derives_the_same_status_from_what_is_stored() -> None:
@@ -186,6 +203,7 @@ def test_a_transition_is_told_once_and_under_the_same_name_whoever_tells_it() ->
     told = list(transitions(first, done))
 
     assert [transition.reason for transition in told] == ["Succeeded"]
+    assert told[0].message == "jax/jit faster 2.00x (1.90 to 2.10); every case has a valid result"
     assert list(transitions(done, done)) == []
     names = {event_manifest(told[0], "team", "chain", UID, NOW)["metadata"]["name"] for _ in range(2)}
     assert len(names) == 1

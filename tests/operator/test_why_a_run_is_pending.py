@@ -49,6 +49,16 @@ def test_each_reason_comes_with_what_to_do(waiting: Any, expected: str) -> None:
     assert expected in explain_pending(JOB, waiting, PROFILE)
 
 
+def test_an_image_that_cannot_be_pulled_is_told_in_the_same_words_between_two_tries() -> None:
+    why = "ErrImagePull: failed to resolve reference: not found"
+    tried = pod(waiting={"reason": "ErrImagePull", "message": why.partition(": ")[2]})
+    later = pod(waiting={"reason": "ImagePullBackOff", "message": f'Back-off pulling image "x/y:1": {why}'})
+    untold = pod(waiting={"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x/y:1"'})
+    assert explain_pending(JOB, tried, PROFILE) == explain_pending(JOB, later, PROFILE)
+    assert f"({why})" in explain_pending(JOB, later, PROFILE)
+    assert '(ImagePullBackOff: Back-off pulling image "x/y:1")' in explain_pending(JOB, untold, PROFILE)
+
+
 def test_a_script_may_be_what_the_node_waits_for() -> None:
     script = ConfigMapKey(name="my-workloads", key="softmax.py")
     said = explain_pending(JOB, pod(waiting={"reason": "ContainerCreating"}), PROFILE, script)

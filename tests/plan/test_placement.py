@@ -60,6 +60,13 @@ def test_what_is_not_there_and_what_is_taken_are_told_apart() -> None:
     assert why(GPU, without) == [("resource", "offers no nvidia.com/gpu")]
     assert why(GPU, taken) == [("occupied", "has 0 nvidia.com/gpu free, of 2 nvidia.com/gpu")]
     assert why(GPU, small) == [("resource", "offers 3.92 cpu, short of 4 cpu")]
+    labelled = GPU.model_copy(update={"node_selector": {"kind": "l4"}})
+    bare = replace(small, allocatable={**small.allocatable, "nvidia.com/gpu": Decimal(0)})
+    assert [message for _, message in why(labelled, bare)] == [
+        "offers no nvidia.com/gpu",
+        "offers 3.92 cpu, short of 4 cpu",
+        "has no label kind",
+    ]
     assert [fits(GPU, node) for node in (without, taken, small)] == [False, True, False]
 
 

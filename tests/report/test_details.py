@@ -25,6 +25,7 @@ def answer(kind: str, steps: int | None = None, lower: int | None = None, upper:
         (answer("after", 1240, 1181, None), "after 1,181 steps at the earliest, if ever"),
         (answer("until", 300, 280, 340), "until 300 steps (280 to 340)"),
         (answer("never"), "never"),
+        (answer("never", None, 90, None), "after 90 steps at the earliest, if ever"),
         (answer("at-once"), "at once"),
         (answer("never").model_copy(update={"extra_seconds": "0.0004"}), "costs nothing more"),
     ],

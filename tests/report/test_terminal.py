@@ -127,5 +127,5 @@ def test_a_narrow_terminal_splits_no_word_and_hides_no_number(width: int) -> Non
 def test_the_mark_is_green_only_where_every_check_was_made_and_passed() -> None:
     open_ = Check(name="work-present", outcome="untested", reading="nobody counted", variant="jax/jit")
     text = printed(terminal.report(sample.result(certificate=Certificate(checks=(*sample.CHECKS, open_)))), 80)
-    assert "? 6 of 7 checks passed, 1 not checked (work-present for jax/jit)" in text
+    assert "? 6 of 7 checks passed, 1 untested (work-present for jax/jit)" in text
     assert "✓" not in text

@@ -1,8 +1,20 @@
+import io
+
 import pytest
+from rich.console import Console
 
 from accelbench.api.reasons import StopReason
-from accelbench.api.result import Certificate, Check, Comparison, Disturbed, LaunchSummary, PhaseTime
-from accelbench.report import view
+from accelbench.api.result import (
+    Certificate,
+    Check,
+    Comparison,
+    Disturbed,
+    LaunchSummary,
+    PhaseTime,
+    Result,
+    VariantResult,
+)
+from accelbench.report import html, markdown, terminal, view
 from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.shown import shown
 from report import sample
@@ -66,7 +78,7 @@ def test_all_checks_passed_is_said_only_when_all_did() -> None:
     assert view.checks_summary(sample.result()) == "all 6 checks passed"
     untested = Check(name="independence", outcome="untested", reading="6 rounds")
     partly = sample.result(certificate=Certificate(checks=(*sample.CHECKS, untested)))
-    assert view.checks_summary(partly) == "6 of 7 checks passed, 1 not checked (independence)"
+    assert view.checks_summary(partly) == "6 of 7 checks passed, 1 untested (independence)"
     failed = Check(name="clock", outcome="failed", reading="drifts")
     broken = sample.result(certificate=Certificate(checks=(*sample.CHECKS, failed)), comparisons=())
     assert view.checks_summary(broken) == "6 of 7 checks passed, 1 failed (clock)"
@@ -152,10 +164,99 @@ def test_a_check_that_failed_for_many_variants_is_told_once() -> None:
         for name in ("parity", "throttled")
         for use in ("pytorch/eager", "jax/jit")
     )
-    assert view.trouble(sample.result(comparisons=(), certificate=Certificate(checks=checks))) == (
-        "parity (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too.",
-        "throttled (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too.",
+    formula = (
+        "What to do: compare the variant's formula with the workload's reference; accelbench check FILE does it in a "
+        "minute."
     )
+    quieter = "What to do: wait for a quieter time, take a host of your own, or raise the CPU limit."
+    assert view.trouble(sample.result(comparisons=(), certificate=Certificate(checks=checks))) == (
+        f"parity (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too. {formula}",
+        f"throttled (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too. {quieter}",
+    )
+
+
+def autocorrelated(outcome: str, rounds: int, *uses: str) -> Result:
+    """A result whose rounds follow each other, or are too few to tell."""
+    checks = tuple(
+        Check(name="autocorrelated", outcome=outcome, reading="lag-1 correlation 0.54", threshold="0.43", variant=use)
+        for use in uses
+    )
+    comparisons = tuple(sample.invalid(use, "autocorrelated") for use in uses) if outcome == "failed" else ()
+    return sample.result(
+        rounds=rounds, comparisons=comparisons, certificate=Certificate(checks=(*sample.CHECKS, *checks))
+    )
+
+
+def test_rounds_that_follow_each_other_come_with_what_to_do_once_in_every_report() -> None:
+    result = autocorrelated("failed", 20, "jax/jit", "jax/op-by-op")
+    out = io.StringIO()
+    Console(file=out, width=400).print(terminal.report(result))
+    page = html.report("run", [html.MeasuredCase(result)])
+    advice = "What to do: neighbouring rounds resemble each other, so something on the machine drifts"
+    for text in (out.getvalue(), markdown.report("run", [(result, ())]), page):
+        assert text.count(advice) == 1
+        assert "leave it processors of its own (--processors 1 on a laptop)" in text
+
+
+def test_a_check_that_nobody_knows_any_more_is_shown_without_advice() -> None:
+    check = Check(name="phase-of-the-moon", outcome="failed", reading="full", threshold="new")
+    [line] = view.trouble(sample.result(comparisons=(), certificate=Certificate(checks=(check,))))
+    assert line == "phase-of-the-moon: full. Required: new."
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        (8, "6 of 8 checks passed; 2 need more rounds (autocorrelated: 20)"),
+        (20, "6 of 8 checks passed, 2 untested (autocorrelated for 2 variants)"),
+    ],
+)
+def test_a_check_that_needs_more_rounds_is_no_problem_and_says_how_many(rounds: int, said: str) -> None:
+    result = autocorrelated("untested", rounds, "jax/jit", "jax/op-by-op")
+    assert view.checks_summary(result) == said
+    out = io.StringIO()
+    Console(file=out, width=120).print(terminal.report(result))
+    assert f"{'✓' if rounds < 20 else '?'} {said}" in out.getvalue()
+
+
+def test_what_is_odd_of_the_baseline_is_said_once_however_many_are_compared_with_it() -> None:
+    odd = "2 of 20 launches of pytorch/eager were slow, by a factor of 1.5 or more: the interval may be too narrow."
+    comparisons = tuple(
+        each.model_copy(update={"sentence": f"{each.sentence} {odd} The first call of {each.variant} takes 1 s less."})
+        for each in sample.result().comparisons
+    )
+    text = " ".join(view.sentences(sample.result(comparisons=comparisons)))
+    assert text.count(odd) == 1
+    assert text.count("The first call of") == 2
+    assert text.startswith("jax/jit is faster: 2.041x (2.012 to 2.071). 2 of 20")
+
+
+def test_a_run_that_ended_before_a_round_was_complete_says_so_and_shows_no_empty_table() -> None:
+    unmeasured = tuple(VariantResult(name=use, use=use) for use in sample.USES)
+    unknown = tuple(
+        Comparison(variant=use, baseline=sample.USES[0], rounds=0, confidence="0.95", sentence=f"{use}: no round yet.")
+        for use in sample.USES[1:]
+    )
+    result = sample.result(
+        complete=False,
+        stopped="Interrupted",
+        rounds=0,
+        unit="step",
+        variants=unmeasured,
+        comparisons=unknown,
+        certificate=Certificate(),
+        fingerprint={},
+        overhead={},
+    )
+    out = io.StringIO()
+    Console(file=out, width=80).print(terminal.report(result))
+    said = "partial: interrupted; no round was complete, so there is nothing to show"
+    title = "matmul-chain (size 512, length 100), float32, cpu"
+    assert [line.rstrip() for line in out.getvalue().splitlines()] == [title, said]
+    assert markdown.report("run", [(result, ())]) == f"# run\n\n## {title}\n\n**{said}**\n"
+    page = html.report("run", [html.MeasuredCase(result)])
+    assert said in page
+    assert not [word for word in ("time per", "no check was made", "<td", "no round yet") if word in page]
 
 
 def test_the_first_sentence_is_about_the_variant_that_is_surely_the_fastest() -> None:

@@ -2,6 +2,7 @@
 import math
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, example, given
@@ -65,6 +66,19 @@ def test_steps_that_are_not_told_apart_leave_the_number_open_above() -> None:
     assert (found.answer, found.upper) == ("after", None)
     assert 1000 < found.lower < 100_000
     assert said(found).endswith("steps at the earliest, if ever.")
+
+
+@pytest.mark.parametrize("centre", [0.00999, 0.01001], ids=["maybe slower", "maybe faster"])
+def test_nobody_says_later_calls_are_slower_where_that_is_not_known(centre: float) -> None:
+    baseline = [LaunchCost(0.0, step) for step in (0.010, 0.0101, 0.0099, 0.0102, 0.0098)]
+    found = amortisation(
+        [replace(each, step=each.step + centre - 0.01) for each in baseline],
+        [LaunchCost(2.5, step) for step in (0.0102, 0.0098, 0.0101, 0.0099, 0.010)],
+        0.05,
+    )
+    assert found.answer == ("never" if centre < 0.01 else "after")
+    assert "slower" not in said(found)
+    assert said(found).endswith("at the earliest, if ever.")
 
 
 def test_first_calls_that_cost_the_same_are_not_worth_a_sentence() -> None:

@@ -50,7 +50,7 @@ def test_a_program_that_every_device_does_whole_is_said_to_be_with_the_reason() 
     eager = found.model_copy(update={"variant": "pytorch/eager", "dispatched": True})
     (_, why) = targets.sentences(compiled(compiled=(eager,)))[:2]
     assert why.startswith("pytorch/eager is not divided: each of h100x8's 8 devices does all of it.")
-    assert why.endswith("(ADR 47).")
+    assert why.endswith("before they make an optimizer.")
 
 
 def test_markdown_has_the_same_rows() -> None:

@@ -13,6 +13,7 @@ from accelbench.claims import ledger
 from accelbench.cli.workloads import allowed, describe
 from accelbench.report.markdown import markdown_table
 from accelbench.validity.certificate import validity_checks
+from accelbench.validity.check import to_do
 from accelbench.workload import Workload
 
 DOCS = Path(__file__).resolve().parents[2]
@@ -105,8 +106,14 @@ def numbers() -> str:
 def checks() -> str:
     """One table; a disturbance is no variant's doing."""
     rows = [
-        (check.name, check.threshold, check.reason, "yes" if getattr(check, "disturbance", False) else "")
+        (
+            check.name,
+            check.threshold,
+            check.reason,
+            to_do(check, {}),
+            "yes" if getattr(check, "disturbance", False) else "",
+        )
         for check in validity_checks()
     ]
-    columns = ("check", "threshold", "why", "a round that fails it is measured again")
+    columns = ("check", "threshold", "why", "what to do where it fails", "a round that fails it is measured again")
     return f"{CHECKS}\n{markdown_table(columns, rows, right=set())}\n"

@@ -208,7 +208,8 @@ class Jax(Adapter):
         """Shapes and types alone are given to it; what a target's compiler refuses for want of memory is an answer."""
         if not hasattr(work.call, "trace"):
             raise UnsupportedError(
-                "nothing is compiled as a whole where operations or parts are dispatched one by one: use jax/jit"
+                "this variant runs operation by operation or part by part, so there is no whole program to compile: "
+                "use jax/jit"
             )
         divided = program.divided or Divided()
         devices = jax_targets.mesh(target, divided.mesh)

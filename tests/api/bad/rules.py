@@ -10,6 +10,13 @@ OF_THE_BASELINE = (
     "expect it of a variant that is not the baseline"
 )
 
+
+def no_variant(path: str, name: str, names: str = NAMES) -> str:
+    return (
+        f'{path}: Invalid value: no variant is called "{name}"; correct it here or in spec.variants, which has {names}'
+    )
+
+
 RULES = (
     bad(
         "one variant twice",
@@ -30,12 +37,12 @@ RULES = (
     bad(
         "a baseline that is no variant",
         {"spec.baseline": "pytorch/egaer"},
-        f'spec.baseline: Invalid value: no variant is called "pytorch/egaer"; their names are {NAMES}',
+        no_variant("spec.baseline", "pytorch/egaer"),
     ),
     bad(
         "a baseline by use where the variant has a name",
         {"spec.variants[0].name": "eager", "spec.baseline": "pytorch/eager"},
-        'spec.baseline: Invalid value: no variant is called "pytorch/eager"; their names are ["eager", "jax/jit"]',
+        no_variant("spec.baseline", "pytorch/eager", '["eager", "jax/jit"]'),
     ),
     bad(
         "more least than most rounds", rounds(21, 20), "spec.measurement.rounds: Invalid value: min 21 is above max 20"
@@ -113,7 +120,7 @@ RULES = (
     bad(
         "an expectation of no variant",
         expectation(variant="jax/jt", atLeast="2"),
-        f'spec.expectations: Invalid value: no variant is called "jax/jt"; their names are {NAMES}',
+        no_variant("spec.expectations", "jax/jt"),
     ),
     bad(
         "an expectation of nothing",
@@ -143,7 +150,7 @@ RULES = (
     bad(
         "an observation of no variant",
         observation(variant="jax/jt", equals="2"),
-        f'spec.expectations: Invalid value: no variant is called "jax/jt"; their names are {NAMES}',
+        no_variant("spec.expectations", "jax/jt"),
     ),
     bad(
         "an expectation that nothing can meet",
@@ -179,7 +186,7 @@ RULES = (
         "several things at once",
         {"spec.variants": [], "spec.baseline": "jax/jit", **rounds(9, 8), "spec.measurement.seed": -1},
         body("spec.variants", "0", "should have at least 1 items"),
-        'spec.baseline: Invalid value: no variant is called "jax/jit"; their names are []',
+        no_variant("spec.baseline", "jax/jit", "[]"),
         "spec.measurement.rounds: Invalid value: min 9 is above max 8",
         below("spec.measurement.seed", -1, 0),
     ),

@@ -1,0 +1,50 @@
+"""What somebody reads who follows a run that waits."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+
+from accelbench.cli.live import Lines
+from accelbench.kubectl.follow import follow
+from operator_world.builders import run_manifest
+
+
+class Told:
+    """A server that tells of one run, state after state."""
+
+    def __init__(self, *states: dict[str, Any]) -> None:
+        self._states = states
+
+    def items_at(self, *_: str, **__: str) -> tuple[list[dict[str, Any]], str]:
+        return [self._states[0]], "1"
+
+    def watch(self, *_: str, **__: str) -> Iterator[dict[str, Any]]:
+        yield from ({"type": "MODIFIED", "object": state} for state in self._states[1:])
+
+
+def state(reason: str, message: str, status: str = "False") -> dict[str, Any]:
+    run = dict(run_manifest())
+    told = {"status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-03-01T12:00:00Z"}
+    return {**run, "status": {"conditions": [{"type": "Finished", **told}]}}
+
+
+def said(*states: dict[str, Any]) -> list[str]:
+    heard: list[str] = []
+    server: Any = Told(*states, state("Succeeded", "", "True"))
+    follow(server, states[0], display=Lines(Console(file=io.StringIO())), say=heard.append)
+    return heard
+
+
+def test_what_a_run_waits_for_is_said_once_however_often_the_words_go_to_and_fro() -> None:
+    pulls, waits = state("Queued", "the image cannot be pulled"), state("Queued", "it is tried again later")
+    assert said(pulls, waits, pulls, waits) == [
+        "Queued: the image cannot be pulled",
+        "Queued: it is tried again later",
+    ]
+
+
+def test_what_it_waits_for_is_said_again_once_something_else_happened() -> None:
+    waits = state("Queued", "no node")
+    assert said(waits, state("Running", ""), waits) == ["Queued: no node"] * 2
