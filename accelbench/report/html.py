@@ -117,7 +117,7 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         else None,
         "blocks_caption": _blocks_caption(result, whole=bool(case.series)),
         "checks_summary": f"{view.checks_summary(result)[:1].upper()}{view.checks_summary(result)[1:]}.",
-        "checks_outcome": view.OUTCOMES[view.worst_outcome(result)],
+        "checks_outcome": view.worst_outcome(result),
         "open_checks": _checks(
             "Checks that failed or are untested", [check for check in checks if check.outcome != "passed"]
         ),
@@ -197,7 +197,7 @@ def _checks(caption: str, checks: Sequence[Check]) -> Table:
         key = (check.name, check.outcome, check.reading, check.threshold)
         alike.setdefault(key, []).append(check.variant or "all")
     rows = tuple(
-        (name, view.OUTCOMES[outcome], ", ".join(variants), reading, threshold)
+        (name, outcome, ", ".join(variants), reading, threshold)
         for (name, outcome, reading, threshold), variants in alike.items()
     )
     return Table(caption, columns, rows)

@@ -21,8 +21,6 @@ from accelbench.validity.check import CaseCheck, ValidityCheck, to_do
 from accelbench.verdict.shown import compared_seconds, holds_every_launch, rejections, step_seconds
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
-OUTCOMES: dict[CheckOutcome, str] = {"passed": "passed", "failed": "failed", "untested": "untested"}
-"""What became of a check, in words."""
 SENTENCES = 3
 SENTENCE_ENDS = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 NOTHING_SECONDS = 0.001
@@ -321,7 +319,7 @@ def checks_summary(result: Result) -> str:
         return f"{parts[0]}; {_need_rounds(found)}"
     for outcome, found in open_checks.items():
         if found:
-            parts.append(f"{len(found)} {OUTCOMES[outcome]} ({', '.join(_whose(found))})")
+            parts.append(f"{len(found)} {outcome} ({', '.join(_whose(found))})")
     return ", ".join(parts)
 
 
