@@ -36,7 +36,7 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     if partial := view.state(result):
         parts.append(f"**{escaped(partial)}**")
     if view.nothing_measured(result):
-        return [*parts, *_beside(result, *view.remarks(result))]
+        return [*parts, *_beside(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
     parts += [escaped(sentence) for sentence in view.sentences(result)]
     if observed := view.observation_rows(result):
         observations = [(row.variant, row.name, row.value) for row in observed]

@@ -62,6 +62,7 @@ class TerminalReport:
             yield Text(partial, style="bold yellow")
         if view.nothing_measured(result):
             yield from _remarks(result)
+            yield from _expectations(self.expectations)
             yield from _beside(result)
             return
         yield Text()

@@ -79,9 +79,9 @@ def title(case: Case, *, of_all: bool = False) -> str:
 
 
 def state(result: Result) -> str:
-    """What to say before anything else of a result that is not whole; empty for one that is."""
+    """What to say before anything else of a result that is not whole, or has nothing; else empty."""
     if result.complete:
-        return ""
+        return basis(result) if nothing_measured(result) else ""
     words: dict[StopReason | None, str] = {
         StopReason.INTERRUPTED: "interrupted",
         StopReason.TIME_LIMIT_REACHED: "out of time",
@@ -94,10 +94,9 @@ def state(result: Result) -> str:
 
 
 def nothing_measured(result: Result) -> bool:
-    """Whether measuring ended before any launch counted: there is nothing that a table or a check could say."""
+    """Whether no launch counts and none failed: there is nothing that a table or a check could say."""
     told = any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
-    told = told or bool(result.certificate.checks or result.observations or result.compiled)
-    return not result.complete and not told
+    return not (told or result.certificate.checks or result.observations or result.compiled)
 
 
 def sentences(result: Result) -> tuple[str, ...]:
@@ -325,9 +324,10 @@ def checks_summary(result: Result) -> str:
 
 def only_rounds_lack(result: Result) -> bool:
     """Whether nothing is wrong and nothing is amiss: what is untested can be told from more rounds than there are."""
-    if worst_outcome(result) != "untested":
+    found = untested_checks(result)
+    if worst_outcome(result) != "untested" or not found:
         return False
-    return all(rounds_for(check.name) > result.rounds for check in untested_checks(result))
+    return all(rounds_for(check.name) > result.rounds for check in found)
 
 
 def rounds_for(name: str) -> int:

@@ -26,8 +26,10 @@ FENCE = re.compile(r"(`{3,})(\w*)")
 NAME = re.compile(r"`([\w./-]+)`:")
 SHOWN = doctest.OutputChecker()
 ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-SHORT = "--accept-noise --set measurement.rounds.min=3 --set measurement.rounds.max=3"
-"""Tests run beside each other: what is disturbed has to count, and then there is no verdict, however many rounds."""
+SHORT = "--processors 1 --accept-noise --set measurement.rounds.min=3 --set measurement.rounds.max=3"
+"""Tests run beside each other: what is disturbed has to count, and then there is no verdict, however many rounds.
+
+On one processor, threads of PyTorch's do not wait for one that another test keeps from running."""
 SHORT_COMPARE = 'settings={"measurement.rounds.min": 3, "measurement.rounds.max": 3}, accept_noise=True,'
 """The same, for `accelbench.compare`."""
 MEASURED = {Exit.SUCCESS, Exit.NOISY, Exit.INVALID_MEASUREMENT}

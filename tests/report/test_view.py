@@ -14,8 +14,10 @@ from accelbench.api.result import (
     Result,
     VariantResult,
 )
+from accelbench.api.run import Expectation
 from accelbench.report import html, markdown, terminal, view
 from accelbench.stats.summary import geometric_mean
+from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.shown import shown
 from report import sample
 
@@ -231,15 +233,24 @@ def test_what_is_odd_of_the_baseline_is_said_once_however_many_are_compared_with
     assert text.startswith("jax/jit is faster: 2.041x (2.012 to 2.071). 2 of 20")
 
 
-def test_a_run_that_ended_before_a_round_was_complete_says_so_and_shows_no_empty_table() -> None:
+@pytest.mark.parametrize(
+    ("complete", "stopped", "said"),
+    [
+        (False, "Interrupted", "partial: interrupted; no round was complete, so there is nothing to show"),
+        (True, "TimeLimitReached", "no valid round (time limit of 600 s reached)"),
+    ],
+)
+def test_a_run_that_ended_before_a_round_was_complete_says_so_and_shows_no_empty_table(
+    complete: bool, stopped: str, said: str
+) -> None:
     unmeasured = tuple(VariantResult(name=use, use=use) for use in sample.USES)
     unknown = tuple(
         Comparison(variant=use, baseline=sample.USES[0], rounds=0, confidence="0.95", sentence=f"{use}: no round yet.")
         for use in sample.USES[1:]
     )
     result = sample.result(
-        complete=False,
-        stopped="Interrupted",
+        complete=complete,
+        stopped=stopped,
         rounds=0,
         unit="step",
         variants=unmeasured,
@@ -248,14 +259,20 @@ def test_a_run_that_ended_before_a_round_was_complete_says_so_and_shows_no_empty
         fingerprint={},
         overhead={},
     )
+    missed = ExpectationOutcome(
+        Expectation(metric="parity", variant="jax/jit", at_most="1"), "undecided", "parity of jax/jit: not measured."
+    )
     out = io.StringIO()
-    Console(file=out, width=80).print(terminal.report(result))
-    said = "partial: interrupted; no round was complete, so there is nothing to show"
+    Console(file=out, width=80).print(terminal.report(result, [missed]))
     title = "matmul-chain (size 512, length 100), float32, cpu"
-    assert [line.rstrip() for line in out.getvalue().splitlines()] == [title, said]
-    assert markdown.report("run", [(result, ())]) == f"# run\n\n## {title}\n\n**{said}**\n"
-    page = html.report("run", [html.MeasuredCase(result)])
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert lines == [title, said, f"✗ {missed.sentence}"]
+    assert (
+        markdown.report("run", [(result, (missed,))]) == f"# run\n\n## {title}\n\n**{said}**\n\n- {missed.sentence}\n"
+    )
+    page = html.report("run", [html.MeasuredCase(result, (missed,))])
     assert said in page
+    assert missed.sentence in page
     assert not [word for word in ("time per", "no check was made", "<td", "no round yet") if word in page]
 
 
