@@ -27,6 +27,17 @@ EXAMPLE = yaml.safe_load((ROOT / "examples" / "01-matmul-chain.yaml").read_text(
 # Where others use the machine, the numbers are noisy, and are shown all the same; and a round may take minutes. With
 # time for one round, the run would end as soon as that round is told, and nobody could see it under way.
 EXAMPLE["spec"]["measurement"] |= {"acceptNoise": True, "timeLimitSeconds": 900}
+UNMET = {
+    **EXAMPLE,
+    "metadata": {"name": "unmet"},
+    "spec": {
+        "workload": {"name": "matmul-chain", "parameters": {"size": 16, "length": 20}},
+        "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
+        "measurement": EXAMPLE["spec"]["measurement"],
+        "expectations": [{"metric": "parity", "variant": "jax/jit", "atMost": "0"}],
+    },
+}
+"""What no float32 can do: however quiet the machine, there is a result that does not stand."""
 VERDICTS = {"faster", "slower", "equivalent", "inconclusive", "noisy"}
 
 
@@ -121,6 +132,10 @@ def test_every_query_of_the_overview_and_of_the_operators_dashboard_returns_data
     installed: Installed, example: dict[str, Any]
 ) -> None:
     assert example["status"]["phase"] in {"Succeeded", "Noisy"}
+    installed.apply(yaml.safe_dump(UNMET))
+    installed.finished("unmet", seconds=900)
+    (stored,) = installed.owned("benchmarkresults", "unmet")
+    assert [each["outcome"] for each in stored["expectations"]] == ["not-met"]
     queries = [
         (title, dashboard.filled_in(query))
         for dashboard in (ALL["overview"], ALL["operator"])
