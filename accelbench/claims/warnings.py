@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from accelbench.api.result import Result
 from accelbench.claims.settle import MeasuredRun
 from accelbench.claims.words import measured_on
-from accelbench.report import noise, view
+from accelbench.report import certificate, noise, view
 
 DOUBTFUL = "too narrow"
 """A comparison's own sentence says so of its interval."""
@@ -35,7 +35,7 @@ def _whose(result: Result, results: Sequence[Result]) -> str:
 def _of_result(result: Result, compared: Collection[str]) -> list[str]:
     comparisons = [each for each in result.comparisons if not compared or each.variant in compared]
     said = [sentence for comparison in comparisons for sentence in _sentences(comparison.sentence)]
-    failed = [view.check_line(check) for check in view.failed_checks(result)]
+    failed = [certificate.check_line(check) for check in certificate.failed(result)]
     partial = [f"{state}."] if (state := view.state(result)) else []
     doubtful = [each for each in said if DOUBTFUL in each]
     return [*partial, *doubtful, *failed, *noise.disturbed(result)[:1], *_notes(result)]

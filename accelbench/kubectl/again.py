@@ -38,10 +38,10 @@ def without_the_clusters(metadata: Manifest) -> Manifest:
 def again(run: Manifest, name: str | None = None) -> Manifest:
     """A manifest that measures the same once more, in the same series, under `name` or one that the server makes up.
 
-    Raises InvalidSpecError where the operator refused that run: it would refuse the new one too.
+    Raises InvalidSpecError where the operator refused that run: nothing was measured that could be measured again.
     """
     if condition(run, "Finished").get("reason") == ConditionReason.INVALID_SPEC:
-        what = f"{ending(run)}. A new run would end alike: correct the manifest, and apply it under another name"
+        what = f"{ending(run)}. Correct that, and apply the manifest under another name"
         raise InvalidSpecError(f"benchmarkrun/{run['metadata']['name']}", [Problem("", what)])
     spec = copy.deepcopy(run["spec"])
     spec["series"] = spec.get("series") or run["metadata"]["name"]

@@ -14,7 +14,7 @@ import accelbench
 from accelbench import figures
 from accelbench.api.result import Check, CheckOutcome, Result
 from accelbench.document import on_one_line
-from accelbench.report import details, launches, machine, overview, reproduce, targets, view
+from accelbench.report import certificate, details, launches, machine, overview, reproduce, targets, view
 from accelbench.report.launches import LaunchSeries
 from accelbench.report.table import Table, TableColumn, filled
 from accelbench.verdict.expectations import ExpectationOutcome
@@ -90,7 +90,7 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         "unit": result.unit,
         "partial": view.state(result),
         "sentences": targets.sentences(result) if compiled else view.sentences(result),
-        "trouble": () if compiled else view.trouble(result),  # what was not compiled, the sentences say
+        "trouble": () if compiled else certificate.trouble(result),  # what was not compiled, the sentences say
         "remarks": view.remarks(result),
         "measured": not view.nothing_measured(result),
         "finding": _finding(result),
@@ -116,8 +116,8 @@ def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
         if whole
         else None,
         "blocks_caption": _blocks_caption(result, whole=bool(case.series)),
-        "checks_summary": f"{view.checks_summary(result)[:1].upper()}{view.checks_summary(result)[1:]}.",
-        "checks_outcome": view.worst_outcome(result),
+        "checks_summary": f"{certificate.summary(result)[:1].upper()}{certificate.summary(result)[1:]}.",
+        "checks_outcome": certificate.worst_outcome(result),
         "open_checks": _checks(
             "Checks that failed or are untested", [check for check in checks if check.outcome != "passed"]
         ),

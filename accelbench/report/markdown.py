@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from accelbench.api.result import Result
 from accelbench.document import on_one_line
-from accelbench.report import details, machine, targets, view
+from accelbench.report import certificate, details, machine, targets, view
 from accelbench.report.table import Table
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.shown import shown
@@ -47,8 +47,8 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     else:
         parts += _verdicts(result)
     notes = [
-        view.checks_summary(result),
-        *view.trouble(result),
+        certificate.summary(result),
+        *certificate.trouble(result),
         *view.remarks(result),
         *(outcome.sentence for outcome in outcomes),
     ]

@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from accelbench.api.result import CheckOutcome, Result
-from accelbench.report import details, interval_plot, machine, targets, view
+from accelbench.report import certificate, details, interval_plot, machine, targets, view
 from accelbench.report.table import Table as TextTable
 from accelbench.report.table import TableColumn
 from accelbench.verdict.expectations import ExpectationOutcome
@@ -249,9 +249,9 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
 
 
 def _checks(result: Result) -> Iterable[RenderableType]:
-    mark, style = LACKS_ROUNDS if view.only_rounds_lack(result) else MARKS[view.worst_outcome(result)]
-    yield Text(f"{mark} {view.checks_summary(result)}", style=style)
-    yield from (Text(f"✗ {line}", style=BAD) for line in view.trouble(result))
+    mark, style = LACKS_ROUNDS if certificate.only_rounds_lack(result) else MARKS[certificate.worst_outcome(result)]
+    yield Text(f"{mark} {certificate.summary(result)}", style=style)
+    yield from (Text(f"✗ {line}", style=BAD) for line in certificate.trouble(result))
 
 
 def _remarks(result: Result) -> Iterable[RenderableType]:

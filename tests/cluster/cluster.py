@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kubernetes import client, config
+from kubernetes import aio, client, config
 
 from cluster.containerd import SOCKET_NAME, import_image, name_image
 from cluster.errors import ClusterError, KubectlError
@@ -80,6 +80,12 @@ class Cluster:
     def client(self) -> client.ApiClient:
         """Return a new client of the API server; close it, or use it in a with statement."""
         return config.new_client_from_config(str(self.kubeconfig))
+
+    async def configuration(self) -> aio.client.Configuration:
+        """The same for clients that wait with asyncio."""
+        found = aio.client.Configuration()
+        await aio.config.load_kube_config(str(self.kubeconfig), client_configuration=found)
+        return found
 
     @cached_property
     def server(self) -> urllib.parse.SplitResult:

@@ -46,7 +46,7 @@ def test_a_run_that_the_operator_refused_is_not_made_again() -> None:
         again(run)
     said = refused.value.explained()
     assert 'benchmarkrun/nightly-x7k2p is not valid:\n  InvalidSpec: unknown profile "h10".' in said
-    assert "correct the manifest, and apply it under another name" in said
+    assert "Correct that, and apply the manifest under another name" in said
 
 
 def test_a_made_up_name_is_made_up_again_and_a_given_one_is_taken() -> None:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 import urllib3
-from kubernetes.aio import config
-from kubernetes.aio.client import Configuration
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from accelbench_operator.exposition import Exposition, Scrape, Tls, exposed
@@ -193,8 +191,7 @@ async def test_the_api_server_says_who_may_scrape(cluster: Cluster) -> None:
         return cluster.kubectl("create", "token", name).stdout.strip()
 
     try:
-        configuration = Configuration()
-        await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
+        configuration = await cluster.configuration()
         configuration.cert_file = configuration.key_file = None
         configuration.api_key = {"BearerToken": f"Bearer {token('operator')}"}
         async with KubernetesApi(configuration) as api:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kubernetes.aio import config
-from kubernetes.aio.client import Configuration
 
 from accelbench.api.profiles import Profiles
 from accelbench_operator.installed import NotAtWorkError, look
@@ -30,9 +28,7 @@ LEASE = "accelbench"
 
 @pytest.fixture
 async def api(cluster: Cluster) -> AsyncIterator[KubernetesApi]:
-    configuration = Configuration()
-    await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
-    async with KubernetesApi(configuration) as found:
+    async with KubernetesApi(await cluster.configuration()) as found:
         yield found
 
 

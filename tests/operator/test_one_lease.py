@@ -6,8 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
-from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client import ApiClient
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 
 from accelbench_operator.lead import Lock
@@ -25,9 +24,7 @@ REPLICAS = ("first", "second")
 
 @pytest.fixture
 async def client(cluster: Cluster) -> AsyncIterator[ApiClient]:
-    configuration = Configuration()
-    await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
-    async with ApiClient(configuration) as found:
+    async with ApiClient(await cluster.configuration()) as found:
         yield found
 
 

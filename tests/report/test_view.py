@@ -15,7 +15,7 @@ from accelbench.api.result import (
     VariantResult,
 )
 from accelbench.api.run import Expectation
-from accelbench.report import html, markdown, terminal, view
+from accelbench.report import certificate, html, markdown, terminal, view
 from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.shown import shown
@@ -71,20 +71,20 @@ def test_a_failed_variant_is_told_with_reason_place_and_message() -> None:
         variants=(sample.variant("pytorch/eager", "0.001"), sample.failed("jax/jit")), comparisons=()
     )
     assert view.variant_rows(result)[1].verdict == "failed: OutOfMemory"
-    assert view.failures(result) == (
+    assert certificate.failures(result) == (
         "jax/jit failed in round 1, phase setup (OutOfMemory): needed 3.1 GB, had 2.0 GB: lower size",
     )
 
 
 def test_all_checks_passed_is_said_only_when_all_did() -> None:
-    assert view.checks_summary(sample.result()) == "all 6 checks passed"
+    assert certificate.summary(sample.result()) == "all 6 checks passed"
     untested = Check(name="independence", outcome="untested", reading="6 rounds")
     partly = sample.result(certificate=Certificate(checks=(*sample.CHECKS, untested)))
-    assert view.checks_summary(partly) == "6 of 7 checks passed, 1 untested (independence)"
+    assert certificate.summary(partly) == "6 of 7 checks passed, 1 untested (independence)"
     failed = Check(name="clock", outcome="failed", reading="drifts")
     broken = sample.result(certificate=Certificate(checks=(*sample.CHECKS, failed)), comparisons=())
-    assert view.checks_summary(broken) == "6 of 7 checks passed, 1 failed (clock)"
-    assert view.checks_summary(sample.result(certificate=Certificate(), comparisons=())) == "no check was made"
+    assert certificate.summary(broken) == "6 of 7 checks passed, 1 failed (clock)"
+    assert certificate.summary(sample.result(certificate=Certificate(), comparisons=())) == "no check was made"
 
 
 def test_many_comparisons_are_summed_up_in_three_sentences() -> None:
@@ -171,7 +171,7 @@ def test_a_check_that_failed_for_many_variants_is_told_once() -> None:
         "minute."
     )
     quieter = "What to do: wait for a quieter time, take a host of your own, or raise the CPU limit."
-    assert view.trouble(sample.result(comparisons=(), certificate=Certificate(checks=checks))) == (
+    assert certificate.trouble(sample.result(comparisons=(), certificate=Certificate(checks=checks))) == (
         f"parity (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too. {formula}",
         f"throttled (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too. {quieter}",
     )
@@ -202,7 +202,7 @@ def test_rounds_that_follow_each_other_come_with_what_to_do_once_in_every_report
 
 def test_a_check_that_nobody_knows_any_more_is_shown_without_advice() -> None:
     check = Check(name="phase-of-the-moon", outcome="failed", reading="full", threshold="new")
-    [line] = view.trouble(sample.result(comparisons=(), certificate=Certificate(checks=(check,))))
+    [line] = certificate.trouble(sample.result(comparisons=(), certificate=Certificate(checks=(check,))))
     assert line == "phase-of-the-moon: full. Required: new."
 
 
@@ -215,7 +215,7 @@ def test_a_check_that_nobody_knows_any_more_is_shown_without_advice() -> None:
 )
 def test_a_check_that_needs_more_rounds_is_no_problem_and_says_how_many(rounds: int, said: str) -> None:
     result = autocorrelated("untested", rounds, "jax/jit", "jax/op-by-op")
-    assert view.checks_summary(result) == said
+    assert certificate.summary(result) == said
     out = io.StringIO()
     Console(file=out, width=120).print(terminal.report(result))
     assert f"{'✓' if rounds < 20 else '?'} {said}" in out.getvalue()
