@@ -35,6 +35,7 @@ CHECK = CaseCheck(
     threshold=f"lag-1 correlation at most what independent rounds exceed in 1 % of cases, from {FEWEST} rounds on",
     reason="at a lag-1 correlation of 0.7, a 95 % interval covers only 58 %",
     evaluate=_evaluate,
+    measured_only=True,
     noise=True,
     remedy=(
         "neighbouring rounds resemble each other, so something on the machine drifts: measure again when it is "

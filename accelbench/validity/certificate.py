@@ -9,24 +9,6 @@ from accelbench.api.result import Certificate, Check
 from accelbench.validity.check import ValidityCheck
 from accelbench.validity.evidence import Evidence
 
-UNTIMED = frozenset(
-    {
-        "denormals",
-        "depends-on-inputs",
-        "emulated",
-        "gradients",
-        "non-finite",
-        "parity",
-        "precision",
-        "same-inputs",
-        "same-protocol",
-        "threads",
-        "work-present",
-        "work-skipped",
-    }
-)
-"""What can be asked of launches that compute and are not timed."""
-
 
 @cache
 def validity_checks() -> tuple[ValidityCheck, ...]:
@@ -37,16 +19,16 @@ def validity_checks() -> tuple[ValidityCheck, ...]:
 
 
 def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
-    """Every check's readings; one line for all variants where it says the same of each.
+    """Run every check on the evidence; merge readings that are the same for all variants.
 
-    Checks that cannot say anything are left out: those that ask about times or outputs where launches observe, and
-    those that ask about times where launches were not `timed`.
+    Where launches observe, only checks with `observed` run. Where launches were not `timed` (`accelbench check`),
+    those with `measured_only` do not run.
     """
     return Certificate(
         checks=tuple(
             reading
             for check in validity_checks()
-            if (check.observed if evidence.nothing_timed else timed or check.name in UNTIMED)
+            if (check.observed if evidence.nothing_timed else timed or not check.measured_only)
             for reading in _alike(tuple(check.checks(evidence)), len(evidence.case.variants))
         )
     )

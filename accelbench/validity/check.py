@@ -75,6 +75,8 @@ class LaunchCheck:
     reason: str
     """Why the threshold is what it is."""
     evaluate: Callable[[Case, LaunchRecord], Finding]
+    measured_only: bool = False
+    """It needs times or the device asked for; `accelbench check` has neither and skips it."""
     observed: bool = False
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     disturbance: bool = False
@@ -117,6 +119,8 @@ class CaseCheck:
     reason: str
     """Why the threshold is what it is."""
     evaluate: Callable[[Evidence], Iterable[tuple[str | None, Finding]]]
+    measured_only: bool = False
+    """It needs times or the device asked for; `accelbench check` has neither and skips it."""
     observed: bool = False
     """It is asked of launches that time nothing, too: of those whose protocol is observe."""
     noise: bool = False

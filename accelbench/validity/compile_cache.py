@@ -34,4 +34,5 @@ CHECK = LaunchCheck(
         "programs may hit what the launch itself has just compiled, and do so wherever they run"
     ),
     evaluate=_evaluate,
+    measured_only=True,
 )

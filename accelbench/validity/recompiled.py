@@ -24,5 +24,6 @@ CHECK = LaunchCheck(
     threshold="0 in the steady phase; an episode counts them",
     reason="one compilation costs as much as thousands of steps",
     evaluate=_evaluate,
+    measured_only=True,
     remedy="give every call inputs of the same shapes and types; change nothing that a compiled function closes over",
 )

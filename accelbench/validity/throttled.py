@@ -85,6 +85,7 @@ CHECK = LaunchCheck(
         "and a virtual machine always has some"
     ),
     evaluate=_evaluate,
+    measured_only=True,
     disturbance=True,
     advice=lambda _: "wait for a quieter time, take a host of your own, or raise the CPU limit",
 )

@@ -67,6 +67,7 @@ CHECK = CaseCheck(
         "ones unless they exceed what the blocks' own autocorrelation explains"
     ),
     evaluate=_evaluate,
+    measured_only=True,
     noise=True,
     remedy=(
         "measure again when the machine is quieter; where the same variant fails once more, its calls do not settle, "

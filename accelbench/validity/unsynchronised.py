@@ -62,4 +62,5 @@ CHECK = CaseCheck(
         "and its least lateness counts"
     ),
     evaluate=_evaluate,
+    measured_only=True,
 )

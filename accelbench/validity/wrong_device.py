@@ -31,6 +31,7 @@ CHECK = CaseCheck(
     threshold="the platform asked for, one device model",
     reason="frameworks silently fall back to the CPU",
     evaluate=_evaluate,
+    measured_only=True,
     remedy="install the framework's build for this device, or name another profile",
     observed=True,
 )

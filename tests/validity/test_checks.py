@@ -2,6 +2,7 @@
 """Each check, provoked with the facts that it is there to notice; and the good ones, which it lets pass."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from accelbench.launch.fact import MAXIMUM_CHARACTERS
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import LaunchRecord, ParityReading
 from accelbench.validity.certificate import certify, validity_checks
+from accelbench.validity.check import LaunchCheck, passed
 from accelbench.validity.evidence import Evidence
 from accelbench_runner.judge.parity import mismatch
 from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of, with_facts
@@ -49,6 +51,15 @@ def test_good_launches_fail_no_check() -> None:
 def test_every_check_states_its_threshold_and_its_reason() -> None:
     assert all(check.threshold and check.reason for check in validity_checks())
     assert len(NAMES) == len(validity_checks())
+
+
+def test_a_new_check_runs_without_times_unless_it_asks_for_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = LaunchCheck("new", threshold="any", reason="none", evaluate=lambda _case, _launch: passed("fine"))
+    measured = replace(new, name="measured", measured_only=True)
+    monkeypatch.setattr("accelbench.validity.certificate.validity_checks", lambda: (measured, new))
+    evidence = Evidence(case=a_case(), launches=(a_launch(VARIANT),))
+    assert [check.name for check in certify(evidence, timed=False).checks] == ["new"]
+    assert [check.name for check in certify(evidence).checks] == ["measured", "new"]
 
 
 @pytest.mark.parametrize(
