@@ -28,8 +28,8 @@ from accelbench.api.metadata import ObjectMeta
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.api.result import BenchmarkResult, Result
 from accelbench.plan.names import result_name
-from accelbench_operator.accept import Plan, accept
-from accelbench_operator.job import build_job
+from accelbench_operator.runs.accept import Plan, accept
+from accelbench_operator.runs.job import build_job
 from cluster.cluster import Cluster
 from operator_world.client import Client, Manifest, until, until_none
 from operator_world.fake_kubelet import write_certificate

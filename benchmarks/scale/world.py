@@ -15,7 +15,7 @@ from typing import Self
 
 import psutil
 
-from accelbench_operator.exposition import OPENMETRICS
+from accelbench_operator.metrics.exposition import OPENMETRICS
 from cluster.cluster import Cluster
 from cluster.run import down, end_abandoned, session_directory, up
 from cluster.wait import wait_until

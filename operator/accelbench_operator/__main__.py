@@ -11,13 +11,13 @@ import uuid
 from kubernetes.aio.config import ConfigException
 
 from accelbench.api.profiles import InvalidProfilesError
-from accelbench_operator.exposition import OPENMETRICS, Exposition, anybody, exposed
-from accelbench_operator.health import served
-from accelbench_operator.kubernetes_api import KubernetesApi, load_configuration
+from accelbench_operator.engine.api import KubernetesApi, load_configuration
+from accelbench_operator.engine.health import served
+from accelbench_operator.engine.watch import watch_runs
+from accelbench_operator.metrics.exposition import OPENMETRICS, Exposition, anybody, exposed
+from accelbench_operator.metrics.scrapers import Scrapers
 from accelbench_operator.operator import Operator
-from accelbench_operator.scrapers import Scrapers
 from accelbench_operator.settings import Settings, SettingsError, read_settings
-from accelbench_operator.watch import watch_runs
 
 USAGE_ERROR = 2
 

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable
 
 from accelbench.api.metadata import GROUP, VERSION
 from accelbench.api.profiles import InvalidProfilesError
-from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, NotFoundError, load_configuration
-from accelbench_operator.lead import LEASE_SECONDS, LeaseName
+from accelbench_operator.engine.api import ApiError, KubernetesApi, NotFoundError, load_configuration
+from accelbench_operator.engine.election import LEASE_SECONDS, LeaseName
 from accelbench_operator.settings import Settings, SettingsError, read_settings
 from accelbench_operator.skew import find_skew
 

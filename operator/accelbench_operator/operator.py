@@ -9,24 +9,24 @@ from typing import Any
 
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import Attempt
-from accelbench_operator.apply import Applier
-from accelbench_operator.cluster import KubernetesCluster
-from accelbench_operator.garbage import small_collections
-from accelbench_operator.gone import keep_forgetting
-from accelbench_operator.health import LATE_SECONDS, LONGEST_WORK_SECONDS, Readings
-from accelbench_operator.known import Manifest, RunKey
-from accelbench_operator.kubernetes_api import ApiError, KubernetesApi
-from accelbench_operator.lead import Election, always, standing
-from accelbench_operator.live import LiveCases
-from accelbench_operator.observed import ObservedJob, ObservedPod, observe_job, observe_pod, observe_result
-from accelbench_operator.queue import KeyedQueue
-from accelbench_operator.reconcile import UNFINISHED, Reconciler
-from accelbench_operator.reflector import Reflector
-from accelbench_operator.retention import keep_deleting, surplus
+from accelbench_operator.engine.api import ApiError, KubernetesApi
+from accelbench_operator.engine.election import Election, always, standing
+from accelbench_operator.engine.garbage import small_collections
+from accelbench_operator.engine.gone import keep_forgetting
+from accelbench_operator.engine.health import LATE_SECONDS, LONGEST_WORK_SECONDS, Readings
+from accelbench_operator.engine.queue import KeyedQueue
+from accelbench_operator.engine.reflector import Reflector
+from accelbench_operator.engine.store import Held, Kind, Store
+from accelbench_operator.metrics.live import LiveCases
+from accelbench_operator.metrics.snapshot import QueueHealth, Snapshot, Summary
+from accelbench_operator.runs.apply import Applier
+from accelbench_operator.runs.cluster import KubernetesCluster
+from accelbench_operator.runs.known import Manifest, RunKey
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod, observe_job, observe_pod, observe_result
+from accelbench_operator.runs.reconcile import UNFINISHED, Reconciler
+from accelbench_operator.runs.retention import keep_deleting, surplus
 from accelbench_operator.settings import Settings
 from accelbench_operator.skew import find_skew
-from accelbench_operator.snapshot import QueueHealth, Snapshot, Summary
-from accelbench_operator.store import Held, Kind, Store
 
 logger = logging.getLogger(__name__)
 

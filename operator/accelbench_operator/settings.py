@@ -15,10 +15,10 @@ from accelbench.api.metadata import API_VERSION
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profiles, load_profiles
 from accelbench.api.run import DEFAULT_CLASS
-from accelbench_operator.accept import into_ours
-from accelbench_operator.exposition import Tls
-from accelbench_operator.lead import LeaseName
-from accelbench_operator.retention import Retention
+from accelbench_operator.engine.election import LeaseName
+from accelbench_operator.metrics.exposition import Tls
+from accelbench_operator.runs.accept import into_ours
+from accelbench_operator.runs.retention import Retention
 
 
 class SettingsError(ValueError):

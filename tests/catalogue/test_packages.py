@@ -9,7 +9,7 @@ import pytest
 
 from accelbench import catalogue
 from accelbench.api.profiles import Profiles
-from accelbench_operator.accept import Refused, accept
+from accelbench_operator.runs.accept import Refused, accept
 from cli.command import ROOT, accelbench
 from operator_world.builders import run_manifest
 

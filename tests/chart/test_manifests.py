@@ -16,10 +16,10 @@ import accelbench
 from accelbench.api import labels
 from accelbench.api.profiles import ALWAYS, Profile, parse_profiles, ready
 from accelbench_operator import installed, settings
-from accelbench_operator.job import ANY_CASE, build_job
-from accelbench_operator.lead import LeaseName
+from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.rbac import LEASE, RULES, SCRAPERS
-from accelbench_operator.retention import Retention
+from accelbench_operator.runs.job import ANY_CASE, build_job
+from accelbench_operator.runs.retention import Retention
 from chart.helm import CHART, helm, render, template
 from chart.switches import SWITCHES
 from cluster.build import binaries

@@ -28,11 +28,11 @@ from accelbench.delivery.log import DocumentKind, digest_of, encode_document, pa
 from accelbench.plan.names import result_name
 from accelbench.plan.problems import check_run
 from accelbench.report import markdown, terminal, tidy
-from accelbench_operator.collect import outcome
-from accelbench_operator.events import transitions
-from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.observed import ObjectKey, observe_result, summarize
-from accelbench_operator.status import RunProgress, progress_status
+from accelbench_operator.runs.collect import outcome
+from accelbench_operator.runs.events import transitions
+from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.observed import ObjectKey, observe_result, summarize
+from accelbench_operator.runs.status import RunProgress, progress_status
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from fuzz.world import ATTEMPT, CASE, MOMENT, NOW, PLAN, snapshot_of
 from fuzz.written import assert_line, assert_markdown, assert_readable
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from accelbench_operator.snapshot import Summary
+    from accelbench_operator.metrics.snapshot import Summary
 
 PRODUCED: dict[str, DocumentKind] = {"=result ": "result", "=checkpoint ": "checkpoint"}
 """Begins a line of an input that is to become a document with its digest, which no mutation would hit."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from accelbench_operator.snapshot import QueueHealth, Snapshot
+from accelbench_operator.metrics.snapshot import QueueHealth, Snapshot
 from operator_world.builders import NOW as MOMENT
 from operator_world.builders import make_attempt, make_plan, timestamp
 
 if TYPE_CHECKING:
-    from accelbench_operator.snapshot import Summary
+    from accelbench_operator.metrics.snapshot import Summary
 
 __all__ = ["ATTEMPT", "CASE", "MOMENT", "NOW", "PLAN", "snapshot_of"]
 

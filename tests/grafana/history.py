@@ -24,11 +24,11 @@ from accelbench.stats.interval import student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.pairwise import MeasuredVariants
-from accelbench_operator.kubernetes_api import RequestKind
-from accelbench_operator.metrics import of_results, of_the_operator
-from accelbench_operator.observed import ObjectKey, summarize
-from accelbench_operator.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot, Summary
-from accelbench_operator.telemetry import Telemetry
+from accelbench_operator.engine.api import RequestKind
+from accelbench_operator.metrics.families import of_results, of_the_operator
+from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot, Summary
+from accelbench_operator.metrics.telemetry import Telemetry
+from accelbench_operator.runs.observed import ObjectKey, summarize
 from cluster.build import binaries
 from cluster.ports import free_port
 from cluster.processes import Processes, end_processes

@@ -12,7 +12,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard as Model
 
-from accelbench_operator.metrics import (
+from accelbench_operator.metrics.families import (
     OF_A_CASE_UNDER_WAY,
     OF_A_COMPARISON,
     OF_A_COMPARISON_UNDER_WAY,
@@ -20,7 +20,7 @@ from accelbench_operator.metrics import (
     OF_A_VARIANT,
     OF_THE_OPERATOR,
 )
-from accelbench_operator.telemetry import Telemetry
+from accelbench_operator.metrics.telemetry import Telemetry
 from grafana.dashboards import ALL, CHOICES, GRAFANA, Dashboard
 from grafana.history import DAY, END, nightlies, running_history
 

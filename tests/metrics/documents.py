@@ -19,9 +19,9 @@ from accelbench.api.result import (
     Spread,
     VariantResult,
 )
-from accelbench_operator.kubernetes_api import RequestKind
-from accelbench_operator.observed import ObjectKey, summarize
-from accelbench_operator.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot
+from accelbench_operator.engine.api import RequestKind
+from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot
+from accelbench_operator.runs.observed import ObjectKey, summarize
 
 PROGRAM = dict.fromkeys(
     (

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from accelbench_operator.exposition import Exposition, exposed
-from accelbench_operator.metrics import Families, of_results, of_the_operator
+from accelbench_operator.metrics.exposition import Exposition, exposed
+from accelbench_operator.metrics.families import Families, of_results, of_the_operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from accelbench_operator.snapshot import Snapshot
+    from accelbench_operator.metrics.snapshot import Snapshot
 
 
 @contextmanager

@@ -15,11 +15,11 @@ import pytest
 import urllib3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from accelbench_operator.exposition import Exposition, Scrape, Tls, exposed
-from accelbench_operator.kubernetes_api import KubernetesApi
+from accelbench_operator.engine.api import KubernetesApi
+from accelbench_operator.metrics.exposition import Exposition, Scrape, Tls, exposed
+from accelbench_operator.metrics.scrapers import Scrapers
+from accelbench_operator.metrics.telemetry import Telemetry
 from accelbench_operator.rbac import SCRAPERS
-from accelbench_operator.scrapers import Scrapers
-from accelbench_operator.telemetry import Telemetry
 from cluster.ports import free_port
 from metrics.certificates import Authority
 from metrics.documents import faster, snapshot
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from accelbench_operator.snapshot import Snapshot
+    from accelbench_operator.metrics.snapshot import Snapshot
     from cluster.cluster import Cluster
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"

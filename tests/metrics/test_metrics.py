@@ -11,7 +11,7 @@ import pytest
 import urllib3
 
 from accelbench.api.result import PaysBack
-from accelbench_operator.metrics import (
+from accelbench_operator.metrics.families import (
     OF_A_CASE_UNDER_WAY,
     OF_A_COMPARISON,
     OF_A_COMPARISON_UNDER_WAY,
@@ -27,7 +27,7 @@ from metrics.serving import registry_of, served_metrics, text_of
 from targets.documents import compiled
 
 if TYPE_CHECKING:
-    from accelbench_operator.snapshot import Snapshot
+    from accelbench_operator.metrics.snapshot import Snapshot
 
 ALL = (
     *OF_A_RESULT,

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from accelbench_operator import metrics, results_text
-from accelbench_operator.results_text import ResultsText
+from accelbench_operator.metrics import families as metrics
+from accelbench_operator.metrics import results_text
+from accelbench_operator.metrics.results_text import ResultsText
 from metrics.documents import failed, faster, invalid, snapshot
 
 if TYPE_CHECKING:
-    from accelbench_operator.snapshot import Summary
+    from accelbench_operator.metrics.snapshot import Summary
 
 FORMATS = ("", "application/openmetrics-text;version=1.0.0")
 KINDS = (faster, invalid, failed)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench_operator.accept import Plan, Refused, accept
+from accelbench_operator.runs.accept import Plan, Refused, accept
 from accelbench_operator.settings import Settings, SettingsError, read_settings
 from operator_world.builders import IMAGE, run_manifest
 

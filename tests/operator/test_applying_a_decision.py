@@ -10,11 +10,7 @@ import pytest
 from accelbench.api import labels
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.actions import Collect, Confirm, DeleteJob
-from accelbench_operator.apply import ForeignObjectError
-from accelbench_operator.attempts import state_of
-from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.kubernetes_api import (
+from accelbench_operator.engine.api import (
     ApiError,
     ConflictError,
     ForbiddenError,
@@ -23,8 +19,12 @@ from accelbench_operator.kubernetes_api import (
     TooLargeError,
     UnreachableError,
 )
-from accelbench_operator.observed import observe_job
-from accelbench_operator.waits import LEAST_TRIES, Wait
+from accelbench_operator.runs.actions import Collect, Confirm, DeleteJob
+from accelbench_operator.runs.apply import ForeignObjectError
+from accelbench_operator.runs.attempts import state_of
+from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.observed import observe_job
+from accelbench_operator.runs.waits import LEAST_TRIES, Wait
 from operator_world.applying import ATTEMPT, CASE, CREATE, PLAN, World, raising, with_a_stored_result
 from operator_world.builders import NAMESPACE, UID, make_job, make_plan, observe
 
@@ -325,7 +325,7 @@ def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
     world: World, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     with_an_ended_pod(world)
-    monkeypatch.setattr(f"accelbench_operator.apply.{broken}", lambda *_, **__: {}["rounds"])
+    monkeypatch.setattr(f"accelbench_operator.runs.apply.{broken}", lambda *_, **__: {}["rounds"])
     world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == ["RunnerError"]
     [loss] = world.applier.losses[UID].values()
@@ -384,7 +384,7 @@ def test_a_stored_result_with_more_than_is_known_is_read(world: World) -> None:
 
 
 def test_a_bug_in_building_a_job_is_what_the_case_waits_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accelbench_operator.apply.build_job", lambda *_: {}["image"])
+    monkeypatch.setattr("accelbench_operator.runs.apply.build_job", lambda *_: {}["image"])
     for _ in range(2):
         with pytest.raises(KeyError):
             world.do(CREATE)

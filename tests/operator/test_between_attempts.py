@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.actions import CreateJob
-from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.waits import FIRST_RETRY, Wait
+from accelbench_operator.runs.actions import CreateJob
+from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.waits import FIRST_RETRY, Wait
 from operator_world.builders import (
     NOW,
     make_attempt,

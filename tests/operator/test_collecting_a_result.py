@@ -6,10 +6,10 @@ import pytest
 
 from accelbench.api.result import Result
 from accelbench.delivery.log import Headline
-from accelbench_operator.apply import case_of
-from accelbench_operator.collect import outcome
-from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.observed import ObservedPod
+from accelbench_operator.runs.apply import case_of
+from accelbench_operator.runs.collect import outcome
+from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.observed import ObservedPod
 from operator_world.builders import ended, make_attempt, make_headline, make_log, make_plan, make_result
 
 PLAN = make_plan()

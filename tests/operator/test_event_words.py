@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from accelbench_operator.event_words import FRESH, TIMES_AS_LONG, EventWords
-from accelbench_operator.kubernetes_api import ForbiddenError
+from accelbench_operator.engine.api import ForbiddenError
+from accelbench_operator.runs.event_words import FRESH, TIMES_AS_LONG, EventWords
 from operator_world.builders import NOW
 
 SECOND = timedelta(seconds=1)

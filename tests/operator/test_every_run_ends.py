@@ -8,12 +8,12 @@ from datetime import timedelta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from accelbench_operator.apply import Applier
-from accelbench_operator.known import RunKey, read_status
-from accelbench_operator.kubernetes_api import ApiError
-from accelbench_operator.reconcile import Reconciler
-from accelbench_operator.status import finished_at
-from accelbench_operator.store import Store
+from accelbench_operator.engine.api import ApiError
+from accelbench_operator.engine.store import Store
+from accelbench_operator.runs.apply import Applier
+from accelbench_operator.runs.known import RunKey, read_status
+from accelbench_operator.runs.reconcile import Reconciler
+from accelbench_operator.runs.status import finished_at
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import ENDINGS, KilledError, SimulatedCluster, is_over
 

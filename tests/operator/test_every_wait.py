@@ -10,15 +10,15 @@ import pytest
 
 from accelbench.api import labels
 from accelbench.api.run import BenchmarkRunStatus
-from accelbench_operator.apply import Applier, ForeignObjectError
-from accelbench_operator.known import RunKey, read_status
-from accelbench_operator.kubernetes_api import ApiError, ForbiddenError, UnreachableError
-from accelbench_operator.kueue import FIRST_LOOK
-from accelbench_operator.queue import LONGEST_DELAY_SECONDS
-from accelbench_operator.reconcile import TELL_AFTER, Reconciler
-from accelbench_operator.status import finished_at, timestamp
-from accelbench_operator.store import Store
-from accelbench_operator.waits import FIRST_QUESTION, FIRST_RETRY, LEAST_TRIES, TOLD_TRIES, Wait, retry_delay
+from accelbench_operator.engine.api import ApiError, ForbiddenError, UnreachableError
+from accelbench_operator.engine.queue import LONGEST_DELAY_SECONDS
+from accelbench_operator.engine.store import Store
+from accelbench_operator.runs.apply import Applier, ForeignObjectError
+from accelbench_operator.runs.known import RunKey, read_status
+from accelbench_operator.runs.kueue import FIRST_LOOK
+from accelbench_operator.runs.reconcile import TELL_AFTER, Reconciler
+from accelbench_operator.runs.status import finished_at, timestamp
+from accelbench_operator.runs.waits import FIRST_QUESTION, FIRST_RETRY, LEAST_TRIES, TOLD_TRIES, Wait, retry_delay
 from operator_world.builders import NAME, NAMESPACE, NOW, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from accelbench_operator.job import build_job
+from accelbench_operator.runs.job import build_job
 from cluster.cluster import Cluster
 from cluster.errors import DeadlineError
 from cluster.wait import wait_until

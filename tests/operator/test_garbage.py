@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from accelbench_operator.garbage import THRESHOLDS, USUAL, SmallCollections, small_collections
+from accelbench_operator.engine.garbage import THRESHOLDS, USUAL, SmallCollections, small_collections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

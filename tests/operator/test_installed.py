@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from accelbench.api.profiles import Profiles
+from accelbench_operator.engine.api import KubernetesApi
+from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.installed import NotAtWorkError, look
-from accelbench_operator.kubernetes_api import KubernetesApi
-from accelbench_operator.lead import LeaseName
 from accelbench_operator.settings import Settings
 from operator_world.process import OperatorProcess
 

@@ -8,8 +8,7 @@ import pytest
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 
-from accelbench_operator.cluster import Cluster, KubernetesCluster
-from accelbench_operator.lead import (
+from accelbench_operator.engine.election import (
     LEASE_SECONDS,
     RENEWAL_SECONDS,
     REQUEST_SECONDS,
@@ -18,6 +17,7 @@ from accelbench_operator.lead import (
     LeaseName,
     NotLeadingError,
 )
+from accelbench_operator.runs.cluster import Cluster, KubernetesCluster
 
 READS = ("get_", "list_", "read_")
 WRITES = [name for name, _ in inspect.getmembers(Cluster, inspect.isfunction) if not name.startswith((*READS, "_"))]

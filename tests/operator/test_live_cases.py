@@ -18,10 +18,10 @@ from accelbench.delivery.log import (
     RoundFinished,
     encode_event,
 )
-from accelbench_operator import live
-from accelbench_operator.kubernetes_api import KubernetesApi
-from accelbench_operator.live import AFTER, FOLLOWED, LiveCases, after
-from accelbench_operator.snapshot import LiveCase, LiveComparison
+from accelbench_operator.engine.api import KubernetesApi
+from accelbench_operator.metrics import live
+from accelbench_operator.metrics.live import AFTER, FOLLOWED, LiveCases, after
+from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison
 from cluster.ports import free_port
 from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_plan, make_pod, running
 

@@ -9,7 +9,7 @@ import pytest
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 
-from accelbench_operator.lead import Lock
+from accelbench_operator.engine.election import Lock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

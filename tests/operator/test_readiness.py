@@ -11,8 +11,8 @@ import pytest
 
 from accelbench.api import crd
 from accelbench_operator import skew
-from accelbench_operator.health import Readings, served
-from accelbench_operator.kubernetes_api import NotFoundError
+from accelbench_operator.engine.api import NotFoundError
+from accelbench_operator.engine.health import Readings, served
 from cluster.ports import free_port
 
 

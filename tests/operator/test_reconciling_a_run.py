@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench_operator.apply import Applier
-from accelbench_operator.known import RunKey, UnreadableStatusError, read_status
-from accelbench_operator.kubernetes_api import ApiError, InvalidError
-from accelbench_operator.observed import observe_job, observe_pod
-from accelbench_operator.reconcile import Reconciler
+from accelbench_operator.engine.api import ApiError, InvalidError
+from accelbench_operator.engine.store import Kind, Store
+from accelbench_operator.runs.apply import Applier
+from accelbench_operator.runs.known import RunKey, UnreadableStatusError, read_status
+from accelbench_operator.runs.observed import observe_job, observe_pod
+from accelbench_operator.runs.reconcile import Reconciler
 from accelbench_operator.settings import Settings
-from accelbench_operator.store import Kind, Store
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster
 
@@ -190,7 +190,7 @@ def test_a_status_that_is_refused_is_written_shorter_and_said() -> None:
 
 def test_a_bug_in_planning_ends_the_run_and_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = new_cluster()
-    monkeypatch.setattr("accelbench_operator.reconcile.accept", lambda *_, **__: {}["profile"])
+    monkeypatch.setattr("accelbench_operator.runs.reconcile.accept", lambda *_, **__: {}["profile"])
     asyncio.run(reconciler(cluster)(KEY))
     [finished] = [each for each in cluster.run["status"]["conditions"] if each["type"] == "Finished"]
     [accepted] = [each for each in cluster.run["status"]["conditions"] if each["type"] == "Accepted"]
@@ -373,7 +373,7 @@ def test_a_finished_run_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(operator(KEY))
     assert cluster.run["status"]["phase"] == "Cancelled"
 
-    monkeypatch.setattr("accelbench_operator.reconcile.accept", lambda *_: pytest.fail("it was planned again"))
+    monkeypatch.setattr("accelbench_operator.runs.reconcile.accept", lambda *_: pytest.fail("it was planned again"))
     asyncio.run(operator(KEY))
     cluster.advance(timedelta(seconds=61))
     asyncio.run(operator(KEY))

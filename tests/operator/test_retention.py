@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench_operator import retention
-from accelbench_operator.kubernetes_api import ApiError
-from accelbench_operator.retention import Retention, keep_deleting, surplus
-from accelbench_operator.snapshot import Summary
+from accelbench_operator.engine.api import ApiError
+from accelbench_operator.metrics.snapshot import Summary
+from accelbench_operator.runs import retention
+from accelbench_operator.runs.retention import Retention, keep_deleting, surplus
 from operator_world.builders import NOW, make_plan, make_summary
 
 SOME = make_summary(make_plan())

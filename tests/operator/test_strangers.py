@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.actions import Ask, Collect, Confirm
-from accelbench_operator.apply import ForeignObjectError
-from accelbench_operator.attempts import Question
-from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.kubernetes_api import ForbiddenError
-from accelbench_operator.observed import observe_pod
-from accelbench_operator.waits import LEAST_TRIES, Wait
+from accelbench_operator.engine.api import ForbiddenError
+from accelbench_operator.runs.actions import Ask, Collect, Confirm
+from accelbench_operator.runs.apply import ForeignObjectError
+from accelbench_operator.runs.attempts import Question
+from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.observed import observe_pod
+from accelbench_operator.runs.waits import LEAST_TRIES, Wait
 from operator_world.applying import ATTEMPT, CREATE, PLAN, World, with_a_stored_result
 from operator_world.builders import NAMESPACE, UID, observe
 

@@ -1,6 +1,6 @@
 """decide(), where somebody suspends, resumes or cancels a run."""
 
-from accelbench_operator.actions import Collect, DeleteJob
+from accelbench_operator.runs.actions import Collect, DeleteJob
 from operator_world.builders import ended, make_attempt, make_job, make_plan, make_summary, observe, running
 from operator_world.decisions import finished, next_for, succeeded
 

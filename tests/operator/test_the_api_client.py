@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
-from accelbench_operator import kubernetes_api
-from accelbench_operator.cluster import KubernetesCluster, NoLogError
-from accelbench_operator.kubernetes_api import ApiError, KubernetesApi, TooLargeError, UnreachableError
+from accelbench_operator.engine import api as kubernetes_api
+from accelbench_operator.engine.api import ApiError, KubernetesApi, TooLargeError, UnreachableError
+from accelbench_operator.runs.cluster import KubernetesCluster, NoLogError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -2,7 +2,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from accelbench_operator.clock import ServerClock
+from accelbench_operator.engine.clock import ServerClock
 from operator_world.builders import NOW
 
 SAID = "Sun, 01 Mar 2026 12:00:00 GMT"

@@ -6,8 +6,8 @@ from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.plan.names import attempt_name, claim_template_name
-from accelbench_operator.accept import Plan, accept
-from accelbench_operator.job import START_MARGIN_SECONDS, build_job
+from accelbench_operator.runs.accept import Plan, accept
+from accelbench_operator.runs.job import START_MARGIN_SECONDS, build_job
 from operator_world.builders import IMAGE, NAME, UID, make_plan, run_manifest
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench_operator.queue import (
+from accelbench_operator.engine.queue import (
     FIRST_DELAY_SECONDS,
     LONGEST_DELAY_SECONDS,
     SPREAD,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from accelbench_operator.kubernetes_api import ApiError, ExpiredError
-from accelbench_operator.observed import observe_job
-from accelbench_operator.reflector import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS, WATCHES_A_LIST, Reflector
-from accelbench_operator.store import Store
+from accelbench_operator.engine.api import ApiError, ExpiredError
+from accelbench_operator.engine.reflector import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS, WATCHES_A_LIST, Reflector
+from accelbench_operator.engine.store import Store
+from accelbench_operator.runs.observed import observe_job
 from operator_world.builders import NAMESPACE, UID, make_attempt, make_job, make_plan, make_pod, make_summary, running
 
 PLAN = make_plan(sizes=(1, 2))

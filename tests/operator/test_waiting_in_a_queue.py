@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from accelbench.api import labels
-from accelbench_operator.actions import Ask, AskQueue, Collect, Confirm
-from accelbench_operator.apply import Applier
-from accelbench_operator.decide import Decision
-from accelbench_operator.job import build_job
-from accelbench_operator.kubernetes_api import ApiError, ForbiddenError, NotFoundError
-from accelbench_operator.kueue import FIRST_LOOK, LONGEST_PAUSE, QueueReport, ask
-from accelbench_operator.observed import TRACKED, observe_job, observe_pod
-from accelbench_operator.status import timestamp
-from accelbench_operator.store import Store
-from accelbench_operator.waits import FIRST_QUESTION, Wait
+from accelbench_operator.engine.api import ApiError, ForbiddenError, NotFoundError
+from accelbench_operator.engine.store import Store
+from accelbench_operator.runs.actions import Ask, AskQueue, Collect, Confirm
+from accelbench_operator.runs.apply import Applier
+from accelbench_operator.runs.decide import Decision
+from accelbench_operator.runs.job import build_job
+from accelbench_operator.runs.kueue import FIRST_LOOK, LONGEST_PAUSE, QueueReport, ask
+from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod
+from accelbench_operator.runs.status import timestamp
+from accelbench_operator.runs.waits import FIRST_QUESTION, Wait
 from operator_world.builders import (
     NAMESPACE,
     NOW,

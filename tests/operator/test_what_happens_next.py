@@ -6,13 +6,13 @@ from datetime import timedelta
 from accelbench.api.reasons import AttemptReason
 from accelbench.api.run import Condition
 from accelbench.problem import Problem
-from accelbench_operator.accept import Refused
-from accelbench_operator.actions import Collect, Confirm, CreateJob, DeleteJob, DeleteRun
-from accelbench_operator.decide import decide
-from accelbench_operator.failure import AttemptFailure
-from accelbench_operator.job import pod_deadline_seconds
-from accelbench_operator.obstacles import Obstacle
-from accelbench_operator.waits import Wait
+from accelbench_operator.runs.accept import Refused
+from accelbench_operator.runs.actions import Collect, Confirm, CreateJob, DeleteJob, DeleteRun
+from accelbench_operator.runs.decide import decide
+from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.job import pod_deadline_seconds
+from accelbench_operator.runs.obstacles import Obstacle
+from accelbench_operator.runs.waits import Wait
 from operator_world.builders import (
     NOW,
     ended,

@@ -4,8 +4,8 @@ import pytest
 
 from accelbench.api.case import ConfigMapKey
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench_operator.observed import observe_pod, told_by
-from accelbench_operator.pending import explain_pending
+from accelbench_operator.runs.observed import observe_pod, told_by
+from accelbench_operator.runs.pending import explain_pending
 from operator_world.builders import make_attempt, make_job, make_plan
 
 PLAN = make_plan()

@@ -16,8 +16,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from accelbench.api import crd
+from accelbench_operator.runs.status import timestamp
 from accelbench_operator.skew import SERVED, own_schema
-from accelbench_operator.status import timestamp
 from operator_world.simulated_time import SimulatedTime
 
 Manifest = dict[str, Any]

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from accelbench_operator.actions import Collect, CreateJob, DeleteJob
-from accelbench_operator.apply import Applier
-from accelbench_operator.attempts import Observed
-from accelbench_operator.known import RunKey
-from accelbench_operator.kubernetes_api import ApiError
-from accelbench_operator.store import Store
+from accelbench_operator.engine.api import ApiError
+from accelbench_operator.engine.store import Store
+from accelbench_operator.runs.actions import Collect, CreateJob, DeleteJob
+from accelbench_operator.runs.apply import Applier
+from accelbench_operator.runs.attempts import Observed
+from accelbench_operator.runs.known import RunKey
 from operator_world.builders import NAME, NAMESPACE, UID, make_attempt, make_plan, run_manifest
 from operator_world.simulated import SimulatedCluster
 

@@ -10,12 +10,12 @@ from accelbench.api.result import Certificate, Check, Comparison, Failure, Quant
 from accelbench.api.run import Attempt
 from accelbench.delivery.log import ComparisonNow, Headline, digest_of, encode_document
 from accelbench.plan.names import attempt_name
-from accelbench_operator.accept import Plan, accept
-from accelbench_operator.attempts import Observed
-from accelbench_operator.observed import ObjectKey, ObservedJob, ObservedPod, summarize
+from accelbench_operator.metrics.snapshot import Summary
+from accelbench_operator.runs.accept import Plan, accept
+from accelbench_operator.runs.attempts import Observed
+from accelbench_operator.runs.observed import ObjectKey, ObservedJob, ObservedPod, summarize
+from accelbench_operator.runs.status import timestamp
 from accelbench_operator.settings import Settings
-from accelbench_operator.snapshot import Summary
-from accelbench_operator.status import timestamp
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UID = "11111111-2222-3333-4444-555555555555"

@@ -19,9 +19,9 @@ from kubernetes.aio.client import ApiClient
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from pydantic_core import from_json
 
-from accelbench_operator.kubernetes_api import KubernetesApi
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.operator import Operator
-from accelbench_operator.retention import Retention
+from accelbench_operator.runs.retention import Retention
 from accelbench_operator.settings import Settings
 from operator_world.api_server import Id
 from operator_world.builders import SETTINGS

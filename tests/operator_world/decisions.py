@@ -3,9 +3,9 @@
 from typing import Any
 
 from accelbench.api.run import BenchmarkRunStatus
-from accelbench_operator.accept import Plan, Refused
-from accelbench_operator.attempts import Observed
-from accelbench_operator.decide import Decision, decide
+from accelbench_operator.runs.accept import Plan, Refused
+from accelbench_operator.runs.attempts import Observed
+from accelbench_operator.runs.decide import Decision, decide
 from operator_world.builders import NOW, observe
 
 

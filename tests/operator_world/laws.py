@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from accelbench.api import labels
 from accelbench.api.run import BenchmarkRunStatus
-from accelbench_operator.job import pod_deadline_seconds
-from accelbench_operator.known import read_status
 from accelbench_operator.operator import Operator
-from accelbench_operator.status import finished_at
-from accelbench_operator.waits import Wait
+from accelbench_operator.runs.job import pod_deadline_seconds
+from accelbench_operator.runs.known import read_status
+from accelbench_operator.runs.status import finished_at
+from accelbench_operator.runs.waits import Wait
 from operator_world.api_server import ApiServer, Manifest, Version
 from operator_world.replica import LEASE
 from operator_world.simulated_time import SimulatedTime

@@ -13,11 +13,11 @@ from random import Random
 
 from kubernetes.aio.client import Configuration
 
-from accelbench_operator.clock import ServerClock
-from accelbench_operator.known import RunKey
-from accelbench_operator.kubernetes_api import ApiError, ExpiredError, KubernetesApi, Manifest
-from accelbench_operator.lead import LeaseName
+from accelbench_operator.engine.api import ApiError, ExpiredError, KubernetesApi, Manifest
+from accelbench_operator.engine.clock import ServerClock
+from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.operator import Operator
+from accelbench_operator.runs.known import RunKey
 from accelbench_operator.settings import Settings
 from operator_world.api_server import ApiServer
 from operator_world.builders import SETTINGS

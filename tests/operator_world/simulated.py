@@ -14,10 +14,10 @@ from typing import Any
 from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.result import Failure
-from accelbench_operator.kubernetes_api import ApiError, ConflictError, NotFoundError, UnreachableError
-from accelbench_operator.observed import TRACKED, observe_job, observe_pod, observe_result
-from accelbench_operator.status import timestamp
-from accelbench_operator.store import Store
+from accelbench_operator.engine.api import ApiError, ConflictError, NotFoundError, UnreachableError
+from accelbench_operator.engine.store import Store
+from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod, observe_result
+from accelbench_operator.runs.status import timestamp
 from operator_world.builders import NOW, make_headline, make_log, make_result
 
 ENDINGS = (
@@ -39,7 +39,7 @@ class KilledError(BaseException):
 
 
 class SimulatedCluster:
-    """See `accelbench_operator.cluster.Cluster`. `fault` says, at both sides of every request, what goes wrong."""
+    """See `accelbench_operator.runs.cluster.Cluster`. `fault` says, at both sides of every request, what goes wrong."""
 
     def __init__(self, run: Any, fault: Callable[[], str]) -> None:
         self.now = NOW

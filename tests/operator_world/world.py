@@ -14,9 +14,10 @@ from unittest.mock import patch
 
 from kubernetes.aio.leaderelection import leaderelection
 
-from accelbench_operator import lead, skew
-from accelbench_operator.known import read_status
+from accelbench_operator import skew
+from accelbench_operator.engine import election as lead
 from accelbench_operator.operator import Operator
+from accelbench_operator.runs.known import read_status
 from accelbench_operator.settings import Settings
 from operator_world.api_server import COLLECTED_SECONDS, ApiServer, Id, Manifest
 from operator_world.builders import SETTINGS, run_manifest

@@ -8,7 +8,7 @@ from accelbench.api.run import Measurement
 from accelbench.validity.certificate import validity_checks
 from accelbench.validity.check import LaunchCheck
 from accelbench.verdict.rule import INDISPENSABLE
-from accelbench_operator.metrics import VERDICTS
+from accelbench_operator.metrics.families import VERDICTS
 from pages.page import ROOT
 
 CODE = re.compile(r"`([^`]+)`")

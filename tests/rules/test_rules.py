@@ -92,7 +92,7 @@ def test_the_page_has_no_alert_that_is_none() -> None:
 
 
 def test_every_metric_that_a_rule_asks_for_is_exported() -> None:
-    from accelbench_operator.telemetry import Telemetry
+    from accelbench_operator.metrics.telemetry import Telemetry
 
     telemetry = [sample for metric in Telemetry().collect() for sample in [metric.name, f"{metric.name}_total"]]
     exported = {*re.findall(r"^# TYPE (\w+)", text_of(snapshot(("team", faster()))), re.MULTILINE), *telemetry}

@@ -9,7 +9,7 @@ import pytest
 
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profiles, ready
-from accelbench_operator.job import build_job
+from accelbench_operator.runs.job import build_job
 from api.good import GPU_POD, RUNNER
 from api.manifests import runner
 from chart.helm import render

@@ -11,8 +11,8 @@ import pytest
 
 from accelbench.api.crd import DIRECTORY
 from accelbench.api.profiles import Profiles
-from accelbench_operator.accept import Plan, Refused, accept
-from accelbench_operator.job import build_job
+from accelbench_operator.runs.accept import Plan, Refused, accept
+from accelbench_operator.runs.job import build_job
 from api.manifests import GOOD, changed
 from cluster.wait import wait_until
 from operator_world.builders import IMAGE, run_manifest

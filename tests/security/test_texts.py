@@ -28,9 +28,9 @@ from accelbench.delivery.log import (
 from accelbench.document import on_one_line
 from accelbench.problem import Problem
 from accelbench.report import html, markdown, reproduce, terminal
-from accelbench_operator.events import Transition, event_manifest
-from accelbench_operator.failure import job_refused, without_result
-from accelbench_operator.pending import explain_pending
+from accelbench_operator.runs.events import Transition, event_manifest
+from accelbench_operator.runs.failure import job_refused, without_result
+from accelbench_operator.runs.pending import explain_pending
 from fuzz import targets
 from fuzz.written import STYLES, assert_line, assert_markdown, assert_readable
 from metrics import documents

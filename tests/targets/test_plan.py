@@ -6,9 +6,9 @@ import pytest
 
 from accelbench.api import labels
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench_operator.accept import Plan, Refused, accept
-from accelbench_operator.job import build_job
-from accelbench_operator.observed import ObjectKey, summarize
+from accelbench_operator.runs.accept import Plan, Refused, accept
+from accelbench_operator.runs.job import build_job
+from accelbench_operator.runs.observed import ObjectKey, summarize
 from operator_world.builders import IMAGE, make_plan, run_manifest
 from targets.documents import compiled
 

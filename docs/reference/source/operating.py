@@ -11,7 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason, StopReason
 from accelbench.report.markdown import markdown_table
-from accelbench_operator.metrics import (
+from accelbench_operator.metrics.families import (
     LIVE_LABELS,
     LIVE_VARIANT_LABELS,
     RESULT_LABELS,
@@ -19,10 +19,10 @@ from accelbench_operator.metrics import (
     of_results,
     of_the_operator,
 )
-from accelbench_operator.pending import Advice, Cause
-from accelbench_operator.snapshot import Snapshot
-from accelbench_operator.telemetry import Telemetry
-from accelbench_operator.waits import Limit, Wait
+from accelbench_operator.metrics.snapshot import Snapshot
+from accelbench_operator.metrics.telemetry import Telemetry
+from accelbench_operator.runs.pending import Advice, Cause
+from accelbench_operator.runs.waits import Limit, Wait
 
 DOCS = Path(__file__).resolve().parents[2]
 SEEN = DOCS / "operations" / "seen.yaml"

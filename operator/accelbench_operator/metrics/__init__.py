@@ -1,0 +1,1 @@
+"""Export results, live progress and the health of the operator to Prometheus."""

@@ -1,0 +1,74 @@
+"""Who may scrape: the API server says who a bearer token is, and whether they may get `/metrics`, as RBAC has it.
+
+That is how the metrics of Kubernetes' own components are guarded: TokenReview, then SubjectAccessReview on the path.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from accelbench_operator.engine.api import ApiError, KubernetesApi
+
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+PATH = "/metrics"
+REMEMBERED_SECONDS = 60.0
+"""Prometheus comes back every few seconds."""
+MOST_REMEMBERED = 64
+BEARER = "Bearer "
+
+Answer = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class _Remembered:
+    answer: Answer
+    until: float
+
+
+class Scrapers:
+    """Asks the API server about each token, and remembers the answer. Call it with an Authorization header."""
+
+    def __init__(self, api: KubernetesApi, clock: Callable[[], float] = time.monotonic) -> None:
+        self._api = api
+        self._clock = clock
+        self._known: dict[str, _Remembered] = {}
+
+    async def __call__(self, authorization: str) -> Answer:
+        """200, or the HTTP status of a refusal and why."""
+        token = authorization.removeprefix(BEARER)
+        if not token or token == authorization:
+            return HTTPStatus.UNAUTHORIZED, "send the bearer token of a service account that may get /metrics"
+        now = self._clock()
+        known = self._known.get(token)
+        if known and now < known.until:
+            return known.answer
+        try:
+            answer = await self._review(token)
+        except ApiError as error:
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
+        if len(self._known) >= MOST_REMEMBERED:
+            self._known.clear()
+        self._known[token] = _Remembered(answer, now + REMEMBERED_SECONDS)
+        return answer
+
+    async def _review(self, token: str) -> Answer:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        who: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, review))["status"]
+        if not who.get("authenticated"):
+            return HTTPStatus.UNAUTHORIZED, "the API server does not know this token"
+        user = who["user"]
+        spec = {
+            "user": user["username"],
+            "groups": user.get("groups", []),
+            "nonResourceAttributes": {"path": PATH, "verb": "get"},
+        }
+        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        if not (await self._api.create(ACCESS_REVIEWS, asked))["status"]["allowed"]:
+            return (
+                HTTPStatus.FORBIDDEN,
+                f"{user['username']} may not get {PATH}: bind it to a ClusterRole that allows it",
+            )
+        return HTTPStatus.OK, ""

@@ -1,0 +1,1 @@
+"""Turn BenchmarkRuns into Jobs, and the logs of their pods into BenchmarkResults."""

@@ -1,0 +1,231 @@
+"""Can this run be run? A manifest becomes a plan, or the problems that its author has to solve."""
+
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from accelbench import catalogue, platforms
+from accelbench.api import labels
+from accelbench.api.case import Case, ConfigMapKey
+from accelbench.api.metadata import ObjectMeta
+from accelbench.api.pod_template import PodTemplate
+from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
+from accelbench.api.rules import ON_A_LAPTOP
+from accelbench.api.run import BenchmarkRun, RunPolicy, UsedRunner
+from accelbench.catalogue import workload_checks
+from accelbench.machine import memory
+from accelbench.plan.cases import TooManyCasesError, plan_cases, with_target
+from accelbench.plan.problems import check_platform, check_run, check_targets
+from accelbench.problem import Problem
+from accelbench_operator.runs.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit, pod_deadline_seconds, script_of
+
+APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+OUR_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_DIRECTORY)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An accepted run: its cases in order, what their pods are made from, and what each step of its life asks for.
+
+    The rest is held as JSON and read where it is needed. As objects it is for the garbage collector to visit, and
+    nothing else is done meanwhile.
+    """
+
+    metadata: ObjectMeta
+    policy: RunPolicy
+    script: ConfigMapKey | None
+    """Where the workload's file is; None: the image has it."""
+    pod_deadline: timedelta
+    """How long each of its pods may run."""
+    runner: UsedRunner
+    manifest: str
+    """The run."""
+    documents: Mapping[str, str]
+    """Each case by its name, as its pod is given it."""
+
+    @classmethod
+    def of(cls, run: BenchmarkRun, cases: Iterable[Case], runner: UsedRunner) -> Self:
+        """A plan of these cases."""
+        seconds = pod_deadline_seconds(run.spec.measurement.time_limit_seconds)
+        return cls(
+            metadata=run.metadata,
+            policy=run.spec.run_policy,
+            script=script_of(run.spec.workload),
+            pod_deadline=timedelta(seconds=seconds),
+            runner=runner,
+            manifest=run.to_json(),
+            documents={case.name: case.to_json() for case in cases},
+        )
+
+    @property
+    def run(self) -> BenchmarkRun:
+        """All that was asked for, read again each time."""
+        return BenchmarkRun.model_validate_json(self.manifest)
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of the cases, in order."""
+        return self.documents.keys()
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """All of them, read again each time."""
+        return tuple(map(self.case, self.documents))
+
+    def case(self, name: str) -> Case:
+        """One of them; raises KeyError for a name that is none's."""
+        return Case.model_validate_json(self.documents[name])
+
+    @property
+    def ttl_seconds(self) -> int | None:
+        """How long the run stays once it has finished; None: for good."""
+        return self.policy.ttl_seconds_after_finished
+
+    @property
+    def profile(self) -> Profile:
+        """The nodes that they need."""
+        return self.runner.profile
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A run that cannot be run, and why."""
+
+    problems: tuple[Problem, ...]
+    ttl_seconds: int | None = None
+
+    @property
+    def message(self) -> str:
+        """Every problem, in one line."""
+        return "; ".join(str(problem) for problem in self.problems)
+
+
+def accept(
+    manifest: Mapping[str, Any],
+    profiles: Profiles,
+    image: str,
+    runner: UsedRunner | None = None,
+    *,
+    pod_template: Mapping[str, Any] = MappingProxyType({}),
+) -> Plan | Refused:
+    """The plan of a BenchmarkRun as the API server gives it, or what is wrong with it; never raises for its content.
+
+    `pod_template` has the administrator's defaults. `runner` is what a run that was accepted before is held to,
+    whatever profiles, image and defaults are now.
+    """
+
+    def used(run: BenchmarkRun) -> UsedRunner:
+        profile = profiles.get(run.spec.accelerator.profile)
+        return UsedRunner(image=profile.image or image, profile=profile, pod_template=dict(pod_template))
+
+    plan = _accept(manifest, (lambda _: runner) if runner else used)
+    if isinstance(plan, Plan):
+        return plan
+    # The API server bounds it, so it can be relied on even where the rest cannot be read.
+    policy = (manifest.get("spec") or {}).get("runPolicy") or {}
+    return replace(plan, ttl_seconds=policy.get("ttlSecondsAfterFinished"))
+
+
+def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
+    try:
+        # The status is the operator's own and read apart: damage to it is no reason to refuse the spec.
+        run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
+        # The API server prunes what this refuses, where its CRD is of this version.
+        PodTemplate.model_validate(run.spec.pod_template)
+        runner = used(run)
+        profile = runner.profile
+        compiled = with_target(run, profile.target)
+        if problems := check_run(compiled):
+            return Refused(problems)
+        platform = platforms.find(profile.platform)
+        if problems := (
+            *_not_admitted(run, profile),
+            *_laptops(run),
+            *check_platform(compiled, platform),
+            *check_targets(compiled, profile),
+            *_contradictions(run, profile),
+        ):
+            return Refused(problems)
+        plan = Plan.of(run, plan_cases(compiled, profile.platform, profile.price_per_hour), runner)
+        problem = next(_too_large(plan), None)
+        return Refused((problem,)) if problem else plan
+    except (UnknownProfileError, platforms.UnknownPlatformError) as error:
+        return Refused((Problem("spec.accelerator.profile", str(error)),))
+    except TooManyCasesError as error:
+        return Refused((Problem("", str(error)),))
+    except ValidationError as error:
+        return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
+
+
+def _not_admitted(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
+    """A profile can be for some namespaces alone."""
+    namespace = run.metadata.namespace
+    if not profile.admits(namespace):
+        others = ", ".join(profile.namespaces)
+        what = f"{profile.name} is for runs in {others}, but this run is in {namespace}; ask whoever runs the operator"
+        yield Problem("spec.accelerator.profile", what)
+
+
+def _laptops(run: BenchmarkRun) -> Iterator[Problem]:
+    """What only a laptop has; the API server refuses it, where its CRD is of this version."""
+    if (script := run.spec.workload.script) and script.file:
+        yield Problem("spec.workload.script.file", ON_A_LAPTOP.message)
+
+
+def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
+    """What the pod template asks for against the profile, or against the runner's isolation."""
+    template = PodTemplate.model_validate(run.spec.pod_template)
+    path = "spec.podTemplate"
+    for name in template.metadata.annotations if template.metadata else ():
+        if name.startswith(APPARMOR):
+            yield Problem(f"{path}.metadata.annotations", f"{name}: not for a run to set; remove it")
+    if template.spec is None:
+        return
+    for name, value in template.spec.node_selector.items():
+        if (wanted := profile.node_selector.get(name, value)) != value:
+            yield Problem(f"{path}.spec.nodeSelector", f"{name}: {value}: profile {profile.name} says {wanted}")
+    for container in template.spec.containers:
+        amounts = container.resources.limits | container.resources.requests if container.resources else {}
+        if profile.resource in amounts:
+            what = f"{profile.resource}: profile {profile.name} reserves it; remove it"
+            yield Problem(f"{path}.spec.containers[0].resources", what)
+    yield from into_ours(template, path)
+
+
+def into_ours(template: PodTemplate, path: str) -> Iterator[Problem]:
+    """Mounts that would land in a directory of the runner's own."""
+    for container in template.spec.containers if template.spec else ():
+        for mount in container.volume_mounts:
+            if any(posixpath.normpath(mount.mount_path).startswith(f"{ours}/") for ours in OUR_DIRECTORIES):
+                what = f"{mount.mount_path}: that directory is the runner's own; mount it elsewhere"
+                yield Problem(f"{path}.spec.containers[0].volumeMounts", what)
+
+
+def _too_large(plan: Plan) -> Iterator[Problem]:
+    """Cases whose numbers alone do not fit into what their pod may use; a script's are for its runner to say."""
+    if plan.script:
+        return
+    limit = memory_limit(plan.run, plan.profile)
+    for case in plan.cases:
+        workload = catalogue.find(case.workload)
+        parameters = catalogue.parse_parameters(workload, case.parameters)
+        abstract = case.accelerator.target is not None and workload.has_shapes()
+        try:
+            refused = memory.refusal(workload, parameters, None if abstract else limit)
+        except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
+            why = workload_checks.describe(error)
+            yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {why}")
+            return
+        if refused:
+            how = f"profile {plan.profile.name}, or spec.podTemplate's limits"
+            yield Problem("spec.workload.parameters", f"case {case.name} {refused} ({how})")
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    return "".join(parts).removeprefix(".")

@@ -1,0 +1,95 @@
+"""Events: one for each transition that a person watching the run wants to hear of, and none for anything else.
+
+An event's name is made of what it says about which run, so that saying it twice is refused as a conflict: an operator
+that is killed and restarted does not repeat itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from accelbench.api.metadata import API_VERSION
+from accelbench.api.reasons import ConditionReason
+from accelbench.api.run import Attempt, BenchmarkRunStatus
+from accelbench.document import on_one_line
+from accelbench.plan.names import digest
+from accelbench_operator.runs.status import timestamp
+
+COMPONENT = "accelbench-operator"
+MAXIMUM_MESSAGE = 1024
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Something that has become so."""
+
+    kind: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[Transition]:
+    """What has changed between two statuses of one run, in the order in which it is told."""
+    old = {condition.type: condition for condition in before.conditions}
+    new = {condition.type: condition for condition in after.conditions}
+    accepted, was_accepted = new.get("Accepted"), old.get("Accepted")
+    if accepted and accepted.status == "False" and (was_accepted is None or was_accepted.status != "False"):
+        yield Transition("Warning", accepted.reason, accepted.message)
+    for number, attempt in newly_lost(before, after):
+        yield Transition("Warning", attempt.reason or "", f"case {attempt.case}, attempt {number}: {attempt.message}")
+    finished, was_finished = new.get("Finished"), old.get("Finished")
+    if finished is None or accepted is None or accepted.status != "True":
+        return
+    if was_finished is not None and was_finished.status == "True":
+        return
+    if finished.status == "True":
+        succeeded = new["Succeeded"].status == "True"
+        message = f"{after.headline}; {finished.message}" if after.headline else finished.message
+        yield Transition("Normal" if succeeded else "Warning", finished.reason, message)
+    elif _tells(was_finished.reason if was_finished else "", finished.reason, before):
+        yield Transition("Normal", finished.reason, finished.message)
+
+
+def newly_lost(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
+    """Attempts of which only the later status says that they are lost, each with its number."""
+    known = {attempt.case: attempt for attempt in before.attempts}
+    for attempt in after.attempts:
+        earlier = known.get(attempt.case)
+        told = earlier and (earlier.reason, earlier.message)
+        if attempt.reason and told != (attempt.reason, attempt.message):
+            yield earlier.number if earlier else 1, attempt
+
+
+def _tells(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
+    """Suspended or resumed, or running for the first time; that a case is queued is the rule, and tells nothing."""
+    if was == reason:
+        return False
+    never_ran = before.active_start_time is None and before.active_seconds == 0
+    return ConditionReason.SUSPENDED in {was, reason} or (reason == ConditionReason.RUNNING and never_ran)
+
+
+def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:
+    """The `core/v1` Event about the run."""
+    identity = digest(uid, transition.reason, transition.message)
+    moment = timestamp(now)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{run[:200]}.{identity}", "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": API_VERSION,
+            "kind": "BenchmarkRun",
+            "namespace": namespace,
+            "name": run,
+            "uid": uid,
+        },
+        "type": transition.kind,
+        "reason": transition.reason,
+        "message": on_one_line(transition.message)[:MAXIMUM_MESSAGE],
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }

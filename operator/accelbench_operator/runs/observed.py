@@ -1,0 +1,375 @@
+"""What the operator keeps of Jobs, pods and results: the few fields that decide, not the objects.
+
+A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; what is kept here is a few hundred
+bytes, so that thousands of runs fit into a small container.
+"""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from sys import intern
+from typing import Any, NamedTuple
+
+from accelbench.api import labels
+from accelbench.api.numbers import MEASURED
+from accelbench.api.result import PaysBack, Result
+from accelbench.document import on_one_line
+from accelbench.plan.names import result_name
+from accelbench.verdict.shown import shown, step_seconds
+from accelbench_operator.metrics.snapshot import ComparisonSummary, Packed, Summary, VariantSummary
+from accelbench_operator.runs.pod_template import CONTAINER
+
+Manifest = Mapping[str, Any]
+
+TRACKED = "batch.kubernetes.io/job-tracking"
+"""The finalizer that a Job's pod has until its end is counted, or until the Job is suspended and wants none."""
+MAXIMUM_SOURCE = 128
+MAXIMUM_CHECKS = 32
+"""What of a result is held, whatever a program wrote into it: characters, and names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """Where an object is, which one it is, and whose."""
+
+    namespace: str
+    name: str
+    uid: str
+    run_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedJob:
+    """A Job of one attempt."""
+
+    key: ObjectKey
+    case: str
+    created: datetime
+    started: datetime | None
+    """When the Job controller took it up; None while it is suspended, by Kueue say."""
+    suspended: bool
+    """Its queue holds it; also for the moment until the Job controller has noted that it no longer does."""
+    ended: bool
+    """Complete or Failed, its pods with it."""
+    failure: str = ""
+    """`Reason: message` of the Failed condition."""
+    queue: str = ""
+    """The LocalQueue that it is to wait in; empty for none."""
+    held: datetime | None = None
+    """Since when it is suspended; None for the moment until the Job controller has noted that it is once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """A pod of one attempt."""
+
+    key: ObjectKey
+    case: str
+    job: str
+    created: datetime
+    phase: str
+    accepted: datetime | None
+    """When a kubelet took it: its `activeDeadlineSeconds` runs from here."""
+    running: datetime | None
+    """When the runner's container started."""
+    deleted: datetime | None
+    """When it should be gone: the deletion's time plus grace."""
+    ended: datetime | None
+    """When the runner's container ended."""
+    exit_code: int | None = None
+    reason: str = ""
+    """Of the container's end: `OOMKilled`, `Error`, `StartError`."""
+    message: str = ""
+    """The termination message: the runner's headline."""
+    disruption: str = ""
+    """`Reason: message` where the pod was evicted, preempted or lost; empty otherwise."""
+    pod_reason: str = ""
+    """The pod's own reason: `DeadlineExceeded`, `Evicted`, `OutOfcpu`."""
+    pod_message: str = ""
+    """What the kubelet says with it."""
+    node: str = ""
+    image: str = ""
+    """What the runner's container runs: by digest once the kubelet has said so, else as it was asked for."""
+    waiting: str = ""
+    """`Reason: message` of what holds it up before it runs: `Unschedulable`, `ImagePullBackOff`."""
+    disowned: bool = False
+    """It has to go, and its Job has let go of it: unless that ends, another pod takes its place."""
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it will run again."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+def precedence(pod: ObservedPod) -> tuple[bool, datetime, str]:
+    """By which the pod of a Job that counts is found: one that succeeded, else the newest.
+
+    Without the answer about the first pod that it created, the Job controller creates a second, and lets one of them go
+    once it knows of both. Times are whole seconds, so names decide among equals.
+    """
+    return pod.phase == "Succeeded", pod.created, pod.key.name
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """A Kubernetes time; None for none."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def _start(text: str | None) -> datetime | None:
+    """When a container started; None for one that never did, of which a runtime says that it was in 1970."""
+    moment = parse_time(text)
+    return moment if moment and moment.timestamp() > 0 else None
+
+
+def observe_job(body: Manifest) -> ObservedJob | None:
+    """What counts of a Job's manifest; None for one that no run controls, whatever its labels say."""
+    if not owned_by(body, object_key(body).run_uid):
+        return None
+    metadata, status = body["metadata"], body.get("status") or {}
+    said = {entry["type"]: entry for entry in status.get("conditions") or ()}
+    conditions = {kind: entry for kind, entry in said.items() if entry.get("status") == "True"}
+    switched = parse_time(said.get("Suspended", {}).get("lastTransitionTime"))
+    is_to_be = bool((body.get("spec") or {}).get("suspend"))
+    is_noted = "Suspended" in conditions
+    return ObservedJob(
+        key=object_key(body),
+        case=(metadata.get("labels") or {}).get(labels.CASE, ""),
+        created=_created(metadata),
+        started=parse_time(status.get("startTime")),
+        suspended=is_to_be or is_noted,
+        ended="Complete" in conditions or "Failed" in conditions,
+        failure=_sentence(conditions.get("Failed")),
+        queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
+        held=switched if is_noted else _created(metadata) if is_to_be and not switched else None,
+    )
+
+
+def observe_pod(body: Manifest) -> ObservedPod:
+    """What counts of a pod's manifest."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    conditions = {entry["type"]: entry for entry in status.get("conditions") or ()}
+    state = _container_state(status)
+    ended, running, waiting = (state.get(name) or {} for name in ("terminated", "running", "waiting"))
+    disruption = conditions.get("DisruptionTarget") or {}
+    unscheduled = conditions.get("PodScheduled") or {}
+    if unscheduled.get("status") == "False":
+        waiting = unscheduled
+    return ObservedPod(
+        key=object_key(body),
+        case=(metadata.get("labels") or {}).get(labels.CASE, ""),
+        job=_controller(metadata),
+        created=_created(metadata),
+        phase=status.get("phase", "Pending"),
+        accepted=parse_time(status.get("startTime")),
+        running=_start(running.get("startedAt") or ended.get("startedAt")),
+        deleted=parse_time(metadata.get("deletionTimestamp")),
+        ended=parse_time(ended.get("finishedAt")),
+        exit_code=ended.get("exitCode"),
+        reason=ended.get("reason", ""),
+        message=ended.get("message", ""),
+        disruption=_sentence(disruption) if disruption.get("status") == "True" else "",
+        pod_reason=status.get("reason", ""),
+        pod_message=status.get("message", ""),
+        node=(body.get("spec") or {}).get("nodeName") or "",
+        image=_image(body),
+        waiting=_sentence(waiting),
+        disowned="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
+    )
+
+
+def observe_result(body: Manifest) -> Summary | None:
+    """The headline of a BenchmarkResult; None for one of no run; raises ValueError for what is none.
+
+    Its label says whose it is, for it can outlive its owner, and its name has to agree: that cannot be changed.
+    """
+    key = object_key(body)
+    if not key.run_uid:
+        return None
+    result = Result.model_validate(body["result"], extra="ignore")
+    if key.name != result_name(result.case.origin.run, key.run_uid, result.case.name):
+        return None
+    judged = body.get("expectations") or ()
+    not_met = tuple(each.get("message", "") for each in judged if each.get("outcome") != "met")
+    node = (body.get("summary") or {}).get("node") or ""
+    return summarize(result, key, not_met, created=_created(body["metadata"]), node=node)
+
+
+def summarize(
+    result: Result,
+    key: ObjectKey,
+    not_met: tuple[str, ...] = (),
+    created: datetime | None = None,
+    node: str = "",
+) -> Summary:
+    """The headline of a result that is stored under `key`, since `created`.
+
+    Tens of thousands are held, so words that most of them have are held once.
+    """
+    result = shown(result)
+    case = result.case
+    failed = {variant.name for variant in result.variants if variant.failure}
+    short = {variant.name for variant in result.failed_variants}
+    return Summary(
+        namespace=intern(key.namespace),
+        name=key.name,
+        uid=key.uid,
+        run=case.origin.run,
+        run_uid=key.run_uid,
+        series=intern(case.origin.series),
+        case=intern(case.name),
+        workload=intern(case.workload),
+        accelerator=intern(case.accelerator.label),
+        unit=intern(result.unit),
+        currency=case.accelerator.currency,
+        finished_timestamp=datetime.fromisoformat(result.finished).timestamp(),
+        complete=result.complete,
+        valid=result.valid,
+        rounds=result.rounds,
+        quarantined=len(result.quarantined),
+        noisy=bool(result.noisy),
+        variants=tuple(
+            VariantSummary(
+                name=intern(variant.name),
+                framework=intern(variant.use.partition("/")[0]),
+                seconds=step_seconds(variant),
+                lower=_number(variant.spread.lower_seconds) if variant.spread else None,
+                upper=_number(variant.spread.upper_seconds) if variant.spread else None,
+                phase_seconds=Packed({intern(phase.phase): float(phase.median_seconds) for phase in variant.phases}),
+                numbers=Packed(
+                    {
+                        field: value
+                        for field, number in MEASURED.items()
+                        if number.metric and (value := variant.numbers.value(field)) is not None
+                    }
+                ),
+                failure=variant.failure.reason if variant.failure and variant.name in short else None,
+                not_compiled=variant.failure.reason if variant.failure and variant.name not in short else None,
+            )
+            for variant in result.variants
+        ),
+        comparisons=tuple(
+            ComparisonSummary(
+                variant=intern(comparison.variant),
+                baseline=intern(comparison.baseline),
+                rounds=comparison.rounds,
+                verdict=comparison.verdict,
+                speedup=_number(comparison.speedup),
+                lower=_number(comparison.lower),
+                upper=_number(comparison.upper),
+                invalid=comparison.invalid,
+                noisy=comparison.noisy,
+                failed=not failed.isdisjoint({comparison.variant, comparison.baseline}),
+                pays_back=comparison.pays_back.answer if comparison.pays_back else None,
+                pays_back_steps=_steps(comparison.pays_back),
+            )
+            for comparison in result.comparisons
+        ),
+        observations=(
+            *(each.headline for each in result.observations),
+            *(each.headline for each in result.compiled),
+        ),
+        failed_checks=_failed_checks(result),
+        checks_not_passed=_checks_not_passed(result),
+        node=intern(on_one_line(node)),
+        source=intern(result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE]),
+        shortcoming="" if result.complete else next(iter(result.notes[-1:]), ""),
+        not_met=not_met,
+        margin=float(case.measurement.equivalence_margin),
+        created_timestamp=created.timestamp() if created else 0.0,
+    )
+
+
+def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
+    open_ = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
+    return _held_once(tuple((*pair, count) for pair, count in sorted(open_.items())[:MAXIMUM_CHECKS]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _held_once(checks: tuple[tuple[str, str, int], ...]) -> tuple[tuple[str, str, int], ...]:
+    """Most results of a workload lack the same checks."""
+    return checks
+
+
+def _steps(found: PaysBack | None) -> float | None:
+    if found is None:
+        return None
+    return found.steps if found.steps is not None else {"at-once": 0.0, "never": math.inf}.get(found.answer)
+
+
+def _failed_checks(result: Result) -> tuple[str, ...]:
+    failed = [check.name for check in result.certificate.checks if check.outcome == "failed"]
+    kept = list(dict.fromkeys(failed))[:MAXIMUM_CHECKS]
+    return tuple(name for name in failed if name in kept)
+
+
+def object_key(body: Manifest) -> ObjectKey:
+    """Namespace, name and UID of a manifest, and the run that its label names."""
+    metadata = body["metadata"]
+    return ObjectKey(
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        run_uid=(metadata.get("labels") or {}).get(labels.RUN_UID, ""),
+    )
+
+
+def owned_by(body: Manifest, run_uid: str) -> bool:
+    """Whether that run controls the object: a name alone proves nothing."""
+    owners = body["metadata"].get("ownerReferences") or ()
+    return any(owner.get("uid") == run_uid and owner.get("controller") for owner in owners)
+
+
+class Told(NamedTuple):
+    """What an event says; of two about one object the greater counts: the newer, and of one second the warning."""
+
+    at: datetime
+    is_warning: bool
+    words: str
+
+
+def told_by(event: Manifest) -> Told:
+    """What the event says."""
+    return Told(_event_time(event), event.get("type") == "Warning", _sentence(event))
+
+
+def _event_time(event: Manifest) -> datetime:
+    return datetime.fromisoformat(
+        event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
+    )
+
+
+def _container_state(status: Manifest) -> Manifest:
+    return _runner(status.get("containerStatuses")).get("state") or {}
+
+
+def _image(body: Manifest) -> str:
+    reported = _runner((body.get("status") or {}).get("containerStatuses"))
+    asked = _runner((body.get("spec") or {}).get("containers"))
+    return reported.get("imageID") or reported.get("image") or asked.get("image") or ""
+
+
+def _runner(containers: Iterable[Manifest] | None) -> Manifest:
+    return next((container for container in containers or () if container.get("name") == CONTAINER), {})
+
+
+def _controller(metadata: Manifest) -> str:
+    owners = metadata.get("ownerReferences") or ()
+    return next((owner["name"] for owner in owners if owner.get("controller")), "")
+
+
+def _created(metadata: Manifest) -> datetime:
+    return datetime.fromisoformat(metadata["creationTimestamp"])
+
+
+def _sentence(part: Manifest | None) -> str:
+    if not part or not part.get("reason"):
+        return ""
+    message = part.get("message", "")
+    return f"{part['reason']}: {message}" if message else part["reason"]
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None else float(text)

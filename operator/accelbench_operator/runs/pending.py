@@ -1,0 +1,215 @@
+"""Why is my run pending: what a case's Job or pod waits for, in whose words, and what to do about it.
+
+`Cause` and `Advice` are what docs/operations/troubleshooting.md shows, too.
+"""
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from accelbench.api.case import ConfigMapKey
+from accelbench.api.profiles import Profile
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod
+from accelbench_operator.runs.waits import Wait
+
+IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+BETWEEN_PULLS = re.compile(r'^ImagePullBackOff: Back-off pulling image "[^"]*": (?=\S)')
+"""What the kubelet puts before why a pull failed, until it tries again: without it the words stay the same."""
+CONFIGURATION_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
+
+
+class Cause(Enum):
+    """The wait; the sentence, with the cluster's own {words} where it has any; what to do where no advice fits them."""
+
+    BEING_CREATED = (Wait.CREATE_JOB, "Its Job is being created", "")
+    JOB_REFUSED = (Wait.CREATE_JOB, "Its Job cannot be created: {words}", "Have that changed, or ask for less")
+    NO_POD = (
+        Wait.POD,
+        "Job {job} has no pod yet",
+        "If that lasts, a quota or an admission webhook refuses it; kubectl describe job {job} says which",
+    )
+    POD_REFUSED = (
+        Wait.POD,
+        "Job {job} has no pod yet: {words}",
+        "kubectl describe job {job} says more",
+    )
+    GATED = (Wait.START, "Pod {pod} is held by a scheduling gate: {words}", "It waits for whoever set the gate")
+    UNSCHEDULABLE = (
+        Wait.START,
+        "No node takes the pod: {words}",
+        "kubectl describe pod and accelbench profiles {profile} say more",
+    )
+    IMAGE = (
+        Wait.START,
+        "The image cannot be pulled ({words})",
+        (
+            "Check profile {profile}'s image, by default the chart's images.runner, and "
+            "spec.podTemplate.spec.imagePullSecrets"
+        ),
+    )
+    CONTAINER = (Wait.START, "The container cannot be created ({words})", "Check what spec.podTemplate refers to")
+    PREPARING = (
+        Wait.START,
+        "The node is preparing the pod",
+        "Images with both frameworks are large; a first pull takes minutes",
+    )
+    TOLD = (Wait.START, "The node is preparing the pod: {words}", "Images with both frameworks are large")
+    OTHER = (Wait.START, "The pod waits: {words}", "kubectl describe pod {pod} says more")
+
+    def __init__(self, wait: Wait, sentence: str, remedy: str) -> None:
+        self.wait = wait
+        self.sentence = sentence
+        self.remedy = remedy
+
+
+class Advice(Enum):
+    """What to do, by words that the cluster says: one that fits them stands in place of the cause's remedy."""
+
+    QUOTA = ("exceeded quota", "Wait for others to end, have the quota raised, or ask for less")
+    PRIORITY = ("no PriorityClass", "Create that PriorityClass, or correct spec.podTemplate.spec.priorityClassName")
+    POLICY = ("denied", "Change what the policy names, in spec.podTemplate or in the profile")
+    TERMINATING = ("is being terminated", "The namespace is being deleted, and the run with it")
+    CONFIG_MAP = ("configmap", "Create it, and the pod continues by itself")
+    SECRET = ("secret", "Create it, and the pod continues by itself")
+    DEVICE_CLASS = (
+        "claim",
+        (
+            "Profile {profile} claims a device of DeviceClass {device_class}: all are in use, or no node has one; "
+            "kubectl get deviceclasses,resourceslices shows what there is"
+        ),
+    )
+    DEVICES = (
+        "Insufficient {resource}",
+        "Profile {profile} asks for {asked}: wait until enough are free, add a node, or install its device plugin",
+    )
+    AMOUNTS = (
+        "Insufficient",
+        (
+            "Profile {profile} asks for {cpu} cpu and {memory}: wait until other pods end, perhaps another case, "
+            "free some, or ask for less"
+        ),
+    )
+    TURN = (
+        "anti-affinity",
+        "Profile {profile} gives each case a node to itself, and this node has another case: this one waits its turn",
+    )
+    SELECTOR = (
+        "node affinity/selector",
+        "Profile {profile} selects nodes by {selector}; spec.podTemplate may add to that",
+    )
+    TAINT = (
+        "untolerated taint",
+        "Profile {profile} does not tolerate that taint: add a toleration to it or to spec.podTemplate",
+    )
+    OWN_SELECTOR = (
+        "node affinity/selector",
+        "Profile {profile} selects no nodes, but spec.podTemplate does: check its nodeSelector and affinity",
+    )
+
+    def __init__(self, words: str, remedy: str) -> None:
+        self.words = words
+        self.remedy = remedy
+
+
+def explain_refused(words: str) -> str:
+    """For a Job that the API server refuses with these words."""
+    return _told(Cause.JOB_REFUSED, next(_on_refusal(words), None), words=words)
+
+
+def explain_pending(
+    job: ObservedJob | None,
+    pod: ObservedPod | None,
+    profile: Profile,
+    script: ConfigMapKey | None = None,
+    words: str = "",
+) -> str:
+    """For a case whose container does not run yet; `script` is where its workload comes from one.
+
+    `words` are what events tell of its Job or pod, where these themselves tell nothing.
+    """
+    if job is None:
+        return _told(Cause.BEING_CREATED)
+    if pod is None:
+        cause = Cause.POD_REFUSED if words else Cause.NO_POD
+        return _told(cause, next(_on_refusal(words), None), job=job.key.name, words=words)
+    return _explain_pod(pod, profile, script, words)
+
+
+def is_silent(pod: ObservedPod) -> bool:
+    """Whether a pod that does not run says nothing of why: the kubelet tells that in events alone."""
+    return not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS
+
+
+def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, words: str) -> str:
+    if is_silent(pod):
+        return _preparing(script, words)
+    reason, _, message = pod.waiting.partition(": ")
+    if reason == "Unschedulable":
+        return _told(Cause.UNSCHEDULABLE, next(_on_scheduling(message, profile), None), profile, words=message)
+    if reason == "SchedulingGated":
+        return _told(Cause.GATED, pod=pod.key.name, words=message)
+    if reason in IMAGE_REASONS:
+        return _told(Cause.IMAGE, None, profile, words=BETWEEN_PULLS.sub("", pod.waiting))
+    if reason in CONFIGURATION_REASONS:
+        return _told(Cause.CONTAINER, next(_on_lack(message), None), words=pod.waiting)
+    return _told(Cause.OTHER, pod=pod.key.name, words=pod.waiting)
+
+
+def _preparing(script: ConfigMapKey | None, words: str) -> str:
+    told = _told(Cause.TOLD if words else Cause.PREPARING, next(_on_lack(words), None), words=words)
+    if script is None:
+        return told
+    return f"{told} If that lasts, check that ConfigMap {script.name} exists and has the key {script.key}."
+
+
+def _told(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
+    """The sentence and what to do, filled in."""
+    if "words" in facts:
+        facts["words"] = facts["words"].rstrip(". ")
+    if profile:
+        facts |= _facts(profile)
+    parts = (cause.sentence, advice.remedy if advice else cause.remedy)
+    return " ".join(f"{part.format(**facts)}." for part in parts if part)
+
+
+def _facts(profile: Profile) -> dict[str, str]:
+    chips = f"{profile.slice_chips} " if profile.slice_chips else ""
+    return {
+        "profile": profile.name,
+        "resource": str(profile.resource),
+        "device_class": str(profile.device_class),
+        "asked": f"{chips}{profile.resource}",
+        "cpu": str(profile.cpu),
+        "memory": profile.memory,
+        "selector": ", ".join(f"{key}={value}" for key, value in profile.node_selector.items()),
+    }
+
+
+def _on_refusal(words: str) -> Iterator[Advice]:
+    refusals = (Advice.QUOTA, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY)
+    return (advice for advice in refusals if advice.words in words)
+
+
+def _on_lack(words: str) -> Iterator[Advice]:
+    return (advice for advice in (Advice.CONFIG_MAP, Advice.SECRET) if advice.words in words and "not found" in words)
+
+
+def _on_scheduling(words: str, profile: Profile) -> Iterator[Advice]:
+    """What fits the scheduler's words, the most telling first."""
+    lacking = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", words)
+    if profile.device_class and ("claim" in words or "device" in words):
+        yield Advice.DEVICE_CLASS
+    if profile.resource and profile.resource in lacking:
+        yield Advice.DEVICES
+    if lacking:
+        yield Advice.AMOUNTS
+    if Advice.TURN.words in words:
+        yield Advice.TURN
+    unselected = "node affinity" in words or "node selector" in words or "nodeSelector" in words
+    if unselected and profile.node_selector:
+        yield Advice.SELECTOR
+    if Advice.TAINT.words in words:
+        yield Advice.TAINT
+    if unselected:
+        yield Advice.OWN_SELECTOR

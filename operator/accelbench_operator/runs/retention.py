@@ -1,0 +1,96 @@
+"""Which stored results have to go, so that a history is kept and etcd never fills: pure, but for the loop around it.
+
+A result outlives its run unless the run says otherwise. Of each series and case the newest are kept, and of all of them
+so many that they fit into etcd (ADR 27 has the arithmetic). What a run in progress has measured is never taken.
+"""
+
+import asyncio
+import heapq
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from accelbench_operator.engine.api import ApiError
+from accelbench_operator.metrics.snapshot import Summary
+
+logger = logging.getLogger(__name__)
+
+PERIOD_SECONDS = 600.0
+REFUSED = range(400, 500)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How much history is kept."""
+
+    per_case: int = 100
+    """Results of each series and case, in a namespace."""
+    total: int = 10_000
+    """Results of all series, in all namespaces of the operator."""
+    maximum_age: timedelta | None = None
+    """Since a result was stored; None: however old."""
+
+
+def surplus(
+    results: Iterable[Summary], retention: Retention, now: datetime, in_progress: Collection[str]
+) -> tuple[Summary, ...]:
+    """The results that have to go, oldest first; `in_progress` has the UIDs of runs that may not have finished.
+
+    Where there are too many in all, the namespace that holds most gives up its oldest: none pays for another's.
+    """
+    newest = sorted(results, key=lambda result: (-result.created_timestamp, result.namespace, result.name))
+    counted: Counter[tuple[str, str, str]] = Counter()
+    kept: defaultdict[str, list[Summary]] = defaultdict(list)
+    gone = []
+    for result in newest:
+        series = (result.namespace, result.series, result.case)
+        age = timedelta(seconds=max(0.0, now.timestamp() - result.created_timestamp))
+        is_old = retention.maximum_age is not None and age > retention.maximum_age
+        if result.run_uid not in in_progress and (is_old or counted[series] >= retention.per_case):
+            gone.append(result)
+        else:
+            counted[series] += 1
+            kept[result.namespace].append(result)
+    gone += _beyond(retention.total, kept, in_progress)
+    return tuple(sorted(gone, key=lambda result: (result.created_timestamp, result.namespace, result.name)))
+
+
+def _beyond(total: int, kept: Mapping[str, list[Summary]], in_progress: Collection[str]) -> Iterator[Summary]:
+    """`kept` by namespace, newest first."""
+    free = {name: [each for each in results if each.run_uid not in in_progress] for name, results in kept.items()}
+    most = [(-len(results), name) for name, results in kept.items() if free[name]]
+    heapq.heapify(most)
+    for _ in range(sum(map(len, kept.values())) - total):
+        if not most:
+            return
+        count, name = heapq.heappop(most)
+        yield free[name].pop()
+        if free[name]:
+            heapq.heappush(most, (count + 1, name))
+
+
+async def keep_deleting(
+    find: Callable[[], Awaitable[Iterable[Summary]]], delete: Callable[[Summary], Awaitable[None]]
+) -> None:
+    """Delete what `find` finds, again and again, until cancelled; what cannot be deleted now is found again."""
+    while True:
+        await asyncio.sleep(PERIOD_SECONDS)
+        try:
+            await _delete_all(await find(), delete)
+        except Exception:
+            # History can wait; the runs that this process operates cannot.
+            logger.exception("results could not be cleared away")
+
+
+async def _delete_all(surplus: Iterable[Summary], delete: Callable[[Summary], Awaitable[None]]) -> None:
+    for result in surplus:
+        try:
+            await delete(result)
+        except ApiError as error:
+            logger.warning("BenchmarkResult %s/%s cannot be deleted: %s", result.namespace, result.name, error)
+            if not REFUSED.start <= error.status < REFUSED.stop:
+                return  # the API server is not well; one that refuses this may allow the next
+        else:
+            logger.info("BenchmarkResult %s/%s was deleted: the history is long enough", result.namespace, result.name)

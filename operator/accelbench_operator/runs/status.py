@@ -1,0 +1,362 @@
+"""The run's status, derived from attempts and results alone, so that a restarted operator shows what it showed before.
+
+Nothing in it depends on the time it is looked at: what does not change is not written again. Rows of results that it
+already has are kept, as results never change.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, get_args
+
+from accelbench import figures
+from accelbench.api.reasons import AttemptReason, ConditionReason
+from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
+from accelbench.document import on_one_line
+from accelbench_operator.metrics.snapshot import ComparisonSummary, Summary
+from accelbench_operator.runs.accept import Plan
+
+MAXIMUM_COMPARISONS = 64
+MAXIMUM_HEADLINE = 160
+MAXIMUM_MESSAGE = 2048
+SHORT_MESSAGE = 256
+NOISY = "measured next to other load, as acceptNoise allows: an interval, but no certified verdict"
+NAMED_CASES = 3
+"""How many cases a message names before it says how many more there are."""
+
+Truth = Literal["True", "False", "Unknown"]
+ConditionType = Literal["Accepted", "Finished", "Succeeded"]
+OURS: tuple[str, ...] = get_args(ConditionType)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why no further case is started."""
+
+    reason: ConditionReason
+    message: str
+    discards: AttemptReason | None = None
+    """Why cases in flight are discarded as well; None: they are not."""
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """What the status is derived from."""
+
+    attempts: tuple[Attempt, ...]
+    """At cases that have no result, in the plan's order."""
+    measured: tuple[str, ...]
+    """Cases whose result was stored, in the plan's order; it may be gone since."""
+    results: Mapping[str, Summary]
+    now: datetime
+    stop: Stop | None
+    busy: bool
+    """A case runs, or has ended and is being collected."""
+    pending: str
+    """Why the first case that waits does so; empty where none does."""
+
+
+@dataclass(frozen=True)
+class ConditionState:
+    """A condition without its times."""
+
+    status: Truth
+    reason: ConditionReason
+    message: str
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339, UTC, whole seconds, as `metav1.Time`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def finished_at(status: BenchmarkRunStatus) -> datetime | None:
+    """When the run finished, for good; None while it has not."""
+    for condition in status.conditions:
+        if condition.type == "Finished" and condition.status == "True":
+            return datetime.fromisoformat(status.completion_time or condition.last_transition_time)
+    return None
+
+
+def seen_status(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
+    """A finished run's status, which holds of a later generation too: kubectl takes an older condition for none."""
+    conditions = tuple(
+        condition.model_copy(update={"observed_generation": generation}) if condition.type in OURS else condition
+        for condition in status.conditions
+    )
+    return status.model_copy(update={"observed_generation": generation, "conditions": conditions})
+
+
+def only_tells_more(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
+    """Whether they differ only in why cases wait, where they are, and how long they ran.
+
+    Whoever reads no more than `before` finds that out again, as its Jobs and pods are there until more is written.
+    """
+    if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
+        return False
+    attempts = zip(before.attempts, after.attempts, strict=True)
+    if any(was is not now and _at_no_place(was) != _at_no_place(now) for was, now in attempts):
+        return False
+    conditions = zip(before.conditions, after.conditions, strict=True)
+    if any(was.model_copy(update={"message": now.message}) != now for was, now in conditions):
+        return False
+    told = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
+    return before.model_copy(update=told) == after.model_copy(update=told)
+
+
+def _at_no_place(attempt: Attempt) -> Attempt:
+    return attempt.model_copy(update={"job_uid": None, "pod": None, "node": None, "image": None})
+
+
+def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
+    """What a status cannot do without: what was begun, what ended, and why."""
+    attempts = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.attempts]
+    conditions = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.conditions]
+    fewer = {"attempts": tuple(attempts), "conditions": tuple(conditions), "comparisons": (), "headline": ""}
+    omitted = status.comparisons_omitted + len(status.comparisons)
+    return status.model_copy(update={**fewer, "comparisons_omitted": omitted})
+
+
+def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
+    """The status of a run that cannot be run."""
+    before = "stored results are kept" if status.measured_cases else "nothing was measured"
+    remedy = f"{before}; correct the spec and apply it under another name"
+    findings: dict[ConditionType, ConditionState] = {
+        "Accepted": ConditionState("False", ConditionReason.INVALID_SPEC, message),
+        "Finished": ConditionState("True", ConditionReason.INVALID_SPEC, remedy),
+        "Succeeded": ConditionState("False", ConditionReason.INVALID_SPEC, message),
+    }
+    return status.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": _conditions(findings, status, now, generation),
+            "phase": ConditionReason.INVALID_SPEC,
+            "headline": _cut(message, MAXIMUM_HEADLINE),
+            "completion_time": status.completion_time or timestamp(now),
+            "active_start_time": None,
+        }
+    )
+
+
+def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
+    """The status of an accepted run."""
+    generation = plan.metadata.generation
+    settled = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
+    in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in settled]
+    done = len(settled) == len(plan.names) or (progress.stop is not None and not in_flight)
+    succeeded = (
+        _success(plan, progress)
+        if done
+        else ConditionState("Unknown", ConditionReason.UNFINISHED, "not every case has a result yet")
+    )
+    finished = (
+        ConditionState("True", succeeded.reason, succeeded.message) if done else _unfinished(plan, progress, settled)
+    )
+    findings: dict[ConditionType, ConditionState] = {
+        "Accepted": ConditionState(
+            "True", ConditionReason.ACCEPTED, f"{figures.count(len(plan.names), 'case')} on profile {plan.profile.name}"
+        ),
+        "Finished": finished,
+        "Succeeded": succeeded,
+    }
+    results = [progress.results[name] for name in plan.names if name in progress.results]
+    # To make all rows again would be more than half of the work of a step of a large sweep.
+    made = {(row.result, row.variant): row for row in status.comparisons}
+    rows = itertools.chain.from_iterable(_rows(result, made) for result in results)
+    first = min((attempt.start_time for attempt in progress.attempts), default=None)
+    return status.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": _conditions(findings, status, progress.now, generation),
+            "phase": finished.reason,
+            "cases": CaseCounts(
+                total=len(plan.names),
+                active=len(in_flight),
+                measured=len(progress.results),
+                failed=len(settled - set(progress.results)),
+            ),
+            "headline": _headline(plan, progress),
+            "runner": plan.runner,
+            "workload_source": ", ".join(_sources(plan, progress)),
+            "start_time": status.start_time or first,
+            "completion_time": timestamp(progress.now) if done else None,
+            "measured_cases": progress.measured,
+            "attempts": progress.attempts,
+            "comparisons": tuple(itertools.islice(rows, MAXIMUM_COMPARISONS)),
+            "comparisons_omitted": max(0, sum(len(each.comparisons) for each in results) - MAXIMUM_COMPARISONS),
+        }
+    )
+
+
+def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
+    """The digests of the workload's file, in the order of the cases that were measured with each."""
+    results = [progress.results[name] for name in plan.names if name in progress.results]
+    return dict.fromkeys(result.source for result in results if result.source)
+
+
+def _unfinished(plan: Plan, progress: RunProgress, settled: set[str]) -> ConditionState:
+    count = f"{len(settled)} of {len(plan.names)} cases done"
+    if plan.policy.suspend:
+        return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
+    message = f"{count}. {progress.pending}".rstrip(". ") + "."
+    return ConditionState("False", ConditionReason.RUNNING if progress.busy else ConditionReason.QUEUED, message)
+
+
+def _success(plan: Plan, progress: RunProgress) -> ConditionState:
+    """The one reason that tells most: what stopped the run, what was lost, what was wrong with what was measured."""
+    results = [progress.results[name] for name in plan.names if name in progress.results]
+    if progress.stop and len(results) < len(plan.names):
+        return ConditionState("False", progress.stop.reason, progress.stop.message)
+    sources = list(_sources(plan, progress))
+    if len(sources) > 1:
+        message = f"the workload's file had the digests {', '.join(sources)}"
+        return ConditionState(
+            "False", ConditionReason.WORKLOAD_CHANGED, ConditionReason.WORKLOAD_CHANGED.after(message)
+        )
+    for reason, sentences in _shortcomings(progress, results):
+        if sentences:
+            return ConditionState("False", reason, _some(sentences))
+    met = ", and every expectation is met" if plan.run.spec.expectations else ""
+    return ConditionState("True", ConditionReason.SUCCEEDED, f"every case has a valid result{met}")
+
+
+def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
+    lost = [attempt for attempt in progress.attempts if attempt.finished]
+    yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in lost]
+    gone = [case for case in progress.measured if case not in progress.results]
+    missing = ConditionReason.RESULT_MISSING
+    yield missing, [missing.after(f"{case}: its result is gone") for case in gone]
+    yield (
+        ConditionReason.VARIANT_FAILED,
+        [
+            variant.failure.after(
+                f"{result.case}: {variant.name} {variant.failure}; BenchmarkResult {result.name} says why"
+            )
+            for result in results
+            for variant in result.variants
+            if variant.failure
+        ],
+    )
+    yield (
+        ConditionReason.INCOMPLETE,
+        [
+            f"{result.case}: measured in part{f': {cause}' if (cause := result.shortcoming.rstrip('. ')) else ''}; "
+            f"see BenchmarkResult {result.name} and its Job's log"
+            for result in results
+            if not result.complete
+        ],
+    )
+    yield (
+        ConditionReason.INVALID_MEASUREMENT,
+        [
+            f"{result.case}: {_why_invalid(result)}; BenchmarkResult {result.name} says more"
+            for result in results
+            if not result.valid and not result.only_noisy
+        ],
+    )
+    yield ConditionReason.NOISY, [f"{result.case}: {NOISY}" for result in results if result.only_noisy]
+    yield (
+        ConditionReason.EXPECTATION_NOT_MET,
+        [f"{result.case}: {sentence}" for result in results for sentence in result.not_met],
+    )
+
+
+def _why_invalid(result: Summary) -> str:
+    if result.failed_checks:
+        said = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
+    elif result.rounds:
+        said = f"{figures.count(result.rounds, 'round')} counted, too few for a verdict"
+    else:
+        said = "no round counted, so nothing has a time"
+    if not result.quarantined:
+        return said
+    return f"{said}; {figures.count(result.quarantined, 'round')} disturbed by other load, and discarded"
+
+
+def _rows(result: Summary, made: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
+    for comparison in result.comparisons:
+        yield made.get((result.name, comparison.variant)) or ComparisonStatus(
+            case=result.case,
+            variant=comparison.variant,
+            verdict=comparison.outcome,
+            speedup=None if comparison.speedup is None else figures.speedup(comparison.speedup),
+            interval=_interval(comparison),
+            rounds=comparison.rounds,
+            result=result.name,
+        )
+
+
+def _interval(comparison: ComparisonSummary) -> str | None:
+    if comparison.lower is None or comparison.upper is None:
+        return None
+    return figures.interval(comparison.lower, comparison.upper)
+
+
+def _headline(plan: Plan, progress: RunProgress) -> str:
+    """One case: its comparisons in words. Several: how often each variant got which verdict, and its speedups.
+
+    Where nothing was timed: what was observed, and in how many of several cases.
+    """
+    results = [progress.results[name] for name in plan.names if name in progress.results]
+    by_variant: dict[str, list[ComparisonSummary]] = {}
+    for result in results:
+        for comparison in sorted(result.comparisons, key=lambda each: -(each.lower or 0)):  # as `Result.ranked`
+            by_variant.setdefault(comparison.variant, []).append(comparison)
+    observed = Counter(found for result in results for found in result.observations)
+    parts = [f"{name} {_tendency(found)}" for name, found in by_variant.items()]
+    parts += [
+        f"{found} in {count} of {len(results)} cases" if len(results) > 1 else found
+        for found, count in observed.items()
+    ]
+    return _cut("; ".join(parts), MAXIMUM_HEADLINE)
+
+
+def _outcome(comparison: ComparisonSummary) -> str:
+    return comparison.outcome if comparison.outcome != "none" else "no verdict"
+
+
+def _tendency(comparisons: list[ComparisonSummary]) -> str:
+    if len(comparisons) == 1:
+        only = comparisons[0]
+        speedup = (
+            f" {figures.speedup(only.speedup)} ({interval})" if only.speedup and (interval := _interval(only)) else ""
+        )
+        return f"{_outcome(only)}{speedup}"
+    verdicts = [_outcome(comparison) for comparison in comparisons]
+    counted = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
+    speedups = [comparison.speedup for comparison in comparisons if comparison.speedup and _interval(comparison)]
+    ends = dict.fromkeys(figures.speedup(end) for end in (min(speedups), max(speedups))) if speedups else ()
+    return f"{counted} of {len(comparisons)}{', ' if ends else ''}{' to '.join(ends)}"
+
+
+def _conditions(
+    findings: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
+) -> tuple[Condition, ...]:
+    before = {condition.type: condition for condition in status.conditions}
+    ours = (
+        Condition(
+            type=kind,
+            status=finding.status,
+            reason=finding.reason,
+            message=_cut(finding.message, MAXIMUM_MESSAGE),
+            last_transition_time=before[kind].last_transition_time
+            if kind in before and before[kind].status == finding.status
+            else timestamp(now),
+            observed_generation=generation,
+        )
+        for kind, finding in findings.items()
+    )
+    others = [condition for condition in status.conditions if condition.type not in findings]
+    return (*ours, *others)[:MAXIMUM_CONDITIONS]
+
+
+def _some(sentences: list[str]) -> str:
+    named = "; ".join(sentences[:NAMED_CASES])
+    return named if len(sentences) <= NAMED_CASES else f"{named}; and {len(sentences) - NAMED_CASES} more"
+
+
+def _cut(text: str, length: int) -> str:
+    text = on_one_line(text)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
