@@ -1,128 +1,220 @@
-"""What has to be alike before two results may be compared, by names that `--allow-different` takes. Pure.
+"""Decide which differences between two results refuse their comparison. Pure.
 
-What changes how long a step takes, or what the step is, matters: a difference in it refuses the comparison unless its
-name, or that of its group, is given. The rest is listed. An entry that one side does not have was not recorded there
-(an older accelbench, a framework that did not run) and cannot refuse; a variable or a parameter that one side does not
-have was not set, which is a difference. What matters and why:
-docs/adr/0012-what-must-be-alike-to-compare.md.
+Every setting of a case and every entry of a result's fingerprint is compared, also those that this module has never
+heard of: a new field matters until `ENTRIES` or `NOT_COMPARED` says otherwise. A difference that matters refuses the
+comparison unless `--allow-different` names the entry or its group; the others are only listed.
+
+An entry that one side lacks was not recorded there (an older accelbench, a framework that did not run) and cannot
+refuse. A variable or a parameter that one side lacks was not set, which is a difference.
+docs/adr/0012-what-must-be-alike-to-compare.md gives the reasons.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseVariant
 from accelbench.api.result import Result
+from accelbench.document import Document
 
 PARAMETER = "parameter."
-
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "source": ("workloadSource",),
-    "parameters": (PARAMETER,),
-    "precision": ("precision",),
-    "seed": ("seed",),
-    "variants": ("variant.",),
-    "hardware": (
-        "cpu", "cpuFlags", "cpuVectors", "virtualMachine", "cpus", "cores", "turbo", "governor", "numaNodes", "device.",
-    ),
-    "limits": ("cpusUsed", "cpuLimit", "memoryLimitBytes"),
-    "versions": ("python", "version.", "device.driver"),
-    "environment": ("env.",),
-}  # fmt: skip
-"""What matters; a name with a dot at its end stands for all that begin with it."""
-
-INCIDENTAL = (
-    "accelbench", "image", "kernel", "memoryBytes", "transparentHugePages", "device.uuid",
-    "env.CUDA_VISIBLE_DEVICES", "env.NVIDIA_VISIBLE_DEVICES", "env.NVIDIA_DRIVER_CAPABILITIES",
-)  # fmt: skip
-"""What is listed and never refuses: it tells one machine of a kind from another, or has no known effect on a step."""
-
 NOT_SET = "not set"
 NEVER = ("protocol", "unit")
-"""Times that differ in these are not the same quantity; nobody can insist on comparing them."""
+"""Times that differ in these are different quantities; no option allows comparing them."""
+
+
+def _bytes(value: str) -> str:
+    return f"{int(value) / 2**30:.4g} GiB" if value.isdecimal() else value
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Describe how one entry of the fingerprint is compared."""
+
+    name: str
+    """A name with a dot at its end stands for all entries that begin with it; the longest match wins."""
+    group: str | None
+    """Name for `--allow-different`; None: a difference is listed and does not matter."""
+    format: Callable[[str], str] = str
+    """Formats a value for people."""
+    absent: str = ""
+    """Value of a side without the entry; empty: it was not recorded."""
+
+    def describes(self, name: str) -> bool:
+        """Return True if `name` is this entry or one of its family."""
+        return name == self.name or (self.name.endswith(".") and name.startswith(self.name))
+
+
+ENTRIES = (
+    Entry("workloadSource", "source"),
+    Entry(PARAMETER, "parameters", absent=NOT_SET),
+    Entry("variant.", "variants"),
+    Entry("cpu", "hardware"),
+    Entry("cpuFlags", "hardware"),
+    Entry("cpuVectors", "hardware"),
+    Entry("virtualMachine", "hardware"),
+    Entry("cpus", "hardware"),
+    Entry("cores", "hardware"),
+    Entry("turbo", "hardware"),
+    Entry("governor", "hardware"),
+    Entry("numaNodes", "hardware"),
+    Entry("device.", "hardware"),
+    Entry("cpusUsed", "limits"),
+    Entry("cpuLimit", "limits"),
+    Entry("memoryLimitBytes", "limits", _bytes),
+    Entry("python", "versions"),
+    Entry("version.", "versions"),
+    Entry("device.driver", "versions"),
+    Entry("env.", "environment", absent=NOT_SET),
+    # These change for reasons that leave a step's time alone, or identify one machine among equals.
+    Entry("accelbench", None),
+    Entry("image", None),
+    Entry("kernel", None),
+    Entry("memoryBytes", None, _bytes),
+    Entry("transparentHugePages", None),
+    Entry("device.uuid", None),
+    Entry("env.CUDA_VISIBLE_DEVICES", None),
+    Entry("env.NVIDIA_VISIBLE_DEVICES", None),
+    Entry("env.NVIDIA_DRIVER_CAPABILITIES", None),
+)
+"""Entries that are not simply a group of their own, as any other entry is."""
+
+GROUPS = tuple(dict.fromkeys(entry.group for entry in ENTRIES if entry.group))
+
+_NUMBER_OF_ROUNDS = "decides how many rounds there are; the interval accounts for it"
+_RULE = "judges the difference; the first side's value is used"
+
+NOT_COMPARED: Mapping[type[Document], Mapping[str, str]] = {
+    Case: {
+        "format": "identifies the document",
+        "name": "follows from the sweep",
+        "origin": "says which run measured it",
+        "workload": "selects the results that are compared",
+        "script": "says where the file came from; workloadSource identifies its content",
+        "swept": "repeats some of the parameters",
+        "baseline": "seconds do not depend on it; results with different baselines have no relative rows",
+        "comparisons_in_run": "shares the run's confidence; a comparison of runs shares its own",
+    },
+    CaseMeasurement: {
+        "rounds_min": _NUMBER_OF_ROUNDS,
+        "rounds_max": _NUMBER_OF_ROUNDS,
+        "target_relative_error": _NUMBER_OF_ROUNDS,
+        "time_limit_seconds": _NUMBER_OF_ROUNDS,
+        "confidence": _RULE,
+        "equivalence_margin": _RULE,
+        "accept_noise": "a disturbed result is noisy, and noisy results are left out",
+    },
+    CaseAccelerator: {
+        "profile": "is the administrator's word for nodes whose hardware the fingerprint records",
+        "platform": "is recorded as device.platform",
+        "devices": "is recorded as device.count",
+        "target": "is compiled for and not timed",
+        "price_per_hour": "is for reports",
+    },
+    CaseVariant: {"name": "names the entry"},
+}
+"""Fields of a case that are not compared, with the reason."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An entry that is not the same in all results that are to be compared."""
+    """Describe an entry whose value is not the same in all results."""
 
     name: str
     group: str | None
     """None: it does not matter."""
     before: tuple[str, ...]
-    """Every value on that side; empty: not recorded."""
+    """All values on that side; empty: not recorded."""
     after: tuple[str, ...]
 
     @property
     def matters(self) -> bool:
-        """Whether it refuses the comparison; of what only one side recorded it is not known that it differs."""
+        """Return True if it refuses the comparison: an entry that only one side recorded may still be equal."""
         recorded = bool(self.before and self.after)
         return self.group is not None and (recorded or max(len(self.before), len(self.after)) > 1)
 
     def allowed(self, names: Iterable[str]) -> bool:
-        """Whether these names, of entries or groups, cover it."""
+        """Return True if `names`, of entries or groups, include it."""
         return self.group not in NEVER and not {self.name, self.group}.isdisjoint(names)
+
+    @property
+    def formatted(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return both sides' values for people; unformatted if they would then look the same."""
+        entry = entry_of(self.name)
+        values = {*self.before, *self.after}
+        if len(set(map(entry.format, values))) < len(values):
+            return self.before, self.after
+        return tuple(map(entry.format, self.before)), tuple(map(entry.format, self.after))
+
+
+def entry_of(name: str) -> Entry:
+    """Return the longest entry that describes `name`; an entry that is not listed is a group of its own."""
+    described = [entry for entry in ENTRIES if entry.describes(name)]
+    return max(described, key=lambda entry: len(entry.name), default=Entry(name, name))
 
 
 def identity(result: Result) -> dict[str, str]:
-    """All of a result that a comparison looks at: its fingerprint, and what its case asked for."""
+    """Return everything of a result that is compared: the settings of its case and its fingerprint."""
     case = result.case
-    asked = {"precision": case.measurement.precision, "seed": str(case.measurement.seed), "unit": result.unit}
-    asked |= {f"{PARAMETER}{name}": str(value) for name, value in case.parameters.items()}
-    asked |= {f"variant.{each.name}": _variant(each.use, each.options) for each in case.variants}
+    settings = {"unit": result.unit}
+    settings |= _settings(case, {*NOT_COMPARED[Case], "parameters", "variants", "measurement", "accelerator"})
+    settings |= _settings(case.measurement, NOT_COMPARED[CaseMeasurement])
+    settings |= _settings(case.accelerator, NOT_COMPARED[CaseAccelerator])
+    settings |= {f"{PARAMETER}{name}": str(value) for name, value in case.parameters.items()}
+    settings |= {f"variant.{variant.name}": _variant(variant) for variant in case.variants}
     if result.protocol is not None:
-        asked["protocol"] = result.protocol
-    return {**asked, **result.fingerprint}
+        settings["protocol"] = result.protocol
+    return {**settings, **result.fingerprint}
+
+
+def _settings(document: Document, left_out: Collection[str]) -> dict[str, str]:
+    """Return the other fields of the document as text, under their names in JSON."""
+    values = document.model_dump(mode="json", by_alias=True, exclude=set(left_out))
+    return {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return NOT_SET
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _variant(variant: CaseVariant) -> str:
+    settings = {name: str(value) for name, value in sorted(variant.options.items())}
+    settings |= _settings(variant, {*NOT_COMPARED[CaseVariant], "use", "options"})
+    words = ", ".join(f"{name} {value}" for name, value in settings.items())
+    return f"{variant.use} ({words})" if words else variant.use
 
 
 def parameters(result: Result) -> dict[str, str]:
-    """What the workload was given: by a sweep, without one, or by default."""
-    known = identity(result).items()
-    return {name.removeprefix(PARAMETER): value for name, value in known if name.startswith(PARAMETER)}
-
-
-def _variant(use: str, options: Mapping[str, object]) -> str:
-    said = ", ".join(f"{name} {value}" for name, value in sorted(options.items()))
-    return f"{use} ({said})" if said else use
-
-
-def group_of(name: str) -> str | None:
-    """The group that an entry belongs to; None where it does not matter."""
-    if name in NEVER:
-        return name
-    if name in INCIDENTAL:
-        return None
-    # The longer name wins: a GPU's driver is a version, what else is told of a GPU is hardware.
-    matching = [
-        (len(begin), group)
-        for group, begins in GROUPS.items()
-        for begin in begins
-        if name == begin or (begin.endswith(".") and name.startswith(begin))
-    ]
-    return max(matching)[1] if matching else None
+    """Return the workload's parameters: swept, set, or by default."""
+    entries = identity(result).items()
+    return {name.removeprefix(PARAMETER): value for name, value in entries if name.startswith(PARAMETER)}
 
 
 def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Difference, ...]:
-    """Every entry that not all of them share, what matters first."""
+    """Return the entries that are not the same in all results of both sides, those that matter first."""
     sides = [[identity(result) for result in side] for side in (before, after)]
-    found = []
-    for name in dict.fromkeys(name for side in sides for each in side for name in each):
-        group = group_of(name)
-        absent = NOT_SET if group in {"environment", "parameters"} else ""
-        values = [
-            tuple(dict.fromkeys(value for each in side if (value := each.get(name, absent)) != "")) for side in sides
-        ]
-        # A variant that only one side has is no difference: it is compared with nothing.
-        unknown = not all(values) and group not in {None, "variants"}
-        if len({value for side in values for value in side}) > 1 or unknown:
-            found.append(Difference(name, group, *values))
-    return ordered(found)
+    unequal = []
+    for name in dict.fromkeys(name for side in sides for entries in side for name in entries):
+        entry = entry_of(name)
+        before_values, after_values = (
+            tuple(dict.fromkeys(value for entries in side if (value := entries.get(name, entry.absent)) != ""))
+            for side in sides
+        )
+        # A variant that only one side has is compared with nothing, so it is no difference.
+        one_sided = not (before_values and after_values) and entry.group not in {None, "variants"}
+        if len({*before_values, *after_values}) > 1 or one_sided:
+            unequal.append(Difference(name, entry.group, before_values, after_values))
+    return ordered(unequal)
 
 
-def ordered(found: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Each once, what matters first."""
-    return tuple(sorted(dict.fromkeys(found), key=lambda each: (not each.matters, each.group is None)))
+def ordered(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Return the differences without repetitions, those that matter first."""
+    return tuple(sorted(dict.fromkeys(differences), key=lambda one: (not one.matters, one.group is None)))
 
 
 def names(results: Iterable[Result]) -> tuple[str, ...]:
-    """Everything that may be allowed to differ: the groups, and every entry of these results."""
+    """Return all names that `--allow-different` takes: the groups, and every entry of these results."""
     entries = dict.fromkeys(name for result in results for name in identity(result) if name not in NEVER)
     return (*GROUPS, *entries)

@@ -96,8 +96,7 @@ def differing(found: RunComparison) -> Table | None:
     heads = ("differs", found.before.name, found.after.name, "group", "effect")
     columns = tuple(map(TableColumn, heads))
     rows = [
-        (each.name, _values(each.before), _values(each.after), each.group or "", _effect(each, found))
-        for each in found.differences
+        (each.name, *map(_values, each.formatted), each.group or "", _effect(each, found)) for each in found.differences
     ]
     return filled("What differs", columns, rows)
 
@@ -148,7 +147,8 @@ def _group(name: str, differences: Sequence[Difference]) -> str:
 
 def _entry(each: Difference, *, group: str) -> str:
     """An entry with both values where a sentence has room for them; no name where it is that of the group."""
-    values = (*each.before, *each.after)
+    before, after = each.formatted
+    values = (*before, *after)
     told = len(each.before) == len(each.after) == 1 and max(map(len, values)) <= SHORT
     named = "" if each.name == group else each.name
     return ": ".join(filter(None, (named, " against ".join(values) if told else "")))

@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.case import CaseMeasurement, CaseVariant
+from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseVariant
+from accelbench.document import Document
 from accelbench.history import comparability
 from accelbench.history.runs import RunComparison, compare
 from accelbench.history.sample import Side
-from accelbench.machine import fingerprint
 from history.runs import run
 
 
@@ -86,8 +86,76 @@ def test_a_series_whose_own_results_differ_is_refused_too() -> None:
     assert [(each.name, each.before) for each in found.refused] == [("version.jax", ("0.10", "0.11"))]
 
 
-def test_of_everything_in_a_fingerprint_it_is_decided_whether_it_matters() -> None:
-    known = {*fingerprint.of_host({"XLA_FLAGS": "x"}, threads=2), "cores", "turbo", "governor", "cpuLimit"}
-    known |= {"memoryLimitBytes", "workloadSource", "image", *fingerprint.of_case(run().case, {"size": 1})}
-    undecided = {name for name in known if comparability.group_of(name) is None} - set(comparability.INCIDENTAL)
-    assert undecided == set()
+class Tuned(CaseMeasurement):
+    """Stands for a measurement that got another field."""
+
+    warm_up_seconds: int = 0
+
+
+class Placed(CaseAccelerator):
+    """Stands for an accelerator that got another field."""
+
+    nodes: int = 1
+
+
+class Patched(CaseVariant):
+    """Stands for a variant that got another field."""
+
+    patch: str | None = None
+
+
+class Repeated(Case):
+    """Stands for a case that got another field."""
+
+    repetitions: int = 1
+
+
+EAGER = CaseVariant(name="pytorch/eager", use="pytorch/eager")
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("warmUpSeconds", {"measurement": Tuned()}, {"measurement": Tuned(warm_up_seconds=600)}),
+        ("nodes", {"accelerator": Placed()}, {"accelerator": Placed(nodes=2)}),
+        (
+            "variant.jax/jit",
+            {"variants": (EAGER, Patched(name="jax/jit", use="jax/jit"))},
+            {"variants": (EAGER, Patched(name="jax/jit", use="jax/jit", patch="a"))},
+        ),
+    ],
+)
+def test_a_new_field_of_a_case_matters(name: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    both = [run(case=run().case.model_copy(update=changes)) for changes in (before, after)]
+    found = compare(Side("A", (both[0],)), Side("B", (both[1],)))
+    assert [each.name for each in found.refused] == [name]
+    assert found.compared == ()
+    assert compare(Side("A", (both[0],)), Side("B", (both[1],)), [name]).refused == ()
+
+
+def test_a_new_field_of_the_case_document_matters() -> None:
+    both = [run(case=Repeated(**{**dict(run().case), "repetitions": number})) for number in (1, 3)]
+    found = compare(Side("A", (both[0],)), Side("B", (both[1],)))
+    assert [each.name for each in found.refused] == ["repetitions"]
+
+
+def test_a_new_entry_of_a_fingerprint_matters() -> None:
+    found = compared({"fingerprint": {"coolant": "air"}}, {"fingerprint": {"coolant": "water"}})
+    assert [(each.name, each.group) for each in found.refused] == [("coolant", "coolant")]
+
+
+@pytest.mark.parametrize("document", comparability.NOT_COMPARED)
+def test_what_is_not_compared_is_a_field_and_has_a_reason(document: type[Document]) -> None:
+    exceptions = comparability.NOT_COMPARED[document]
+    assert exceptions.keys() <= document.model_fields.keys()
+    assert all(exceptions.values())
+
+
+def test_bytes_are_shown_in_gibibytes_unless_both_sides_would_look_the_same() -> None:
+    def shown(before: int, after: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        sides = ({"fingerprint": {"memoryLimitBytes": str(value)}} for value in (before, after))
+        [found] = compared(*sides).refused
+        return found.formatted
+
+    assert shown(2**33, 2**34) == (("8 GiB",), ("16 GiB",))
+    assert shown(2**33, 2**33 + 1) == (("8589934592",), ("8589934593",))
