@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from accelbench.stats.series import find_steps
+from accelbench.stats.change_points import find_change_points
 
 SIGMA = 0.01
 LENGTHS = (10, 20, 50, 100, 200)
@@ -36,7 +36,7 @@ def found(rng: Generator, series: int, length: int, memory: float, step: float, 
     for _ in range(series):
         logs = noise(rng, length, memory, heavy=heavy)
         logs[length // 2 :] += math.log1p(step)
-        steps = find_steps([float(value) for value in np.exp(logs)])
+        steps = find_change_points([float(value) for value in np.exp(logs)])
         hits += any(abs(each.index - length // 2) <= 2 for each in steps) if step else bool(steps)  # noqa: PLR2004
     return hits / series
 

@@ -36,7 +36,7 @@ Moment = Annotated[Timestamp, AfterValidator(_moment)]
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 CheckOutcome = Literal["passed", "failed", "untested"]
 Outcome = Literal["met", "not-met", "undecided"]
-PaysBackAnswer = Literal["at-once", "after", "never", "until"]
+PaybackAnswer = Literal["at-once", "after", "never", "until"]
 Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm-up", "steady"]
 Bound = Literal["compute", "memory"]
 COMPILED_PHASES: frozenset[Phase] = frozenset({"import", "device-init", "setup", "compile"})
@@ -174,10 +174,10 @@ class VariantResult(Document):
     )
 
 
-class PaysBack(Document):
+class Payback(Document):
     """When a variant's first call has paid for itself: its total time, first call and steps, below the baseline's."""
 
-    answer: PaysBackAnswer = Field(
+    answer: PaybackAnswer = Field(
         description="By the estimate. at-once: from the first step; after: after so many steps; never; until: ahead "
         "for so many steps. Of after and never with a lower end alone, launches do not tell whether it ever pays back."
     )
@@ -209,7 +209,7 @@ class Comparison(Document):
     speedup: DecimalString | None = Field(default=None, description="Baseline seconds / variant seconds.")
     lower: DecimalString | None = Field(default=None, description="The interval's lower end.")
     upper: DecimalString | None = Field(default=None, description="The interval's upper end.")
-    pays_back: PaysBack | None = Field(
+    pays_back: Payback | None = Field(
         default=None, description="When compiling pays back; none: not known, or the comparison is invalid."
     )
     sentence: Line = Field(description="The finding in plain words.")

@@ -16,14 +16,14 @@ from accelbench.claims.settle import MeasuredRun
 from accelbench.claims.words import given, short, times, whose
 from accelbench.report.markdown import escaped, markdown_table
 from accelbench.report.targets import ESTIMATE
-from accelbench.verdict.shown import shown, step_seconds
+from accelbench.verdict.redaction import redact_invalid, step_seconds
 
 Row = tuple[str, ...]
 
 
 def of(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
     """Each kind that there is; of a claim about a suite only the variants that it compares."""
-    results = [shown(result) for run in runs for result in run.results]
+    results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.over:
         results = [suite.against(result, claim.over) for result in results]
     if claim.compared:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from accelbench.api.result import Result
 from accelbench.cli.files import RunRecord
 from accelbench.verdict.expectations import ExpectationOutcome
-from accelbench.verdict.shown import shown
+from accelbench.verdict.redaction import redact_invalid
 
 FORMAT = "accelbench.dev/report/v1alpha1"
 
@@ -15,7 +15,7 @@ def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]],
     """`run` is null where a single result was read; `cases` hold each result and what became of the expectations."""
     cases = [
         {
-            "result": json.loads(shown(result).to_json()),
+            "result": json.loads(redact_invalid(result).to_json()),
             "expectations": [
                 {
                     "expectation": json.loads(outcome.expectation.to_json()),

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from accelbench.history.sample import Key, Quantity, Side, label, sample
-from accelbench.stats.series import FEWEST, find_steps
+from accelbench.stats.change_points import FEWEST, find_change_points
 
 NEEDS = ("numpy", "ruptures")
 
@@ -59,6 +59,6 @@ def steps(side: Side, *beside: Side) -> tuple[SeriesStep, ...]:
             values = list(map(math.exp, known.results))
             found += [
                 SeriesStep(side.name, key, variant, known.started[at.index], at.index + 1, len(values), at.ratio)
-                for at in find_steps(values, least=margin)
+                for at in find_change_points(values, least=margin)
             ]
     return tuple(found)

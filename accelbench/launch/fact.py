@@ -11,6 +11,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Discriminator,
+    Field,
     Tag,
     ValidationError,
     ValidationInfo,
@@ -36,7 +37,7 @@ class Unreadable(Document):
     """For people."""
     reported: bool = True
     """False: the launch said nothing of it."""
-    ours: bool = False
+    probe_failed: bool = Field(default=False, alias="ours")
     """A probe of accelbench's own gave no answer: nothing that a variant could be blamed for."""
 
 
@@ -81,4 +82,4 @@ class FactWithFields(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, alias_generator=to_camel, populate_by_name=True)
 
 
-UNTOLD = Unreadable(why="the launch did not report it", reported=False)
+NOT_REPORTED = Unreadable(why="the launch did not report it", reported=False)

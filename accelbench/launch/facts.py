@@ -22,7 +22,7 @@ from pydantic.types import NonNegativeInt, PositiveInt
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS as MAXIMUM_OBSERVED_CHARACTERS
 from accelbench.catalogue.observations import MAXIMUM_OWN, NAME, STANDARD
 from accelbench.document import Document
-from accelbench.launch.fact import UNTOLD, Fact, FactWithFields, Unreadable, clip, kind
+from accelbench.launch.fact import NOT_REPORTED, Fact, FactWithFields, Unreadable, clip, kind
 from accelbench.stats.summary import LaunchProtocol
 
 Probe = Literal["watch", "synchronisation", "limits"]
@@ -336,62 +336,62 @@ class Facts(Document):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     # What was asked for, and what it runs with.
-    protocol: Fact[LaunchProtocol] = UNTOLD
+    protocol: Fact[LaunchProtocol] = NOT_REPORTED
     """How it measures."""
-    versions: Fact[dict[str, str]] = UNTOLD
+    versions: Fact[dict[str, str]] = NOT_REPORTED
     """Of the framework and of libraries, by name."""
-    device_settings: Fact[dict[str, str]] = UNTOLD
+    device_settings: Fact[dict[str, str]] = NOT_REPORTED
     """What of the device stays as it is during a run."""
-    emulated: Fact[str] = UNTOLD
+    emulated: Fact[str] = NOT_REPORTED
     """Why the devices are not what they seem, for people; empty: they are."""
-    threads: Fact[Threads] = UNTOLD
-    precision: Fact[Precision] = UNTOLD
-    gradients: Fact[Gradients] = UNTOLD
-    meddling: Fact[Meddling] = UNTOLD
+    threads: Fact[Threads] = NOT_REPORTED
+    precision: Fact[Precision] = NOT_REPORTED
+    gradients: Fact[Gradients] = NOT_REPORTED
+    meddling: Fact[Meddling] = NOT_REPORTED
 
     # The work.
-    inputs_digest: Fact[Digest] = UNTOLD
-    unit: Fact[str] = UNTOLD
-    units_per_call: Fact[PositiveInt] = UNTOLD
-    units_per_step: Fact[PositiveInt] = UNTOLD
-    flops_per_unit: Fact[PositiveFloat] = UNTOLD
+    inputs_digest: Fact[Digest] = NOT_REPORTED
+    unit: Fact[str] = NOT_REPORTED
+    units_per_call: Fact[PositiveInt] = NOT_REPORTED
+    units_per_step: Fact[PositiveInt] = NOT_REPORTED
+    flops_per_unit: Fact[PositiveFloat] = NOT_REPORTED
     """By cost(), as the next one."""
-    bytes_per_unit: Fact[PositiveFloat] = UNTOLD
-    working_set: Fact[WorkingSet] = UNTOLD
-    cold: Fact[bool] = UNTOLD
+    bytes_per_unit: Fact[PositiveFloat] = NOT_REPORTED
+    working_set: Fact[WorkingSet] = NOT_REPORTED
+    cold: Fact[bool] = NOT_REPORTED
     """Whether caches were emptied before each block, where the workload asks for it."""
-    parity_units: Fact[NonNegativeInt] = UNTOLD
+    parity_units: Fact[NonNegativeInt] = NOT_REPORTED
     """Units after which the outputs were written that parity compares."""
 
     # What was compiled, and what it does.
-    compile_cache: Fact[CompileCache] = UNTOLD
-    executable: Fact[ExecutableSize] = UNTOLD
-    compiled: Fact[CompiledFor] = UNTOLD
+    compile_cache: Fact[CompileCache] = NOT_REPORTED
+    executable: Fact[ExecutableSize] = NOT_REPORTED
+    compiled: Fact[CompiledFor] = NOT_REPORTED
     """Of a launch that compiles for a target, and runs nothing."""
-    operations: Fact[DeclaredOperations] = UNTOLD
-    arithmetic: Fact[Arithmetic] = UNTOLD
-    recompilations: Fact[NonNegativeInt] = UNTOLD
-    recompilation_causes: Fact[list[str]] = UNTOLD
-    dependence: Fact[Dependence] = UNTOLD
-    observations: Fact[Observed] = UNTOLD
+    operations: Fact[DeclaredOperations] = NOT_REPORTED
+    arithmetic: Fact[Arithmetic] = NOT_REPORTED
+    recompilations: Fact[NonNegativeInt] = NOT_REPORTED
+    recompilation_causes: Fact[list[str]] = NOT_REPORTED
+    dependence: Fact[Dependence] = NOT_REPORTED
+    observations: Fact[Observed] = NOT_REPORTED
     """By name, of a launch that observes and times nothing."""
 
     # The device and the machine while blocks were timed.
-    device: Fact[Device] = UNTOLD
-    clock: Fact[ClockQuality] = UNTOLD
-    replanned: Fact[NonNegativeInt] = UNTOLD
+    device: Fact[Device] = NOT_REPORTED
+    clock: Fact[ClockQuality] = NOT_REPORTED
+    replanned: Fact[NonNegativeInt] = NOT_REPORTED
     """How often the plan of the blocks turned out too short."""
-    idle: Fact[Idle] = UNTOLD
-    throttling: Fact[Throttling] = UNTOLD
-    neighbours: Fact[Neighbours] = UNTOLD
-    device_reading: Fact[DeviceReading] = UNTOLD
-    energy: Fact[Energy] = UNTOLD
-    host_over_device: Fact[HostOverDevice] = UNTOLD
-    synchronisation: Fact[Synchronisation] = UNTOLD
-    limits: Fact[Limits] = UNTOLD
-    peak_memory_bytes: Fact[PositiveInt] = UNTOLD
-    compile_peak_memory_bytes: Fact[PositiveInt] = UNTOLD
-    reserved_memory_bytes: Fact[PositiveInt] = UNTOLD
+    idle: Fact[Idle] = NOT_REPORTED
+    throttling: Fact[Throttling] = NOT_REPORTED
+    neighbours: Fact[Neighbours] = NOT_REPORTED
+    device_reading: Fact[DeviceReading] = NOT_REPORTED
+    energy: Fact[Energy] = NOT_REPORTED
+    host_over_device: Fact[HostOverDevice] = NOT_REPORTED
+    synchronisation: Fact[Synchronisation] = NOT_REPORTED
+    limits: Fact[Limits] = NOT_REPORTED
+    peak_memory_bytes: Fact[PositiveInt] = NOT_REPORTED
+    compile_peak_memory_bytes: Fact[PositiveInt] = NOT_REPORTED
+    reserved_memory_bytes: Fact[PositiveInt] = NOT_REPORTED
 
     @classmethod
     def parse(cls, told: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
@@ -399,7 +399,7 @@ class Facts(Document):
         # A launch that calls one of its facts unreadable could clear itself of blame.
         honest = {name: _CLAIMED if kind(value) == "unreadable" else value for name, value in told.items()}
         silent = {
-            name: Unreadable(why=clip(unanswered[probe]), ours=True)
+            name: Unreadable(why=clip(unanswered[probe]), probe_failed=True)
             for name, probe in FOUND_BY.items()
             if probe in unanswered and told.get(name) is None
         }

@@ -9,7 +9,7 @@ from pydantic import Field
 from accelbench.api.result import Failure, Phase
 from accelbench.delivery.log import Unfinished
 from accelbench.document import Document
-from accelbench.launch.fact import UNTOLD, Fact, Unreadable
+from accelbench.launch.fact import NOT_REPORTED, Fact, Unreadable
 from accelbench.launch.facts import CompileCache, Facts, Probe
 from accelbench.stats.summary import QUANTITIES, LaunchProtocol, Quantity, seconds_per_unit
 
@@ -73,7 +73,7 @@ class WarmProbe(Document):
     """What a new process took on the compile caches that a launch had left, up to the end of its first step."""
 
     phases: tuple[PhaseRecord, ...] = ()
-    cache: Fact[CompileCache] = UNTOLD
+    cache: Fact[CompileCache] = NOT_REPORTED
     failure: str | None = None
     wall_seconds: float = 0.0
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from accelbench import figures
 from accelbench.api.numbers import MEASURED, Numbers
-from accelbench.api.result import Bound, OutlierCounts, PaysBack, PhaseTime, Result, Spread
+from accelbench.api.result import Bound, OutlierCounts, Payback, PhaseTime, Result, Spread
 from accelbench.report import view
 from accelbench.report.table import Table, TableColumn, filled
-from accelbench.stats.amortisation import NOTHING_SECONDS, maybe_never
+from accelbench.stats.payback import NOTHING_SECONDS, maybe_never
 
 FIRST_CALL = {"compile", "first-step"}
 
@@ -57,7 +57,7 @@ def first_calls(result: Result) -> Table | None:
     return filled("First call (compiling included)", columns, rows)
 
 
-def pays_back(answer: PaysBack, unit: str) -> str:
+def pays_back(answer: Payback, unit: str) -> str:
     """`after 1,240 steps (1,180 to 1,310)`, `never`, `at once`; of first calls that cost the same that they do."""
     if abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
         return "costs nothing more"
@@ -70,7 +70,7 @@ def pays_back(answer: PaysBack, unit: str) -> str:
             return f"{answer.answer} {figures.count(answer.steps or 1, unit)}{_range(answer)}"
 
 
-def _range(answer: PaysBack) -> str:
+def _range(answer: Payback) -> str:
     if answer.lower is None or answer.upper is None or answer.lower == answer.upper:
         return ""
     return f" ({figures.count(answer.lower)} to {figures.count(answer.upper)})"

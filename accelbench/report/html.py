@@ -18,7 +18,7 @@ from accelbench.report import certificate, details, launches, machine, overview,
 from accelbench.report.launches import LaunchSeries
 from accelbench.report.table import Table, TableColumn, filled
 from accelbench.verdict.expectations import ExpectationOutcome
-from accelbench.verdict.shown import shown
+from accelbench.verdict.redaction import redact_invalid
 
 NEEDS = ("jinja2", "matplotlib")
 COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."
@@ -74,7 +74,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
 def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
     from accelbench.report.plots import amortisation, blocks, forest, phases
 
-    result = shown(case.result)
+    result = redact_invalid(case.result)
     taken = case.series or launches.of_result(result)
     timed = [variant.name for variant in view.ordered(result) if variant.seconds]
     series = {name: taken[name] for name in timed if name in taken}

@@ -8,7 +8,7 @@ from accelbench.document import on_one_line
 from accelbench.report import certificate, details, machine, targets, view
 from accelbench.report.table import Table
 from accelbench.verdict.expectations import ExpectationOutcome
-from accelbench.verdict.shown import shown
+from accelbench.verdict.redaction import redact_invalid
 
 _MARKUP = re.compile(r"[\\`*<>\[\]~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
 """An underscore between two letters or digits is one for Markdown too."""
@@ -31,7 +31,7 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
 
 
 def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
-    result = shown(result)
+    result = redact_invalid(result)
     parts = [f"## {escaped(view.title(result.case))}"]
     if partial := view.state(result):
         parts.append(f"**{escaped(partial)}**")

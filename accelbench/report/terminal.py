@@ -14,7 +14,7 @@ from accelbench.report import certificate, details, interval_plot, machine, targ
 from accelbench.report.table import Table as TextTable
 from accelbench.report.table import TableColumn
 from accelbench.verdict.expectations import ExpectationOutcome
-from accelbench.verdict.shown import shown
+from accelbench.verdict.redaction import redact_invalid
 
 PLOT_WIDTH = 19
 DRAWN_FROM = 104
@@ -50,7 +50,7 @@ class TerminalReport:
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
         """`expectations` are those that were evaluated on this result."""
-        self.result = shown(result)
+        self.result = redact_invalid(result)
         self.expectations = expectations
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Result
-from accelbench.verdict.shown import shown
+from accelbench.verdict.redaction import redact_invalid
 
 ASKED = ("case", "workload", "precision", "profile", "target", "currency", "variant", "use", "baseline")
 FOUND = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower", "speedupUpper", "rounds", "failure")
@@ -14,7 +14,7 @@ FOUND = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower", "s
 
 def report(results: Iterable[Result]) -> str:
     """With a header; seconds are per unit, and empty is what was not measured or may not be shown."""
-    rows = [row for result in results for row in _rows(shown(result))]
+    rows = [row for result in results for row in _rows(redact_invalid(result))]
     parameters = list(dict.fromkeys(name for row in rows for name in row if name.startswith("parameter.")))
     numbers = [number.name for number in MEASURED.values()]
     text = io.StringIO()

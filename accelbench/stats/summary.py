@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from accelbench.workload import ProtocolName
@@ -29,17 +28,6 @@ TIME: Mapping[LaunchProtocol, str] = {
 """What a variant's time is, in words. The ratio of two such means over the same rounds is exactly the speedup."""
 TIME_DIGITS = 9
 """Times are stored with more digits than anybody measures, so that their ratio is the speedup to the digits shown."""
-
-
-@dataclass(frozen=True)
-class FiveNumbers:
-    """Quantiles of a sample, in the sample's own unit."""
-
-    p5: float
-    p25: float
-    median: float
-    p75: float
-    p95: float
 
 
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
@@ -69,16 +57,3 @@ def quantile(values: Sequence[float], percent: int) -> float:
     if percent == 50:  # noqa: PLR2004 - the same number, a few times as fast as all hundred of them
         return statistics.median(values)
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
-
-
-def five_numbers(values: Sequence[float]) -> FiveNumbers:
-    """Quantiles with linear interpolation between order statistics (type 7 of Hyndman and Fan, 1996).
-
-    A single value is all five; raises ValueError for an empty sample.
-    """
-    if not values:
-        raise ValueError("an empty sample has no quantiles")
-    if len(values) == 1:
-        return FiveNumbers(*(values[0],) * 5)
-    cuts = statistics.quantiles(values, n=20, method="inclusive")
-    return FiveNumbers(p5=cuts[0], p25=cuts[4], median=cuts[9], p75=cuts[14], p95=cuts[18])

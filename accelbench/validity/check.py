@@ -56,7 +56,7 @@ def failed(reading: str | Unreadable) -> Finding:
 
     Where a probe of accelbench's own gave no answer, it is untested: no variant fails for that.
     """
-    if isinstance(reading, Unreadable) and reading.ours:
+    if isinstance(reading, Unreadable) and reading.probe_failed:
         return untested(reading)
     return Finding("failed", reading.why if isinstance(reading, Unreadable) else reading)
 

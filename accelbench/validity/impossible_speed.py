@@ -36,7 +36,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 def _no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
     """Why they are not known: our own probe's failure, where it was that."""
     told = (launch.facts.limits for launch in launches)
-    ours = (each for each in told if isinstance(each, Unreadable) and each.ours)
+    ours = (each for each in told if isinstance(each, Unreadable) and each.probe_failed)
     return next(ours, "the device's limits are neither published nor measured")
 
 

@@ -19,7 +19,7 @@ L = TypeVar("L", bound=LaunchRecord)
 
 
 @dataclass(frozen=True)
-class Sifted(Generic[L]):
+class Rounds(Generic[L]):
     """Launches that count, those that do not, and why."""
 
     counted: tuple[L, ...]
@@ -30,7 +30,7 @@ class Sifted(Generic[L]):
     """The same of disturbed rounds that count all the same, as the case accepts noise."""
 
     @property
-    def nothing_clean(self) -> bool:
+    def all_disturbed(self) -> bool:
         """Every round was disturbed: then all of them count, and fail the checks that they were quarantined by."""
         return bool(self.reasons) and not self.quarantined
 
@@ -64,19 +64,19 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
     )
 
 
-def sift(case: Case, launches: Sequence[L]) -> Sifted[L]:
+def split_disturbed(case: Case, launches: Sequence[L]) -> Rounds[L]:
     """Launches that did not fail, a disturbed round's apart: one disturbed launch takes the whole round with it."""
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
         if found := disturbances(case, launch):
             reasons[launch.round] = reasons.get(launch.round, ()) + found
     if case.measurement.accept_noise:
-        return Sifted(counted=tuple(launches), noisy=reasons)
+        return Rounds(counted=tuple(launches), noisy=reasons)
     counted = tuple(_outside(launches, reasons))
     if not counted:
-        return Sifted(counted=tuple(launches), reasons=reasons)
+        return Rounds(counted=tuple(launches), reasons=reasons)
     quarantined = tuple(launch for launch in launches if launch.round in reasons)
-    return Sifted(counted=counted, quarantined=quarantined, reasons=reasons)
+    return Rounds(counted=counted, quarantined=quarantined, reasons=reasons)
 
 
 def _outside(launches: Iterable[L], rounds: Mapping[int, object]) -> Iterable[L]:

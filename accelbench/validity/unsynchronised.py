@@ -30,7 +30,7 @@ def _of(launches: tuple[LaunchRecord, ...]) -> Finding:
     looks = [each for each in told if not isinstance(each, Unreadable)]
     unreadable = [each for each in told if isinstance(each, Unreadable)]
     if not looks:
-        return failed(min(unreadable, key=lambda each: each.ours))
+        return failed(min(unreadable, key=lambda each: each.probe_failed))
     if any(look.ready is False for look in looks):
         return failed("an output was not ready after synchronisation")
     ratios = [launch.facts.host_over_device for launch in launches]

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from accelbench import figures
 from accelbench.api.numbers import NUMBERS, Number
-from accelbench.api.result import Comparison, Outcome, PaysBack, Result, VariantResult
+from accelbench.api.result import Comparison, Outcome, Payback, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
 from accelbench.validity.quarantine import disturbance_names
@@ -128,7 +128,7 @@ def _time_saved(speedup: float) -> str:
     return f"{figures.prose(100 * abs(share))} % {'less' if share < 0 else 'more'} time"
 
 
-def _evaluate_payback(expectation: Expectation, found: PaysBack | None, unit: str) -> ExpectationOutcome:
+def _evaluate_payback(expectation: Expectation, found: Payback | None, unit: str) -> ExpectationOutcome:
     if found is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
     lower, upper = steps(found)

@@ -6,8 +6,8 @@ from dataclasses import astuple, dataclass
 
 from accelbench import figures
 from accelbench.api.numbers import MEASURED, NUMBERS
-from accelbench.api.result import PaysBack, PhaseTime, Result, VariantResult
-from accelbench.verdict.shown import step_seconds
+from accelbench.api.result import Payback, PhaseTime, Result, VariantResult
+from accelbench.verdict.redaction import step_seconds
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,10 @@ READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
 """Of the numbers that are read off the rest of a result, those that are no comparison's."""
 
 
-def steps(found: PaysBack) -> tuple[float, float]:
+def steps(found: Payback) -> tuple[float, float]:
     """The fewest and the most steps until a variant is ahead: 1 at once, infinite never.
 
-    `PaysBack` gives the steps at which costs may be equal; whether the variant is ahead before or after is its answer.
+    `Payback` gives the steps at which costs may be equal; whether the variant is ahead before or after is its answer.
     """
     lower, upper = found.lower or 1, math.inf if found.upper is None else found.upper
     match found.answer:

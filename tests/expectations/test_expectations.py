@@ -7,7 +7,7 @@ from accelbench.api.result import (
     Certificate,
     Check,
     Disturbed,
-    PaysBack,
+    Payback,
     Result,
 )
 from accelbench.api.run import Expectation
@@ -150,13 +150,13 @@ PAYBACK = {
 def test_the_steps_that_launches_leave_possible_decide_about_paying_back(
     reading: str, bounds: dict[str, str], outcome: str
 ) -> None:
-    paid = PaysBack(first_call_seconds="1", extra_seconds="1", **PAYBACK[reading])
+    paid = Payback(first_call_seconds="1", extra_seconds="1", **PAYBACK[reading])
     found, sentence = outcome_of(a_result(a_comparison(pays_back=paid)), "paysBackSteps", **bounds)
     assert (found, sentence.rpartition(f"{outcome}, ")[2]) == (outcome, f"{reading}.")
 
 
 def test_what_is_ahead_at_first_and_behind_for_good_pays_nothing_back() -> None:
-    paid = PaysBack(first_call_seconds="1", extra_seconds="-1", answer="until", steps=40, lower=30, upper=50)
+    paid = Payback(first_call_seconds="1", extra_seconds="-1", answer="until", steps=40, lower=30, upper=50)
     outcome, sentence = outcome_of(a_result(a_comparison(pays_back=paid)), "paysBackSteps", at_most="100")
     assert outcome == "not-met"
     assert sentence.endswith("it is ahead until 40 steps, then behind for good.")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from accelbench.launch.record import Block, LaunchRecord
 from accelbench.validity import throttled
 from accelbench.validity.check import DisturbanceLimit
-from accelbench.validity.quarantine import sift
+from accelbench.validity.quarantine import split_disturbed
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from judge.launches import (
@@ -150,9 +150,9 @@ def test_every_launch_either_counts_or_is_quarantined_with_its_whole_round(distu
             strict=True,
         )
     ]
-    sifted = sift(a_case(), launches)
+    split = split_disturbed(a_case(), launches)
     bad = {number for number, sides in enumerate(disturbed, start=1) if any(sides)}
-    assert sifted.reasons.keys() == bad
-    assert sorted(map(id, sifted.counted + sifted.quarantined)) == sorted(map(id, launches))
-    assert {launch.round for launch in sifted.quarantined} == (bad if len(bad) < len(disturbed) else set())
-    assert sifted.nothing_clean == (len(bad) == len(disturbed))
+    assert split.reasons.keys() == bad
+    assert sorted(map(id, split.counted + split.quarantined)) == sorted(map(id, launches))
+    assert {launch.round for launch in split.quarantined} == (bad if len(bad) < len(disturbed) else set())
+    assert split.all_disturbed == (len(bad) == len(disturbed))

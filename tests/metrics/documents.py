@@ -12,7 +12,7 @@ from accelbench.api.result import (
     Failure,
     LaunchSummary,
     OutlierCounts,
-    PaysBack,
+    Payback,
     PhaseTime,
     Quantiles,
     Result,
@@ -49,7 +49,7 @@ def faster(*, run: str = "matmul-chain", series: str = "matmul-chain", speedup: 
         speedup=speedup,
         lower="2.01",
         upper="2.07",
-        pays_back=PaysBack(answer="after", steps=120, first_call_seconds="0.1", extra_seconds="0.08"),
+        pays_back=Payback(answer="after", steps=120, first_call_seconds="0.1", extra_seconds="0.08"),
         sentence="jax/jit: faster",
     )
     return _result(run, series, (_measured("pytorch/eager", "0.0204"), _measured("jax/jit", "0.01")), (comparison,))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import urllib3
 
-from accelbench.api.result import PaysBack
+from accelbench.api.result import Payback
 from accelbench_operator.metrics.families import (
     OF_A_CASE_UNDER_WAY,
     OF_A_COMPARISON,
@@ -79,7 +79,7 @@ def test_break_even_is_exported_with_its_answer_and_the_margin_beside_the_interv
 )
 def test_break_even_without_a_number_of_steps(answer: str, steps: float | None) -> None:
     result = faster()
-    found = PaysBack(answer=answer, first_call_seconds="0.1", extra_seconds="0.08")
+    found = Payback(answer=answer, first_call_seconds="0.1", extra_seconds="0.08")
     comparison = result.comparisons[0].model_copy(update={"pays_back": found})
     shown = snapshot(("team-a", result.model_copy(update={"comparisons": (comparison,)})))
     assert value(shown, "accelbench_pays_back_steps", **ON_JAX, answer=answer) == steps

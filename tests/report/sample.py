@@ -14,7 +14,7 @@ from accelbench.api.result import (
     Failure,
     LaunchSummary,
     OutlierCounts,
-    PaysBack,
+    Payback,
     PhaseTime,
     Quantiles,
     Result,
@@ -36,10 +36,10 @@ PHASE_SECONDS = {
 
 
 PAYS_BACK = {
-    "jax/jit": PaysBack(
+    "jax/jit": Payback(
         answer="after", steps=1240, lower=1181, upper=1312, first_call_seconds="0.78", extra_seconds="0.739"
     ),
-    "jax/op-by-op": PaysBack(answer="never", first_call_seconds="0.31", extra_seconds="0.27"),
+    "jax/op-by-op": Payback(answer="never", first_call_seconds="0.31", extra_seconds="0.27"),
 }
 
 

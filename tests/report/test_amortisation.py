@@ -2,8 +2,8 @@ import pytest
 
 from accelbench.api.result import LaunchSummary, VariantResult
 from accelbench.report.plots import amortisation
-from accelbench.stats.amortisation import LaunchCost, whole_steps
-from accelbench.stats.amortisation import amortisation as answer
+from accelbench.stats.payback import LaunchCost, whole_steps
+from accelbench.stats.payback import estimate_payback as answer
 from accelbench.stats.summary import geometric_mean
 from report import sample
 

@@ -4,15 +4,15 @@ import pytest
 
 from accelbench.api.case import CaseAccelerator
 from accelbench.api.numbers import Numbers
-from accelbench.api.result import LaunchSummary, OutlierCounts, PaysBack, PhaseTime
+from accelbench.api.result import LaunchSummary, OutlierCounts, Payback, PhaseTime
 from accelbench.history.comparability import identity
 from accelbench.report import details, tidy, view
 from accelbench.report.table import Table, TableColumn, filled
 from report import sample
 
 
-def answer(kind: str, steps: int | None = None, lower: int | None = None, upper: int | None = None) -> PaysBack:
-    return PaysBack.model_validate(
+def answer(kind: str, steps: int | None = None, lower: int | None = None, upper: int | None = None) -> Payback:
+    return Payback.model_validate(
         {"answer": kind, "steps": steps, "lower": lower, "upper": upper, "firstCallSeconds": "1", "extraSeconds": "1"}
     )
 
@@ -30,7 +30,7 @@ def answer(kind: str, steps: int | None = None, lower: int | None = None, upper:
         (answer("never").model_copy(update={"extra_seconds": "0.0004"}), "costs nothing more"),
     ],
 )
-def test_when_compiling_pays_back_is_said_as_the_result_has_it(given: PaysBack, said: str) -> None:
+def test_when_compiling_pays_back_is_said_as_the_result_has_it(given: Payback, said: str) -> None:
     assert details.pays_back(given, "step").replace("1,180 steps", "1,181 steps") == said
 
 

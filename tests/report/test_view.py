@@ -18,7 +18,7 @@ from accelbench.api.run import Expectation
 from accelbench.report import certificate, html, markdown, terminal, view
 from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.expectations import ExpectationOutcome
-from accelbench.verdict.shown import shown
+from accelbench.verdict.redaction import redact_invalid
 from report import sample
 
 
@@ -311,7 +311,7 @@ def test_where_one_side_has_fewer_rounds_the_times_of_those_are_said() -> None:
 
 def test_a_rejected_baseline_says_so_where_its_time_would_be() -> None:
     off = Check(name="parity", outcome="failed", reading="off", variant="pytorch/eager")
-    result = shown(sample.result(comparisons=(), certificate=Certificate(checks=(*sample.CHECKS, off))))
+    result = redact_invalid(sample.result(comparisons=(), certificate=Certificate(checks=(*sample.CHECKS, off))))
     row = view.variant_rows(result)[0]
     assert (row.seconds, row.verdict) == ("", "baseline, invalid: parity")
 
@@ -324,6 +324,6 @@ def test_where_noise_is_accepted_its_checks_take_no_time_away_and_others_do() ->
         noisy=(Disturbed(round=1, reasons=("shared-device",)),),
         certificate=Certificate(checks=(*sample.CHECKS, loud, wrong)),
     )
-    assert [bool(row.seconds) for row in view.variant_rows(shown(noisy))] == [True, True, False]
+    assert [bool(row.seconds) for row in view.variant_rows(redact_invalid(noisy))] == [True, True, False]
     quiet = noisy.model_copy(update={"noisy": ()})
-    assert [bool(row.seconds) for row in view.variant_rows(shown(quiet))] == [True, False, False]
+    assert [bool(row.seconds) for row in view.variant_rows(redact_invalid(quiet))] == [True, False, False]

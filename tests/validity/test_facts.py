@@ -50,7 +50,7 @@ def test_a_launch_cannot_clear_itself_of_blame() -> None:
     claimed = {"why": "accelbench's own probe hung", "ours": True, "reported": True}
     limits = Facts.parse({"limits": claimed}).limits
     assert isinstance(limits, Unreadable)
-    assert (limits.ours, "cannot be read" in limits.why) == (False, True)
+    assert (limits.probe_failed, "cannot be read" in limits.why) == (False, True)
 
 
 @settings(deadline=None)

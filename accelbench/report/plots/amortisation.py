@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from accelbench import figures
-from accelbench.api.result import Comparison, PaysBack, Result
+from accelbench.api.result import Comparison, Payback, Result
 from accelbench.report import details
 from accelbench.report.plots import canvas, scale
 from accelbench.report.plots.canvas import Ink, Plot
-from accelbench.stats.amortisation import NOTHING_SECONDS
-from accelbench.verdict.shown import compared_seconds
+from accelbench.stats.payback import NOTHING_SECONDS
+from accelbench.verdict.redaction import compared_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ class Curve:
     """A variant against its baseline: what each pays once, beyond a step, and what for every step, in seconds."""
 
     variant: str
-    pays_back: PaysBack
+    pays_back: Payback
     first_seconds: tuple[float, float]
     """The baseline's, the variant's."""
     step_seconds: tuple[float, float]
@@ -123,7 +123,7 @@ def describe(result: Result) -> str:
     return _says(result, curves(result))
 
 
-def _answer(axes: "Axes", answer: PaysBack, ink: str, last: float, *, aside: float) -> None:
+def _answer(axes: "Axes", answer: Payback, ink: str, last: float, *, aside: float) -> None:
     """The result's own: a ring where it has an estimate, and its interval, to the axis' end where that is open.
 
     Intervals lie `aside` pixels from the line at 1x, or they would hide each other.

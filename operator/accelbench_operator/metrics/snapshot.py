@@ -84,7 +84,7 @@ class ComparisonSummary:
     noisy: bool = False
     """Disturbed rounds count: there is an interval and no verdict."""
     pays_back: str | None = None
-    """When the first call has paid for itself, in the words of `PaysBack.answer`."""
+    """When the first call has paid for itself, in the words of `Payback.answer`."""
     pays_back_steps: float | None = None
     """After or until how many steps; 0 at once, infinity for never."""
 

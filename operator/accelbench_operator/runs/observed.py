@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from accelbench.api import labels
 from accelbench.api.numbers import MEASURED
-from accelbench.api.result import PaysBack, Result
+from accelbench.api.result import Payback, Result
 from accelbench.document import on_one_line
 from accelbench.plan.names import result_name
-from accelbench.verdict.shown import shown, step_seconds
+from accelbench.verdict.redaction import redact_invalid, step_seconds
 from accelbench_operator.metrics.snapshot import ComparisonSummary, Packed, Summary, VariantSummary
 from accelbench_operator.runs.pod_template import CONTAINER
 
@@ -208,7 +208,7 @@ def summarize(
 
     Tens of thousands are held, so words that most of them have are held once.
     """
-    result = shown(result)
+    result = redact_invalid(result)
     case = result.case
     failed = {variant.name for variant in result.variants if variant.failure}
     short = {variant.name for variant in result.failed_variants}
@@ -293,7 +293,7 @@ def _held_once(checks: tuple[tuple[str, str, int], ...]) -> tuple[tuple[str, str
     return checks
 
 
-def _steps(found: PaysBack | None) -> float | None:
+def _steps(found: Payback | None) -> float | None:
     if found is None:
         return None
     return found.steps if found.steps is not None else {"at-once": 0.0, "never": math.inf}.get(found.answer)

@@ -2,7 +2,7 @@
 
 import os
 
-from accelbench.launch.fact import UNTOLD
+from accelbench.launch.fact import NOT_REPORTED
 from accelbench.launch.facts import Facts, Neighbours, Process, Throttling
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu, processes
@@ -32,13 +32,13 @@ class Watch:
         device = self._monitor.end(seconds)
         most = processes.most(self._others, self._processors.others())
         return Facts(
-            idle=device.idle or UNTOLD,
+            idle=device.idle or NOT_REPORTED,
             throttling=Throttling(**taken.since(self._taken)._asdict()),
             neighbours=Neighbours(
                 busy_seconds=used.by_others_since(self._used),
                 offered_seconds=seconds * len(os.sched_getaffinity(0)),
                 processes=[Process(**each._asdict()) for each in most],
             ),
-            device_reading=device.reading or UNTOLD,
-            energy=device.energy or UNTOLD,
+            device_reading=device.reading or NOT_REPORTED,
+            energy=device.energy or NOT_REPORTED,
         )

@@ -22,7 +22,7 @@ from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
-from accelbench.validity.quarantine import Sifted, sift
+from accelbench.validity.quarantine import Rounds, split_disturbed
 from accelbench.verdict.pairwise import MeasuredVariants
 from accelbench_runner.judge.own_program import REMEDY
 from accelbench_runner.judge.payback import payback
@@ -45,9 +45,9 @@ def judge(request: JudgeRequest) -> Assessment:
     )
     if not request.timed:
         return check(request.case, launches, parity)
-    sifted = sift(request.case, [launch for launch in launches if launch.failure is None])
-    evidence = Evidence(case=request.case, launches=sifted.counted, quarantined=sifted.quarantined)
-    measured = JudgedCase(request.case, launches, certify(evidence), sifted)
+    split = split_disturbed(request.case, [launch for launch in launches if launch.failure is None])
+    evidence = Evidence(case=request.case, launches=split.counted, quarantined=split.quarantined)
+    measured = JudgedCase(request.case, launches, certify(evidence), split)
     return Assessment(
         parity=parity,
         certificate=measured.certificate,
@@ -55,12 +55,12 @@ def judge(request: JudgeRequest) -> Assessment:
         tail_comparisons=tuple(measured.tail_comparisons()),
         rounds=len(measured.rounds),
         quarantined=tuple(
-            Quarantined(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(sifted.reasons.items())
+            Quarantined(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(split.reasons.items())
         ),
         noisy=tuple(
-            Disturbed(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(sifted.noisy.items())
+            Disturbed(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(split.noisy.items())
         ),
-        spread=spreads(sifted.counted, 1 - float(request.case.measurement.confidence)),
+        spread=spreads(split.counted, 1 - float(request.case.measurement.confidence)),
         stop=measured.stop(),
     )
 
@@ -163,7 +163,7 @@ class JudgedCase:
     case: Case
     launches: tuple[LaunchRecord, ...]
     certificate: Certificate
-    sifted: Sifted[LaunchRecord]
+    split: Rounds[LaunchRecord]
 
     @cached_property
     def rule(self) -> StoppingRule:
@@ -203,7 +203,7 @@ class JudgedCase:
         launched = {(launch.round, launch.variant) for launch in self.launches}
         return tuple(
             number
-            for number in sorted({launch.round for launch in self.launches} - self.sifted.reasons.keys())
+            for number in sorted({launch.round for launch in self.launches} - self.split.reasons.keys())
             if all(
                 (number, variant.name) in launched
                 or (variant.name in self.failures and self.failures[variant.name].round < number)
@@ -225,7 +225,7 @@ class JudgedCase:
                 launch.round: value
                 for launch in self.launches
                 if launch.variant == variant.name and launch.failure is None
-                if launch.round not in self.sifted.reasons
+                if launch.round not in self.split.reasons
                 if (value := launch.seconds(quantity)) is not None
             }
             for variant in self.case.variants
@@ -240,7 +240,7 @@ class JudgedCase:
             certificate=self.certificate,
             rule=self.rule,
             margin=float(self.case.measurement.equivalence_margin),
-            noisy=bool(self.sifted.noisy),
+            noisy=bool(self.split.noisy),
             quantity=named,
         )
 
@@ -282,7 +282,7 @@ class JudgedCase:
         sound = [name for name in names if name not in self.failures and not self._spoilt(name)]
         if len(sound) < min(2, len(names)):
             return StopReason.NOTHING_TO_COMPARE
-        if self.sifted.nothing_clean:
+        if self.split.all_disturbed:
             return None
         compared = [name for name in sound if name != self.case.baseline] if self.case.baseline in sound else []
         intervals = (
@@ -309,6 +309,6 @@ class JudgedCase:
     def _counted(self, variant: str) -> Mapping[int, LaunchRecord]:
         return {
             launch.round: launch
-            for launch in self.sifted.counted
+            for launch in self.split.counted
             if launch.variant == variant and launch.round in self.rounds
         }

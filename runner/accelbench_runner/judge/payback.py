@@ -5,35 +5,37 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from accelbench.api.result import PaysBack, Phase
+from accelbench.api.result import Payback, Phase
 from accelbench.document import decimal_string
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
-from accelbench.stats.amortisation import Amortisation, LaunchCost, amortisation, payback_sentence, whole_steps
+from accelbench.stats.payback import LaunchCost, PaybackEstimate, estimate_payback, payback_sentence, whole_steps
 from accelbench.stats.summary import geometric_mean
 
 FIRST_CALL: tuple[Phase, ...] = ("compile", "first-step")
 
 
 @dataclass(frozen=True)
-class Payback:
+class PaybackFinding:
     """The answer, and how it is said; the sentence is empty where there is nothing worth saying."""
 
-    document: PaysBack
+    document: Payback
     sentence: str
 
 
-def payback(baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float) -> Payback | None:
+def payback(
+    baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float
+) -> PaybackFinding | None:
     """From the launches of each round by its number; None without two rounds whose costs are known."""
     before = {number: cost for number, launch in baseline.items() if (cost := cost_of(launch))}
     after = {number: cost for number, launch in variant.items() if (cost := cost_of(launch))}
     rounds = sorted(before.keys() & after.keys())
     own_costs, others_costs = (_by_the_time([costs[number] for number in rounds]) for costs in (after, before))
-    found = amortisation(others_costs, own_costs, alpha)
+    found = estimate_payback(others_costs, own_costs, alpha)
     if found is None:
         return None
     own = statistics.mean(after[number].first_call for number in rounds)
-    return Payback(
+    return PaybackFinding(
         document=_document(found, own),
         sentence=payback_sentence(found, *_named(variant.values())),
     )
@@ -68,9 +70,9 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     return LaunchCost(first_call=sum(phases[name] for name in FIRST_CALL) - calls * step, step=step)
 
 
-def _document(found: Amortisation, own: float) -> PaysBack:
+def _document(found: PaybackEstimate, own: float) -> Payback:
     estimated = found.answer in {"after", "until"}
-    return PaysBack(
+    return Payback(
         answer=found.answer,
         steps=whole_steps(found.steps) if estimated and found.steps is not None else None,
         lower=None if found.lower is None else whole_steps(found.lower),

@@ -6,7 +6,7 @@ from typing import Any
 
 from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, workload_checks
-from accelbench.launch.fact import UNTOLD
+from accelbench.launch.fact import NOT_REPORTED
 from accelbench.launch.facts import Facts, WorkingSet
 from accelbench.workload import Arrays, Program
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError
@@ -67,7 +67,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
         facts.model_copy(
             update={
                 "inputs_digest": inputs.digest(arrays),
-                "cold": work.evict is not None if task.measure.cold else UNTOLD,
+                "cold": work.evict is not None if task.measure.cold else NOT_REPORTED,
             }
         )
     )
@@ -100,8 +100,8 @@ def _what_it_is(task: Task, adapter: Adapter, program: Program, work: Work, arra
         unit=task.measure.unit,
         units_per_call=work.units,
         units_per_step=program.units,
-        flops_per_unit=cost.flops if cost else UNTOLD,
-        bytes_per_unit=cost.bytes if cost else UNTOLD,
+        flops_per_unit=cost.flops if cost else NOT_REPORTED,
+        bytes_per_unit=cost.bytes if cost else NOT_REPORTED,
         working_set=WorkingSet(
             bytes=inputs.working_set(arrays, adapter.float_bytes),
             cache_bytes=adapter.cache_bytes() or task.monitor.cache_bytes(),

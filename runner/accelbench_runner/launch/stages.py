@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from accelbench.catalogue import workload_checks
-from accelbench.launch.fact import UNTOLD
+from accelbench.launch.fact import NOT_REPORTED
 from accelbench.launch.facts import DeclaredOperations, Facts, Gradients, Meddling, OperationCounts, Threads
 from accelbench.workload import Program
 from accelbench_runner.devices import cpu
@@ -83,13 +83,13 @@ class Launch:
             Facts(
                 protocol=task.measure.protocol,
                 versions=versions_of(adapter, task.libraries),
-                device_settings=dict(settings) if settings else UNTOLD,
+                device_settings=dict(settings) if settings else NOT_REPORTED,
                 emulated=adapter.emulated(),
             )
         )
         if task.request.purpose == "probe":
             self._first_call(adapter, set_up(task, adapter)[1])
-            self._reporter.facts(Facts(compile_cache=adapter.compile_cache() or UNTOLD))
+            self._reporter.facts(Facts(compile_cache=adapter.compile_cache() or NOT_REPORTED))
             return
         if task.measure.protocol == "observe":
             self._observe(adapter)
@@ -155,7 +155,7 @@ class Launch:
         if task.timed and task.request.round <= limits.ROUNDS:
             asked = adapter, task.platform, task.monitor, task.clock, task.machine.processors
             reached = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked))
-            self._reporter.facts(Facts(limits=reached or UNTOLD))
+            self._reporter.facts(Facts(limits=reached or NOT_REPORTED))
 
     def _first_call(self, adapter: Adapter, work: Work) -> tuple[Any, Any]:
         return make_first_call(self._task, adapter, work, self._imported_seconds)
@@ -165,7 +165,7 @@ class Launch:
         state, out = self._first_call(adapter, work)
         self._reporter.facts(
             Facts(
-                compile_cache=adapter.compile_cache() or UNTOLD,
+                compile_cache=adapter.compile_cache() or NOT_REPORTED,
                 compile_peak_memory_bytes=max(0, cpu.peak_bytes() - self._held_bytes),
             )
         )
@@ -185,7 +185,7 @@ class Launch:
         """What was compiled; and what one call does, against what the workload declares, where it declares any."""
         declared = self._task.workload.operations(self._task.parameters)
         with self._reporter.aside("operations"):
-            self._reporter.facts(Facts(executable=adapter.executable_size() or UNTOLD))
+            self._reporter.facts(Facts(executable=adapter.executable_size() or NOT_REPORTED))
             counted = adapter.operations(work) if declared else None
         if declared is None:
             return

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
-from accelbench.launch.fact import UNTOLD
+from accelbench.launch.fact import NOT_REPORTED
 from accelbench.launch.facts import ClockQuality, Device, Facts, HostOverDevice
 from accelbench.workload import Program
 from accelbench_runner.clock import ClockDrift, reading_seconds, resolution
@@ -102,7 +102,7 @@ class Timing:
         with self._reporter.aside("synchronisation"):
             found = aftermath.judge_result((state, out), last)
         compile_cache = self._adapter.compile_cache()
-        self._reporter.facts(Facts(synchronisation=found or UNTOLD, compile_cache=compile_cache or UNTOLD))
+        self._reporter.facts(Facts(synchronisation=found or NOT_REPORTED, compile_cache=compile_cache or NOT_REPORTED))
         return state, out, work.units * len(batches)
 
     def watch_for_late_work(self, work: Work, calls: int) -> None:
@@ -110,7 +110,7 @@ class Timing:
         with self._reporter.aside("synchronisation"):
             long = self._task.request.round <= synchronisation.LONG_ROUNDS
             found = self._aftermath.measure_lateness(work, calls=calls, long=long)
-        self._reporter.facts(Facts(synchronisation=found or UNTOLD))
+        self._reporter.facts(Facts(synchronisation=found or NOT_REPORTED))
 
     @cached_property
     def _aftermath(self) -> synchronisation.Aftermath:
@@ -152,11 +152,11 @@ class Timing:
                 device=devices[-1],
                 recompilations=len(causes),
                 recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:MOST_CAUSES]],
-                peak_memory_bytes=peak or UNTOLD,
-                reserved_memory_bytes=adapter.reserved_memory_bytes() or UNTOLD,
+                peak_memory_bytes=peak or NOT_REPORTED,
+                reserved_memory_bytes=adapter.reserved_memory_bytes() or NOT_REPORTED,
                 host_over_device=HostOverDevice(least=min(ratios), median=statistics.median(ratios))
                 if ratios
-                else UNTOLD,
+                else NOT_REPORTED,
                 clock=ClockQuality(resolution_seconds=resolved, reading_seconds=reading, drift=drift.read()),
                 replanned=measured.replanned,
             )

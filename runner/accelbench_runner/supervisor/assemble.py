@@ -25,7 +25,7 @@ from accelbench.launch.fact import known
 from accelbench.launch.record import LaunchRecord, PhaseRecord, WarmProbe
 from accelbench.machine import fingerprint
 from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
-from accelbench.verdict.shown import shown
+from accelbench.verdict.redaction import redact_invalid
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.compiled import compiled
 from accelbench_runner.supervisor.numbers import cost, reported, worst_parity
@@ -74,7 +74,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
     counted = _counted(launches, {each.round for each in quarantined})
-    result = shown(
+    result = redact_invalid(
         Result(
             case=case,
             complete=course.complete,

@@ -32,7 +32,7 @@ from accelbench.launch.facts import Probe
 from accelbench.launch.record import LaunchRecord
 from accelbench.plan.schedule import round_order
 from accelbench.report import noise
-from accelbench.verdict.shown import rejections
+from accelbench.verdict.redaction import rejections
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
 from accelbench_runner.supervisor.assemble import Course, assemble

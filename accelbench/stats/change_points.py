@@ -28,7 +28,7 @@ LONGEST_MEMORY = 0.8
 
 
 @dataclass(frozen=True)
-class Step:
+class ChangePoint:
     """A lasting change between one result and the next."""
 
     index: int
@@ -37,7 +37,7 @@ class Step:
     """The level after it over the level before it, in the series' own unit: seconds above 1 are slower."""
 
 
-def find_steps(values: Sequence[float], *, least: float = 0.0) -> tuple[Step, ...]:
+def find_change_points(values: Sequence[float], *, least: float = 0.0) -> tuple[ChangePoint, ...]:
     """The steps of a series, in order; none in fewer than ten results.
 
     `values`: above zero, in the order of time. `least`: steps that change the level by less, relative, do not matter
@@ -50,7 +50,7 @@ def find_steps(values: Sequence[float], *, least: float = 0.0) -> tuple[Step, ..
     levels = [statistics.median(logs[begin:end]) for begin, end in itertools.pairwise([0, *ends])]
     steps = zip(ends[:-1], itertools.pairwise(levels), strict=True)
     return tuple(
-        Step(index=index, ratio=math.exp(after - before))
+        ChangePoint(index=index, ratio=math.exp(after - before))
         for index, (before, after) in steps
         if abs(after - before) > math.log1p(least)
     )

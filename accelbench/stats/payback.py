@@ -35,7 +35,7 @@ class LaunchCost:
 
 
 @dataclass(frozen=True)
-class Amortisation:
+class PaybackEstimate:
     """When a variant is ahead of its baseline in total time."""
 
     answer: Answer
@@ -50,7 +50,9 @@ class Amortisation:
     """What the variant's first call costs beyond the baseline's, in the mean over rounds."""
 
 
-def amortisation(baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float) -> Amortisation | None:
+def estimate_payback(
+    baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
+) -> PaybackEstimate | None:
     """From the costs of paired launches, round by round; None with fewer than two pairs.
 
     The interval misses the number of steps with probability `alpha`, where it is shown at all.
@@ -67,7 +69,7 @@ def amortisation(baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], 
     else:
         answer, steps = "after", cost / gain
     lower, upper = _crossings(extra, saved, alpha)
-    return Amortisation(answer=answer, steps=steps, lower=lower, upper=upper, extra_seconds=cost)
+    return PaybackEstimate(answer=answer, steps=steps, lower=lower, upper=upper, extra_seconds=cost)
 
 
 def _crossings(extra: Sequence[float], saved: Sequence[float], alpha: float) -> tuple[float | None, float | None]:
@@ -107,7 +109,7 @@ def _crossings_of_shares(
     return (max(0.0, roots[1]), None)
 
 
-def payback_sentence(found: Amortisation, variant: str, unit: str) -> str:
+def payback_sentence(found: PaybackEstimate, variant: str, unit: str) -> str:
     """The finding in plain words, as "The first call of jax/jit takes 0.06 s longer and pays back after 1 step".
 
     `unit` is what a step is called. Empty where the first calls take the same within a millisecond.
@@ -163,7 +165,7 @@ def _steps(steps: float, unit: str) -> str:
     return figures.count(_rounded(steps), unit)
 
 
-def _range(found: Amortisation) -> str:
+def _range(found: PaybackEstimate) -> str:
     if found.lower is None or found.upper is None:
         return " or later" if found.upper is None else ""
     low, high = _rounded(found.lower), _rounded(found.upper)

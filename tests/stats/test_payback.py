@@ -8,17 +8,17 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from accelbench.stats.amortisation import Amortisation, LaunchCost, amortisation, payback_sentence
+from accelbench.stats.payback import LaunchCost, PaybackEstimate, estimate_payback, payback_sentence
 
 
-def paired(baseline: tuple[float, float], variant: tuple[float, float], count: int = 6) -> Amortisation:
+def paired(baseline: tuple[float, float], variant: tuple[float, float], count: int = 6) -> PaybackEstimate:
     """Launches without noise."""
-    found = amortisation([LaunchCost(*baseline)] * count, [LaunchCost(*variant)] * count, 0.05)
+    found = estimate_payback([LaunchCost(*baseline)] * count, [LaunchCost(*variant)] * count, 0.05)
     assert found is not None
     return found
 
 
-def said(found: Amortisation, unit: str = "step") -> str:
+def said(found: PaybackEstimate, unit: str = "step") -> str:
     return payback_sentence(found, "jax/jit", unit)
 
 
@@ -62,7 +62,7 @@ def test_what_the_baseline_compiles_is_not_charged_twice() -> None:
 def test_steps_that_are_not_told_apart_leave_the_number_open_above() -> None:
     steps = [0.010, 0.0101, 0.0099, 0.0102, 0.0098]
     baseline = [LaunchCost(0.0, 0.01001)] * 5
-    found = amortisation(baseline, [LaunchCost(1.0, step) for step in steps], 0.05)
+    found = estimate_payback(baseline, [LaunchCost(1.0, step) for step in steps], 0.05)
     assert (found.answer, found.upper) == ("after", None)
     assert 1000 < found.lower < 100_000
     assert said(found).endswith("steps at the earliest, if ever.")
@@ -71,7 +71,7 @@ def test_steps_that_are_not_told_apart_leave_the_number_open_above() -> None:
 @pytest.mark.parametrize("centre", [0.00999, 0.01001], ids=["maybe slower", "maybe faster"])
 def test_nobody_says_later_calls_are_slower_where_that_is_not_known(centre: float) -> None:
     baseline = [LaunchCost(0.0, step) for step in (0.010, 0.0101, 0.0099, 0.0102, 0.0098)]
-    found = amortisation(
+    found = estimate_payback(
         [replace(each, step=each.step + centre - 0.01) for each in baseline],
         [LaunchCost(2.5, step) for step in (0.0102, 0.0098, 0.0101, 0.0099, 0.010)],
         0.05,
@@ -89,14 +89,14 @@ def test_a_large_number_of_steps_is_said_with_the_digits_that_are_known() -> Non
     rng = random.Random(1)
     baseline = [LaunchCost(0.0, 0.02 * rng.gauss(1, 0.003)) for _ in range(8)]
     variant = [LaunchCost(rng.gauss(14.1, 0.1), 0.019) for _ in range(8)]
-    sentence = said(amortisation(baseline, variant, 0.05))
+    sentence = said(estimate_payback(baseline, variant, 0.05))
     begins = r"The first call of jax/jit takes 14\.1 s longer and pays back after "
     assert re.fullmatch(begins + r"1\d,\d00 steps \(1\d,\d00 to 1\d,\d00\)\.", sentence)
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_fewer_than_two_pairs_answer_nothing(count: int) -> None:
-    assert amortisation([LaunchCost(0, 2)] * count, [LaunchCost(1, 1)] * count, 0.05) is None
+    assert estimate_payback([LaunchCost(0, 2)] * count, [LaunchCost(1, 1)] * count, 0.05) is None
 
 
 @pytest.mark.parametrize(("cost", "saved"), [(1.0, 0.01), (0.05, 0.01), (1.0, 0.0003)])
@@ -106,7 +106,7 @@ def test_the_interval_misses_as_often_as_it_says(cost: float, saved: float) -> N
     for _ in range(experiments):
         baseline = [LaunchCost(rng.gauss(0, 0.02), 0.02 + rng.gauss(0, 0.0004)) for _ in range(6)]
         variant = [LaunchCost(cost + rng.gauss(0, 0.02), 0.02 - saved + rng.gauss(0, 0.0004)) for _ in range(6)]
-        found = amortisation(baseline, variant, 0.05)
+        found = estimate_payback(baseline, variant, 0.05)
         held += found.lower is not None and found.lower <= cost / saved <= (found.upper or math.inf)
     assert held / experiments >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / experiments)
 
@@ -119,7 +119,7 @@ pairs = st.lists(st.tuples(costs, costs), min_size=2, max_size=12)
 @example([(LaunchCost(0.0, 0.5), LaunchCost(1.42e-164, 0.25)), (LaunchCost(0.0, 0.53), LaunchCost(0.0, 0.25))])
 def test_the_estimate_lies_within_the_interval(rounds: list[tuple[LaunchCost, LaunchCost]]) -> None:
     baseline, variant = zip(*rounds, strict=True)
-    found = amortisation(baseline, variant, 0.05)
+    found = estimate_payback(baseline, variant, 0.05)
     if found.steps is not None and found.steps < 1e9:
         assert found.lower is not None
         assert found.lower <= found.steps * (1 + 1e-6)
@@ -129,7 +129,7 @@ def test_the_estimate_lies_within_the_interval(rounds: list[tuple[LaunchCost, La
 @given(pairs)
 def test_swapping_the_sides_turns_after_into_until(rounds: list[tuple[LaunchCost, LaunchCost]]) -> None:
     baseline, variant = zip(*rounds, strict=True)
-    there, back = amortisation(baseline, variant, 0.05), amortisation(variant, baseline, 0.05)
+    there, back = estimate_payback(baseline, variant, 0.05), estimate_payback(variant, baseline, 0.05)
     assume(there.extra_seconds != 0)
     opposite = {"after": "until", "until": "after", "at-once": "never", "never": "at-once"}
     assert back.answer == opposite[there.answer]

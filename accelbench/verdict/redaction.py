@@ -12,7 +12,7 @@ from accelbench.validity.quarantine import failed_by_noise
 from accelbench.verdict.rule import unclean
 
 
-def shown(result: Result) -> Result:
+def redact_invalid(result: Result) -> Result:
     """`result` as it may be shown."""
     variants = tuple(_withheld(each) if rejections(result, each) else each for each in result.variants)
     return result.model_copy(update={"variants": variants})
@@ -50,7 +50,7 @@ def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, flo
     return geometric_mean(times[0][each] for each in rounds), geometric_mean(times[1][each] for each in rounds)
 
 
-def holds_every_launch(result: Result, variant: VariantResult) -> bool:
+def has_all_launches(result: Result, variant: VariantResult) -> bool:
     """Whether none was left out to make the result fit: those that are there make up the time.
 
     Of a variant that failed no launch is missing: it has fewer than there are rounds.
