@@ -18,13 +18,14 @@ from accelbench_operator.engine.queue import KeyedQueue
 from accelbench_operator.engine.reflector import Reflector
 from accelbench_operator.engine.store import Held, Kind, Store
 from accelbench_operator.metrics.live import LiveCases
-from accelbench_operator.metrics.snapshot import QueueHealth, Snapshot, Summary
+from accelbench_operator.metrics.snapshot import QueueHealth, Snapshot
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.cluster import KubernetesCluster
 from accelbench_operator.runs.known import Manifest, RunKey
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, observe_job, observe_pod, observe_result
 from accelbench_operator.runs.reconcile import UNFINISHED, Reconciler
 from accelbench_operator.runs.retention import keep_deleting, surplus
+from accelbench_operator.runs.summary import Summary
 from accelbench_operator.settings import Settings
 from accelbench_operator.skew import find_skew
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from accelbench_operator.metrics.snapshot import Summary
+    from accelbench_operator.runs.summary import Summary
 
 PRODUCED: dict[str, DocumentKind] = {"=result ": "result", "=checkpoint ": "checkpoint"}
 """Begins a line of an input that is to become a document with its digest, which no mutation would hit."""

@@ -9,7 +9,7 @@ from operator_world.builders import NOW as MOMENT
 from operator_world.builders import make_attempt, make_plan, timestamp
 
 if TYPE_CHECKING:
-    from accelbench_operator.metrics.snapshot import Summary
+    from accelbench_operator.runs.summary import Summary
 
 __all__ = ["ATTEMPT", "CASE", "MOMENT", "NOW", "PLAN", "snapshot_of"]
 

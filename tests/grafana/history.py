@@ -26,7 +26,7 @@ from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.pairwise import MeasuredVariants
 from accelbench_operator.engine.api import RequestKind
 from accelbench_operator.metrics.families import of_results, of_the_operator
-from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot, Summary
+from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot
 from accelbench_operator.metrics.telemetry import Telemetry
 from accelbench_operator.runs.observed import ObjectKey, summarize
 from cluster.build import binaries
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
     from prometheus_client.samples import Sample
+
+    from accelbench_operator.runs.summary import Summary
 
 __all__ = ["END", "START", "running_history"]
 

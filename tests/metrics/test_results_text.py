@@ -16,7 +16,7 @@ from accelbench_operator.metrics.results_text import ResultsText
 from metrics.documents import failed, faster, invalid, snapshot
 
 if TYPE_CHECKING:
-    from accelbench_operator.metrics.snapshot import Summary
+    from accelbench_operator.runs.summary import Summary
 
 FORMATS = ("", "application/openmetrics-text;version=1.0.0")
 KINDS = (faster, invalid, failed)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench_operator.engine.api import ApiError
-from accelbench_operator.metrics.snapshot import Summary
 from accelbench_operator.runs import retention
 from accelbench_operator.runs.retention import Retention, keep_deleting, surplus
+from accelbench_operator.runs.summary import Summary
 from operator_world.builders import NOW, make_plan, make_summary
 
 SOME = make_summary(make_plan())

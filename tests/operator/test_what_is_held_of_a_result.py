@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench_operator.metrics.snapshot import Packed
+from accelbench_operator.runs.summary import Packed
 
 NUMBERS = st.dictionaries(st.text(max_size=8), st.floats(allow_nan=False), max_size=12)
 

@@ -10,11 +10,11 @@ from accelbench.api.result import Certificate, Check, Comparison, Failure, Quant
 from accelbench.api.run import Attempt
 from accelbench.delivery.log import ComparisonNow, Headline, digest_of, encode_document
 from accelbench.plan.names import attempt_name
-from accelbench_operator.metrics.snapshot import Summary
 from accelbench_operator.runs.accept import Plan, accept
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.observed import ObjectKey, ObservedJob, ObservedPod, summarize
 from accelbench_operator.runs.status import timestamp
+from accelbench_operator.runs.summary import Summary
 from accelbench_operator.settings import Settings
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

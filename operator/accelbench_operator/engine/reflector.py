@@ -13,7 +13,7 @@ from typing import Any
 from accelbench.api import labels
 from accelbench_operator.engine.api import ApiError, ForbiddenError, KubernetesApi, NotFoundError
 from accelbench_operator.engine.store import Held, Kind, Name, Store, name_of
-from accelbench_operator.metrics.snapshot import Summary
+from accelbench_operator.runs.summary import Summary
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from accelbench_operator.metrics.snapshot import Summary
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.failure import AttemptFailure, disruption_of
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, precedence
 from accelbench_operator.runs.obstacles import Obstacle
+from accelbench_operator.runs.summary import Summary
 
 Kind = Literal["Job", "Pod", "BenchmarkResult"]
 Held = ObservedJob | ObservedPod | Summary

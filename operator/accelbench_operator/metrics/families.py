@@ -19,14 +19,8 @@ from accelbench import __version__
 from accelbench.api.numbers import MEASURED, NUMBERS, Number
 from accelbench.api.result import Verdict
 from accelbench.stats.summary import TIME
-from accelbench_operator.metrics.snapshot import (
-    ComparisonSummary,
-    LiveCase,
-    LiveComparison,
-    Snapshot,
-    Summary,
-    VariantSummary,
-)
+from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, Snapshot
+from accelbench_operator.runs.summary import ComparisonSummary, Summary, VariantSummary
 
 T = TypeVar("T")
 Labels = tuple[str, ...]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from prometheus_client.registry import Collector
 
 from accelbench_operator.metrics.families import Families, Family, of_results, series_of
-from accelbench_operator.metrics.snapshot import Summary
+from accelbench_operator.runs.summary import Summary
 
 END = b"# EOF\n"
 """Of a text in the OpenMetrics format; nothing may follow it."""

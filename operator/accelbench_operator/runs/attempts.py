@@ -6,13 +6,13 @@ from datetime import datetime
 from enum import Enum
 
 from accelbench.api.run import Attempt
-from accelbench_operator.metrics.snapshot import Summary
 from accelbench_operator.runs.accept import Plan
 from accelbench_operator.runs.failure import AttemptFailure, node_lost, start_deadline_exceeded
 from accelbench_operator.runs.kueue import QueueReport, explain_held, next_look
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod
 from accelbench_operator.runs.obstacles import Obstacle
 from accelbench_operator.runs.pending import explain_pending, explain_refused, is_silent
+from accelbench_operator.runs.summary import Summary
 from accelbench_operator.runs.waits import FIRST_QUESTION, Wait, next_question
 
 

@@ -19,8 +19,8 @@ from accelbench.api.result import Payback, Result
 from accelbench.document import on_one_line
 from accelbench.plan.names import result_name
 from accelbench.verdict.redaction import redact_invalid, step_seconds
-from accelbench_operator.metrics.snapshot import ComparisonSummary, Packed, Summary, VariantSummary
 from accelbench_operator.runs.pod_template import CONTAINER
+from accelbench_operator.runs.summary import ComparisonSummary, Packed, Summary, VariantSummary
 
 Manifest = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from accelbench_operator.engine.api import ApiError
-from accelbench_operator.metrics.snapshot import Summary
+from accelbench_operator.runs.summary import Summary
 
 logger = logging.getLogger(__name__)
 

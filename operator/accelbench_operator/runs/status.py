@@ -15,8 +15,8 @@ from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
 from accelbench.document import on_one_line
-from accelbench_operator.metrics.snapshot import ComparisonSummary, Summary
 from accelbench_operator.runs.accept import Plan
+from accelbench_operator.runs.summary import ComparisonSummary, Summary
 
 MAXIMUM_COMPARISONS = 64
 MAXIMUM_HEADLINE = 160

@@ -1,0 +1,144 @@
+"""Hold the headline of a BenchmarkResult: all that the operator keeps of one in memory."""
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from accelbench.api.reasons import FailureReason
+
+
+class Packed(Mapping[str, float]):
+    """Numbers by name in half the memory of a dict, as tens of thousands are held: the same names are held once."""
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, numbers: Mapping[str, float]) -> None:
+        """Hold these."""
+        self._names = _held_once(tuple(numbers))
+        self._values = array("d", numbers.values())
+
+    def __getitem__(self, name: str) -> float:
+        """Raises KeyError for a name that is not held."""
+        try:
+            return self._values[self._names.index(name)]
+        except ValueError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        """Names, in the order in which they were given."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        """As a dict's."""
+        return repr(dict(self))
+
+
+@lru_cache(maxsize=1024)
+def _held_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class VariantSummary:
+    """One variant's measurement; every `seconds` is per unit of work."""
+
+    name: str
+    framework: str
+    seconds: float | None
+    """The geometric mean over launches; None without a complete round, or where a check rejects the variant."""
+    lower: float | None = None
+    """Lower end of its own interval, which pairs it with nothing."""
+    upper: float | None = None
+    phase_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """Those that are exported, by the field of `Numbers`."""
+    failure: FailureReason | None = None
+    not_compiled: FailureReason | None = None
+    """Why it could not be compiled for a target, where another variant could: an answer, and no failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonSummary:
+    """One variant against the baseline. Without verdict a side failed, checks did (`invalid`), or rounds lack."""
+
+    variant: str
+    baseline: str
+    rounds: int
+    verdict: str | None = None
+    speedup: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    invalid: tuple[str, ...] = ()
+    failed: bool = False
+    """The variant or the baseline failed."""
+    noisy: bool = False
+    """Disturbed rounds count: there is an interval and no verdict."""
+    pays_back: str | None = None
+    """When the first call has paid for itself, in the words of `Payback.answer`."""
+    pays_back_steps: float | None = None
+    """After or until how many steps; 0 at once, infinity for never."""
+
+    @property
+    def outcome(self) -> str:
+        """The verdict; without one `failed`, `invalid`, `noisy` or `none`."""
+        if self.verdict:
+            return self.verdict
+        return "failed" if self.failed else "invalid" if self.invalid else "noisy" if self.noisy else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The headline of one BenchmarkResult."""
+
+    namespace: str
+    name: str
+    uid: str
+    run: str
+    run_uid: str
+    series: str
+    case: str
+    workload: str
+    accelerator: str
+    """The profile's name; of what was compiled for a target, the target's."""
+    unit: str
+    currency: str
+    """Of its prices; empty without any."""
+    finished_timestamp: float
+    """Seconds since 1970, UTC."""
+    complete: bool
+    valid: bool
+    rounds: int
+    quarantined: int
+    """Rounds that something disturbed, and that count for no variant."""
+    noisy: bool
+    """Rounds that something disturbed count, as the run accepts noise."""
+    variants: tuple[VariantSummary, ...]
+    comparisons: tuple[ComparisonSummary, ...]
+    observations: tuple[str, ...] = ()
+    """In a few words, what was observed of each variant or came of compiling it, where nothing was timed."""
+    failed_checks: tuple[str, ...] = ()
+    checks_not_passed: tuple[tuple[str, str, int], ...] = ()
+    """Check, outcome, and how often it came out so: once a variant, or once for all of them."""
+    node: str = ""
+    """The node that it was measured on."""
+    source: str = ""
+    """The digest of the file that the workload is written in."""
+    created_timestamp: float = 0.0
+    """When it was stored, by the API server's clock, in seconds since 1970."""
+    margin: float = 0.0
+    """The relative difference that its verdicts call equivalent."""
+    shortcoming: str = ""
+    """Why it is not complete, where its notes say so."""
+    not_met: tuple[str, ...] = ()
+    """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
+
+    @property
+    def only_noisy(self) -> bool:
+        """Noise was accepted, and nothing else stands between the comparisons and their verdicts."""
+        return self.noisy and all(each.verdict or each.noisy for each in self.comparisons)
