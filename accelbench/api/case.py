@@ -32,10 +32,20 @@ class CaseVariant(Document):
     options: dict[Line, ParameterValue] = Field(default={}, description="Options of the mode.")
 
 
-class CaseMeasurement(Document):
-    """How the case is measured. Ratios are plain decimals here: `0.01` for the spec's `1%`."""
+class MeasurementSettings(Document):
+    """Hold the settings that a run hands to each of its cases as they are."""
 
     precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
+    seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Seed of the input data and of the rounds' order.")
+    accept_noise: bool = Field(
+        default=False,
+        description="Keep rounds that other load disturbed. The result is then noisy: intervals, but no verdict.",
+    )
+
+
+class CaseMeasurement(MeasurementSettings):
+    """Settings of a case's measurement. Ratios are decimals: `0.01` for the spec's `1%`."""
+
     rounds_min: int = Field(default=5, ge=2, description="The least number of rounds.")
     rounds_max: int = Field(default=20, description="The greatest number of rounds.")
     target_relative_error: DecimalString = Field(
@@ -44,8 +54,6 @@ class CaseMeasurement(Document):
     confidence: DecimalString = Field(default="0.95", description="Confidence, shared by all comparisons of the run.")
     equivalence_margin: DecimalString = Field(default="0.02", description="Speedups this close to 1 are equivalent.")
     time_limit_seconds: int = Field(default=600, description="Time limit of the whole case.")
-    seed: int = Field(default=0, description="Seed of the input data and of the rounds' order.")
-    accept_noise: bool = Field(default=False, description="Disturbed rounds count, and there is no verdict.")
 
 
 class CaseAccelerator(Document):

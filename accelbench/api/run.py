@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from accelbench.api import rules
-from accelbench.api.case import ParameterValue, Precision, Script, Timestamp, name_of_file
+from accelbench.api.case import MeasurementSettings, ParameterValue, Script, Timestamp, name_of_file
 from accelbench.api.metadata import Name, ObjectMeta
 from accelbench.api.numbers import EXPECTED, NUMBERS, ExpectedNumber
 from accelbench.api.pod_template import PodTemplateFragment
@@ -95,10 +95,9 @@ class Rounds(Document):
     max: int = Field(default=20, ge=3, le=MAXIMUM_ROUNDS, description="The greatest number of rounds.")
 
 
-class Measurement(Document):
+class Measurement(MeasurementSettings):
     """How each case is measured, and how certain the verdict has to be."""
 
-    precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
     rounds: Annotated[Rounds, rules.MIN_AT_MOST_MAX] = Rounds()
     target_relative_error: Annotated[Percentage, rules.percentage("0", "50", "1%", above=True)] = Field(
         default="1%", description="Half-width of the speedup's interval at which measuring may stop."
@@ -110,11 +109,6 @@ class Measurement(Document):
         default="2%", description="Speedups this close to 1 are equivalent; with 0% none is."
     )
     time_limit_seconds: int = Field(default=600, ge=10, le=86400, description="Time limit of each case.")
-    seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Seed of the input data and of the rounds' order.")
-    accept_noise: bool = Field(
-        default=False,
-        description="Keep rounds that other load disturbed. The result is then noisy: intervals, but no verdict.",
-    )
 
 
 class Accelerator(Document):

@@ -9,6 +9,7 @@ from accelbench.api.case import (
     CaseMeasurement,
     CaseOrigin,
     CaseVariant,
+    MeasurementSettings,
     ParameterValue,
 )
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Measurement
@@ -85,15 +86,13 @@ def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, accel
 
 def _measurement(measurement: Measurement) -> CaseMeasurement:
     return CaseMeasurement(
-        precision=measurement.precision,
+        **{name: getattr(measurement, name) for name in MeasurementSettings.model_fields},
         rounds_min=measurement.rounds.min,
         rounds_max=measurement.rounds.max,
         target_relative_error=ratio(measurement.target_relative_error),
         confidence=ratio(measurement.confidence),
         equivalence_margin=ratio(measurement.equivalence_margin),
         time_limit_seconds=measurement.time_limit_seconds,
-        seed=measurement.seed,
-        accept_noise=measurement.accept_noise,
     )
 
 
