@@ -13,6 +13,7 @@ export PYTHONDONTWRITEBYTECODE =
 # Two targets at a time: an installation fetches and writes while Go compiles.
 MAKEFLAGS += --jobs=2
 EXTRAS_ALL := operator,jax,torch,notebook,dev
+CLAIMS := $(BIN)/accelbench claims report --hardware cpu,gpu --results docs/results/claims --pictures
 
 .DEFAULT_GOAL := help
 
@@ -115,17 +116,21 @@ drift: wheel ## Generated files are what their sources say
 	$(BIN)/python docs/reference/build.py --check
 	$(BIN)/python charts/build.py --check
 	$(BIN)/python docs/site/build.py
+	@mkdir -p build/claims
+	$(CLAIMS) build/claims/pictures > build/claims/claims.md
+	diff docs/claims.md build/claims/claims.md && diff -r docs/results/claims/pictures build/claims/pictures
 
 .PHONY: docs
 docs: wheel ## The site from docs/, in build/site/html; a broken link or anchor fails it
 	@$(BIN)/python docs/site/build.py
 
 .PHONY: generate
-generate: prepare ## Write the generated files: CRDs, dashboards, the reference, the chart's README, the kustomization
+generate: prepare ## Write the generated files: CRDs, dashboards, the reference, claims, the chart's README, the kustomization
 	$(BIN)/python -m accelbench.api.crd
 	$(BIN)/python grafana/source/build.py
 	$(BIN)/python docs/reference/build.py
 	$(BIN)/python charts/build.py
+	$(CLAIMS) docs/results/claims/pictures > build/claims.md && mv build/claims.md docs/claims.md
 	@PYTHONPATH=tests $(BIN)/python -m chart.kustomize
 
 .PHONY: constraints

@@ -31,6 +31,8 @@ ClaimVerdict = Literal[
 UNNAMED = "unnamed"
 """A machine whose time an article gives, and which it does not name."""
 LEDGER = "ledger.yaml"
+StoredInGit = Annotated[str, Field(pattern=r"^([0-9a-f]{7,40}:\S+)?$")]
+"""A directory in git's history, COMMIT:PATH, as `git show` takes it. Empty: no result was kept."""
 LEFT_OUT = " [...] "
 """Between parts of a quote: what stands between them in the article is not about the claim."""
 
@@ -82,8 +84,16 @@ class Earlier(Document):
     found: Annotated[str, Field(min_length=1)]
     why: Annotated[str, Field(min_length=1)]
     """It was changed."""
-    result: str = ""
-    """Where it lies, below the directory of all results."""
+    result: StoredInGit = ""
+
+
+class Replaced(Document):
+    """Record a result that a newer one replaced: it decides nothing, and is not hidden."""
+
+    measured: date
+    result: StoredInGit
+    found: str = ""
+    """How it compared with the claim's present conditions; empty if it was only shown."""
 
 
 class Picture(Document):
@@ -132,6 +142,7 @@ class Claim(Document):
     corrected: str = ""
     """Why the article may differ, and how it should have been said; empty where the words will do."""
     history: tuple[Earlier, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
 
     @model_validator(mode="after")
     def _a_question_has_no_bounds_and_a_claim_has(self) -> Self:

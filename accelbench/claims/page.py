@@ -264,7 +264,7 @@ def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *,
         parts += ["Also measured, deciding nothing:", *tables.of(settled.beside, claim)]
     if settled.findings:
         parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
-    parts += [*_rule(settled), *_doubts(settled), *_history(claim, results), *_before(settled, results)]
+    parts += [*_rule(settled), *_doubts(settled), *_history(claim), *_replaced(claim)]
     where = figures.listed(tuple(_devices(_results(settled)))) if several else ""
     parts.append(" ".join(filter(None, [escaped(f"Measured on: {where}.") if where else "", _links(settled, results)])))
     return parts
@@ -334,32 +334,33 @@ def measured(result: Result) -> datetime:
     return datetime.fromisoformat(result.finished)
 
 
-def _history(claim: Claim, results: str) -> list[str]:
+def _history(claim: Claim) -> list[str]:
     if not claim.history:
         return []
-    entries = [f"- {_earlier(each, results)}" for each in claim.history]
+    entries = [f"- {_earlier(each)}" for each in claim.history]
     return [_folded("Earlier conditions", "\n".join(entries))]
 
 
-def _before(settled: Settled, results: str) -> list[str]:
-    """Measurements that others have replaced: what they say of today's conditions."""
-    if not settled.before:
+def _replaced(claim: Claim) -> list[str]:
+    """List the results that newer ones replaced, as the ledger records them."""
+    if not claim.replaced:
         return []
-    entries = []
-    for run, findings in settled.before:
-        source = " with an older source of its workload" if run.older else ""
-        said = "".join(f" {escaped(plainly(each.sentence))}" for each in findings)
-        entries.append(
-            f"- {_day(run)}{source}:{said} [The result as it was]({results}/{run.where}/{run.name}/report.md)."
-        )
+    entries = [
+        f"- {each.measured}:{f' {escaped(each.found)}' * bool(each.found)}{_in_git(each.result)}"
+        for each in claim.replaced
+    ]
     return [_folded("Earlier measurements", "\n".join(entries))]
 
 
-def _earlier(earlier: Earlier, results: str) -> str:
-    link = f" [The result as it was]({results}/{earlier.result})." if earlier.result else ""
+def _in_git(result: str) -> str:
+    return f" The result: `git show {result}/report.md`." if result else ""
+
+
+def _earlier(earlier: Earlier) -> str:
     return (
         f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escaped(earlier.asked)}. The verdict was "
-        f"{_named(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}{link}"
+        f"{_named(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}"
+        f"{_in_git(earlier.result)}"
     )
 
 

@@ -69,8 +69,6 @@ class Settled:
     """That are shown: what the claim names for that, and what other hardware found."""
     waiting: tuple[str, ...] = ()
     """Manifests that can be run here, and have not been."""
-    before: tuple[tuple[MeasuredRun, tuple[ClaimFinding, ...]], ...] = ()
-    """What measurements said that others have replaced, by today's conditions."""
 
     @property
     def found(self) -> tuple[str, ...]:
@@ -84,14 +82,13 @@ def settle(
     *,
     here: Hardware,
     beside: Sequence[MeasuredRun] = (),
-    before: Sequence[MeasuredRun] = (),
 ) -> Settled:
     """The claim held against the runs of its manifests, in their order.
 
     `refuted` needs one thing that a sound measurement contradicts, in any complete case; `confirmed` needs all of them
     met in every case of every manifest. What failed, is invalid, is missing or may be either way leaves it
     `inconclusive`. Where an article says that something can be so, the run of one manifest confirms it, and none
-    refutes it. `before` are measurements that others have replaced: they decide nothing.
+    refutes it.
     """
     able = [each for each in asked if _can_decide(claim, each, here)]
     waiting = tuple(each.name for each in able if each.run is None)
@@ -99,14 +96,7 @@ def settle(
     others = tuple(each.run for each in asked if each.run and each not in able)
     findings = _findings(claim, runs, waiting=bool(waiting))
     verdict = _verdict(claim, findings, runs, waiting=bool(waiting), able=len(able) == len(asked))
-    replaced = tuple((run, _then(claim, run)) for run in before)
-    return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting, replaced)
-
-
-def _then(claim: Claim, run: MeasuredRun) -> tuple[ClaimFinding, ...]:
-    """What a replaced measurement says of today's conditions; nothing, where its manifest only stands beside."""
-    decided = any(run.name.startswith(name) for name in claim.names)
-    return tuple(_findings(claim, [run], waiting=bool(claim.majorities))) if decided else ()
+    return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting)
 
 
 def _can_decide(claim: Claim, asked: Asked, here: Hardware) -> bool:

@@ -1,11 +1,11 @@
 """Results of claims on disk: where they lie, which of them count, and what they settle.
 
 Below the results each hardware has a directory, programs compiled for others have `targets`; each claim's manifest has
-one below that. What was measured before, and has been replaced, lies below `earlier` in the same order.
+one below that.
 """
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +14,14 @@ import typer
 
 from accelbench.claims import ledger
 from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
-from accelbench.cli.files import REPORT_FILE, RESULT_SUFFIX, RUN_FILE, RunDirectory, UnreadableResultError
+from accelbench.cli.files import RunDirectory, UnreadableResultError
 
 if TYPE_CHECKING:
     from accelbench.api.result import Result
     from accelbench.api.run import BenchmarkRun
     from accelbench.claims.ledger import Claim, Hardware
 
-EARLIER, TARGETS = "earlier", "targets"
+TARGETS = "targets"
 PROFILES = {"gpu": "nvidia"}
 """Hardware that a manifest does not name by itself."""
 
@@ -91,28 +91,6 @@ def stored(run: ClaimRun) -> "dict[str, Result]":
     return {result.case.name: result for result in results if result.complete and not older(result)}
 
 
-def keep(run: ClaimRun, results: Path, done: "Mapping[str, Result]") -> None:
-    """Copy what is about to be replaced, or somebody could measure until the answer pleases, and hide the others."""
-    import shutil
-
-    from accelbench.claims.page import measured
-
-    try:
-        _, found = run.directory.load()
-    except UnreadableResultError:
-        return
-    if len(found) == len(done) or not all(result.complete for result in found):
-        return
-    ended = max(measured(result) for result in found)
-    kept = results / EARLIER / run.where / f"{run.name}-{ended.date()}"
-    if kept.exists():
-        kept = kept.with_name(f"{run.name}-{ended:%Y-%m-%dT%H%M%S}")
-    kept.mkdir(parents=True, exist_ok=True)
-    for path in sorted(run.directory.path.iterdir()):
-        if path.name in {RUN_FILE, REPORT_FILE} or path.name.endswith(RESULT_SUFFIX):
-            shutil.copyfile(path, kept / path.name)
-
-
 def settled(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> Settled:
     """The claim on the first hardware that it is about and that was measured to the end; else on the first of all.
 
@@ -129,7 +107,6 @@ def settled(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> Se
         [Asked(each.name, load(claim, each), each.targets) for each in decide],
         here=here,
         beside=[found for each in beside if (found := load(claim, each))],
-        before=[found for each in (*decide, *beside) for found in _replaced(each, results)],
     )
 
 
@@ -174,27 +151,6 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
         older=any(older(result) for result in found.results),
         bounds_changed=changed or (claim.decides_by_itself and not claim.own and explained),
     )
-
-
-def _replaced(run: ClaimRun, results: Path) -> Iterator[MeasuredRun]:
-    """Earlier results of the same manifest, in their order; its question may have been another."""
-    from accelbench.cli.results import read
-    from accelbench.verdict.expectations import evaluate
-
-    there = results / EARLIER / run.where
-    for record in sorted(there.glob(f"{run.name}-[0-9][0-9][0-9][0-9]-[0-9][0-9]-*/run.json")):
-        try:
-            found = read(record.parent)
-        except UnreadableResultError as error:
-            typer.echo(f"{error}; it is not shown", err=True)
-            continue
-        yield MeasuredRun(
-            [(result, evaluate(run.asked.spec.expectations, result)) for result in found.results],
-            cases=len(found.results),
-            name=record.parent.name,
-            where=f"{EARLIER}/{run.where}",
-            older=any(older(result) for result in found.results),
-        )
 
 
 def _same_question(recorded: "BenchmarkRun", asked: "BenchmarkRun") -> bool:

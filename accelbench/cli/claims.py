@@ -109,7 +109,6 @@ def run(
                 if missing := each.missing:
                     typer.echo(f"row {claim.row}: {each.name} is left: {missing}", err=True)
                     continue
-                claimed.keep(each, results, done)
                 whole &= _measure(each, signals, done)
                 afresh.add(each.directory.path)
             _tell(_settle(claim, [here], results), runs)

@@ -30,8 +30,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 ROOT = CHART.parents[1]
 PREVIOUS = Path(__file__).parent / "previous" / "accelbench-0.1.0.tgz"
 """The chart as it was: its definitions in crds/, which Helm installs and never looks at again."""
-EARLIER = ROOT / "docs" / "results" / "claims" / "earlier" / "cpu"
-MEASURED = EARLIER / "01-eager-pytorch-2026-11-22" / "all.result.json"
+MEASURED = ROOT / "tests" / "data" / "matmul-chain.result.json"
 """Of the previous chart's days: it has no number that its definitions lack."""
 RELEASE = "accelbench"
 

@@ -143,32 +143,6 @@ def test_a_result_of_an_older_source_is_measured_again(tmp_path: Path) -> None:
     assert "case 1 of 1" in again.stderr
 
 
-def test_a_result_that_is_replaced_is_kept_and_shown(tmp_path: Path) -> None:
-    """Nobody can measure until the answer pleases, and hide the others."""
-    name = "33-xor-with-jit-around-the-step"
-    accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
-    first = (tmp_path / "results/claims/cpu" / name / "all.result.json").read_bytes()
-    for _ in range(2):
-        accelbench("claims", "run", "--rows", "33", "--again", cwd=tmp_path, play="good")
-    kept = sorted((tmp_path / "results/claims/earlier/cpu").glob(f"{name}-*"))
-    assert [sorted(path.name for path in each.iterdir()) for each in kept] == [
-        ["all.result.json", "report.md", "run.json"]
-    ] * 2
-    assert first in [(each / "all.result.json").read_bytes() for each in kept]
-    page = accelbench("claims", "report", "--rows", "33", cwd=tmp_path).stdout
-    for each in kept:
-        assert f"earlier/cpu/{each.name}/report.md" in page
-
-
-def test_a_run_that_is_resumed_replaces_nothing(tmp_path: Path) -> None:
-    """Row 7 has a run of two cases."""
-    asked = ("--rows", "7", "--beside")
-    accelbench("claims", "run", *asked, cwd=tmp_path, play="good")
-    next((tmp_path / "results/claims/cpu/07-jit-of-tiny-calculations").glob("*.result.json")).unlink()
-    accelbench("claims", "run", *asked, cwd=tmp_path, play="good")
-    assert not (tmp_path / "results/claims/earlier").exists()
-
-
 @pytest.mark.parametrize(
     ("file", "text"), [("all.result.json", ""), ("all.result.json", "garbage"), ("run.json", '{"run": 1')]
 )

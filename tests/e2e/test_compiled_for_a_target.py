@@ -48,7 +48,7 @@ def test_a_pod_finds_what_a_laptop_finds(installed: Installed, run: dict[str, An
     assert conditions(run)["Succeeded"]["status"] == "True", conditions(run)
     stored = [Result.model_validate(each["result"]) for each in installed.owned("benchmarkresults", RUN)]
     in_pods = {result.case.accelerator.target: result for result in stored}
-    files = (ROOT / "docs" / "results" / "claims" / "targets" / NAME).glob("*.result.json")
+    files = (ROOT / "tests" / "data" / "compiled").glob("*.result.json")
     on_a_laptop = [Result.model_validate_json(file.read_text()) for file in files]
     assert in_pods.keys() == {result.case.accelerator.target for result in on_a_laptop} == TARGETS
     for result in on_a_laptop:

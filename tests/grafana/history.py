@@ -1,7 +1,7 @@
 """A week of an operator's metrics, made of results that were measured: dashboards and their pictures show it.
 
-The results are those of `docs/results`, and those in `runs/`: measured beside other load, as they say, or compiled for
-a target. Each night's run of a series is one of them without one of its rounds, judged again, so that times and
+The results are those of tests/data, and those in `runs/`: measured next to other load, as they say, or compiled for a
+target. Each night's run of a series is one of them without one of its rounds, judged again, so that times and
 intervals move as far as they did between real rounds. What cannot be measured here is made up, under names that say so:
 `example-gpu`, the namespace `lab`, and the operator's own load.
 """
@@ -69,26 +69,23 @@ class Nightly:
 
 def nightlies() -> tuple[Nightly, ...]:
     """What runs."""
-    claims = ROOT / "docs" / "results" / "claims" / "cpu"
-    earlier = claims.parent / "earlier" / "cpu"
+    data = ROOT / "tests" / "data"
     sizes = Path(__file__).parent / "runs"
 
     def read(path: Path) -> Result:
         return Result.model_validate_json(path.read_text())
 
     found = [
-        Nightly("vision", "cifar-cnn", read(claims / "25-cifar-cnn-training-step/all.result.json"), 1),
-        Nightly(
-            "vision", "activation-checkpointing", read(claims / "58-activation-checkpointing/all.result.json"), 1.5
-        ),
-        Nightly("language", "optimizer-step", read(claims / "54-functional-optimizer/all.result.json"), 2),
+        Nightly("vision", "cifar-cnn", read(data / "cifar-cnn.result.json"), 1),
+        Nightly("vision", "activation-checkpointing", read(data / "activation-checkpointing.result.json"), 1.5),
+        Nightly("language", "optimizer-step", read(data / "optimizer-step.result.json"), 2),
         # One whose verdict changes with the round that is left out.
-        Nightly("kernels", "maxsim", read(earlier / "12-maxsim-without-a-kernel-2026-11-22/all.result.json"), 4),
+        Nightly("kernels", "maxsim", read(data / "maxsim.result.json"), 4),
         *(
             Nightly("kernels", "dispatch-overhead", read(path), 4.5)
-            for path in sorted((claims / "07-jit-of-tiny-calculations").glob("*.result.json"))
+            for path in sorted(data.glob("dispatch-overhead-*.result.json"))
         ),
-        Nightly("language", "mlp", read(claims / "19-compiling-a-small-mlp/all.result.json"), 2.5),
+        Nightly("language", "mlp", read(data / "mlp.result.json"), 2.5),
     ]
     for profile, price in (("cpu-1-core", "0.0425 USD"), ("cpu-2-cores", "0.085 USD")):
         for path in sorted((sizes / profile).glob("*.result.json")):

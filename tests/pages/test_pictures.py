@@ -12,7 +12,7 @@ from accelbench.cli.manifests import read
 from pages.page import ROOT
 
 MAKE = ROOT / "docs" / "images" / "make.py"
-MEASURED = "docs/results/claims/cpu/11-selu"
+MEASURED = "tests/data/claims/cpu/24-retrace-traps"
 
 
 def test_the_terminal_shows_the_verdict_on_a_file_that_is_there() -> None:

@@ -14,7 +14,7 @@ from accelbench.workloads.transformer_lm import TransformerLm
 from launch.inside import inside
 from workloads.by_hand import held, held_by_torch, held_on, operations
 
-RESULTS = sorted((Path(__file__).parents[2] / "docs" / "results" / "transformer-lm").glob("*.result.json"))
+RESULTS = sorted((Path(__file__).parents[2] / "tests" / "data" / "transformer-lm").glob("*.result.json"))
 SIZES: dict[str, dict[str, Any]] = {
     "1 M": {"batch": 64},
     "134 M": {"layers": 12, "width": 768, "heads": 12, "vocabulary": 31_488, "sequence": 1024, "batch": 64},
