@@ -1,65 +1,64 @@
-"""Creating runs: all of them or, where one would be refused, none. A run that is there already is never changed."""
+"""Create all of several runs or, if the server would refuse one, none. An existing run is never changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec
 from accelbench.cli.in_cluster import ClusterError
 from accelbench.kubectl.gate import condition, is_finished
-from accelbench.kubectl.manifests import Written
+from accelbench.kubectl.manifests import RunManifest
 from accelbench.kubectl.runs import parsed
 from accelbench.kubectl.server import CONFLICT, RUNS, Manifest, RefusedError, Server, path
 
-NAME = "benchmarkrun.accelbench.dev"
+KUBECTL_KIND = "benchmarkrun.accelbench.dev"
 
 
 class ExistsError(ClusterError):
-    """Another run has that name; the message says what to do."""
+    """Report that another run has that name; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Applied:
-    """A run as the server has it, created now or found there with the same spec."""
+    """Hold a run as the server has it, created now or existing with the same spec."""
 
     run: Manifest
     created: bool
 
     @property
     def name(self) -> str:
-        """As `kubectl -o name` writes it."""
-        return f"{NAME}/{self.run['metadata']['name']}"
+        """Return the name as `kubectl -o name` prints it."""
+        return f"{KUBECTL_KIND}/{self.run['metadata']['name']}"
 
-    def told(self) -> str:
-        """That it was created, or what of it is there already."""
+    def describe(self) -> str:
+        """Return a line for the user: created, or how the existing run stands."""
         if self.created:
             return f"{self.name} created"
         if not is_finished(self.run):
             return f"{self.name} already exists with this spec and has not finished: nothing was created"
         when = (self.run.get("status") or {}).get("completionTime") or "long ago"
         reason = condition(self.run, "Finished")["reason"]
-        there = f"{self.name} already exists with this spec, finished {when} ({reason}): "
+        finished = f"{self.name} already exists with this spec, finished {when} ({reason}): "
         if reason == ConditionReason.INVALID_SPEC:
-            return f"{there}nothing is measured. Correct the spec, and give the run another name"
+            return f"{finished}nothing is measured. Correct the spec, and give the run another name"
         return (
-            f"{there}this is its result, and nothing is measured again. For a new run use generateName, or kubectl "
+            f"{finished}this is its result, and nothing is measured again. For a new run use generateName, or kubectl "
             "accelbench rerun"
         )
 
 
-def apply(server: Server, written: Sequence[Written]) -> tuple[Applied, ...]:
-    """Create what is not there yet; raises ExistsError, RefusedError, and then nothing was created."""
-    bodies = [_placed(each, server) for each in written]
-    there = [_tried(server, body, each.run) for body, each in zip(bodies, written, strict=True)]
+def apply(server: Server, manifests: Sequence[RunManifest]) -> tuple[Applied, ...]:
+    """Create the runs that do not exist; raises ExistsError or RefusedError before it has created any."""
+    bodies = [_with_namespace(manifest, server) for manifest in manifests]
+    existing = [_existing_run(server, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)]
     return tuple(
-        Applied(create(server, body), created=True) if found is None else Applied(found, created=False)
-        for body, found in zip(bodies, there, strict=True)
+        Applied(create(server, body), created=True) if run is None else Applied(run, created=False)
+        for body, run in zip(bodies, existing, strict=True)
     )
 
 
 def create(server: Server, body: Manifest) -> Manifest:
-    """The run as it was stored; raises ExistsError where one of that name is there."""
+    """Create a run and return it as stored; raises ExistsError if its name is taken."""
     try:
         return server.create(path(body["metadata"]["namespace"]), body)
     except RefusedError as error:
@@ -68,51 +67,50 @@ def create(server: Server, body: Manifest) -> Manifest:
         raise ExistsError(f"{error}: give another name, or none to let the cluster choose one") from error
 
 
-def _placed(written: Written, server: Server) -> Manifest:
-    """In its own namespace, or in that of the command; raises ClusterError where `--namespace` names another."""
-    content = {key: value for key, value in written.content.items() if key != "status"}
-    metadata = written.run.metadata
+def differences(one: BenchmarkRunSpec, other: BenchmarkRunSpec) -> tuple[str, ...]:
+    """Return the names of the top-level fields in which two specs differ, with defaults filled in."""
+    left, right = (spec.model_dump(mode="json", by_alias=True) for spec in (one, other))
+    return tuple(name for name in left if left[name] != right[name])
+
+
+def _with_namespace(manifest: RunManifest, server: Server) -> Manifest:
+    """Return the object to create, in the manifest's namespace or else the command's.
+
+    Raises ClusterError if `--namespace` contradicts the manifest.
+    """
+    content = {key: value for key, value in manifest.content.items() if key != "status"}
+    metadata = manifest.run.metadata
     if server.insisted and metadata.namespace not in {"", server.namespace}:
         name = metadata.name or metadata.generate_name
-        what = f"its manifest is for namespace {metadata.namespace}, but --namespace says {server.namespace}"
-        raise ClusterError(f"benchmarkrun/{name}: {what}: change one of them")
+        problem = f"its manifest is for namespace {metadata.namespace}, but --namespace says {server.namespace}"
+        raise ClusterError(f"benchmarkrun/{name}: {problem}: change one of them")
     return {**content, "metadata": {**content["metadata"], "namespace": metadata.namespace or server.namespace}}
 
 
-def _tried(server: Server, body: Manifest, wanted: BenchmarkRun) -> Manifest | None:
-    """The run that has this name already, if it asks for the same; None where one can be created."""
-    at = path(body["metadata"]["namespace"])
+def _existing_run(server: Server, body: Manifest, wanted: BenchmarkRun) -> Manifest | None:
+    """Return the run that has this name and spec; None if a dry run shows that it can be created."""
+    collection = path(body["metadata"]["namespace"])
     try:
-        server.create(at, body, dryRun="All")
+        server.create(collection, body, dryRun="All")
     except RefusedError as error:
-        if "does not support dry run" in str(error):  # a webhook with effects of its own: it is asked in earnest alone
+        if "does not support dry run" in str(error):  # a webhook has side effects; only the real request can show more
             return None
         if error.status != CONFLICT:
             raise
     else:
         return None
-    there = server.get(path(body["metadata"]["namespace"], RUNS, wanted.metadata.name))
     name = wanted.metadata.name
-    if there["metadata"].get("deletionTimestamp"):
+    run = server.get(path(body["metadata"]["namespace"], RUNS, name))
+    if run["metadata"].get("deletionTimestamp"):
         raise ExistsError(f"benchmarkrun/{name} is being deleted: try again once it is gone")
-    if others := differences(wanted.spec, parsed(there).spec):
-        raise ExistsError(_another(name, others))
-    return there
+    if fields := differences(wanted.spec, parsed(run).spec):
+        raise ExistsError(_explain_difference(name, fields))
+    return run
 
 
-def _another(name: str, fields: Sequence[str]) -> str:
+def _explain_difference(name: str, fields: Sequence[str]) -> str:
     if set(fields) == {"runPolicy"}:
-        what = f"change that in place, kubectl patch bmr {name}, or give this run another name"
+        advice = f"change that in place, kubectl patch bmr {name}, or give this run another name"
     else:
-        what = f"give this run another name, or use generateName; or delete that one, kubectl delete bmr {name}"
-    return f"benchmarkrun/{name} already exists, with another {' and another '.join(fields)}: {what}"
-
-
-def differences(wanted: BenchmarkRunSpec, there: BenchmarkRunSpec) -> tuple[str, ...]:
-    """The fields of the spec in which two runs differ, defaults filled in, by their names."""
-    one, other = (_fields(each) for each in (wanted, there))
-    return tuple(name for name in one if one[name] != other[name])
-
-
-def _fields(spec: BenchmarkRunSpec) -> dict[str, Any]:
-    return spec.model_dump(mode="json", by_alias=True)
+        advice = f"give this run another name, or use generateName; or delete that one, kubectl delete bmr {name}"
+    return f"benchmarkrun/{name} already exists, with another {' and another '.join(fields)}: {advice}"

@@ -1,4 +1,4 @@
-"""`kubectl accelbench cancel RUN...`: runs end, and keep what they have measured."""
+"""Implement `kubectl accelbench cancel RUN...`: end runs and keep what they have measured."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ def cancel(
 
     Cases in flight are discarded; stored results stay.
     """
-    from accelbench.kubectl.apply import NAME
+    from accelbench.kubectl.apply import KUBECTL_KIND
     from accelbench.kubectl.gate import condition, is_finished
     from accelbench.kubectl.runs import UnknownRunError, bare, run_named
     from accelbench.kubectl.server import RUNS, path
@@ -34,9 +34,11 @@ def cancel(
                 continue
             if is_finished(run):
                 reason = condition(run, "Finished")["reason"]
-                typer.echo(f"{NAME}/{name} has already finished ({reason}): there is nothing to cancel", err=True)
+                typer.echo(
+                    f"{KUBECTL_KIND}/{name} has already finished ({reason}): there is nothing to cancel", err=True
+                )
                 continue
             server.patch(path(server.namespace, RUNS, name), {"spec": {"runPolicy": {"cancel": True}}})
-            typer.echo(f"{NAME}/{name} cancelled")
+            typer.echo(f"{KUBECTL_KIND}/{name} cancelled")
     if unknown:
         raise typer.Exit(Exit.USAGE)

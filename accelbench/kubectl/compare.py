@@ -1,4 +1,4 @@
-"""`kubectl accelbench compare A B`: runs or series of the cluster, each variant before and after."""
+"""Implement `kubectl accelbench compare A B`: compare runs or series of the cluster."""
 
 from typing import Annotated
 
@@ -26,8 +26,8 @@ def compare(
     """
     refuse_without_scipy()
     from accelbench.history.sample import Side
-    from accelbench.kubectl.runs import side
+    from accelbench.kubectl.runs import side_results
 
     with Cluster(namespace, context, kubeconfig).ask() as server:
-        sides = [Side(name, side(server, text), text) for name, text in (("A", before), ("B", after))]
+        sides = [Side(name, side_results(server, text), text) for name, text in (("A", before), ("B", after))]
     raise typer.Exit(print_comparison(sides, allow_different or [], output))

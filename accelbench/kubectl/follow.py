@@ -1,7 +1,7 @@
-"""A run followed to its end: why it waits, from its conditions; how far it is, from the log of the pod that measures.
+"""Follow one run to its end: print why it waits and, while a pod measures, the progress that the pod logs.
 
-Two threads wait for the server, one for what becomes of the run, one for the lines of a log. The main thread alone
-decides, draws and can be interrupted; whatever it ends with ends the others.
+Two threads read from the API server, one the changes of the run, the other the lines of a log. All that they do is post
+calls into a queue; the main thread executes these, draws, and can be interrupted at any time.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -37,66 +37,21 @@ from accelbench.plan.cases import plan_cases
 
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 2.0
-PATIENCE_SECONDS = 10.0
-"""How long a run may be without any status before it is said that nobody may be there to give it one."""
+OPERATOR_SECONDS = 10.0
+"""Time that an operator has to give a run its first status; after it the user is asked to check that one is there."""
 TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
-NOBODY = (
+NO_OPERATOR = (
     "no operator has picked up {name} yet: check that one is installed, that it serves namespace {namespace}, and that "
     "its className is {class_name}"
 )
 
 
 class TimedOutError(Exception):
-    """It has not finished in the time that was given."""
+    """Report that the run did not finish within the time limit."""
 
 
 class DeletedError(ClusterError):
-    """Somebody deleted the run before it had finished."""
-
-
-@dataclass(frozen=True)
-class _Changed:
-    run: Manifest
-
-
-@dataclass(frozen=True)
-class _Deleted:
-    run: Manifest | None
-
-
-@dataclass(frozen=True)
-class _Unanswered:
-    error: ClusterError
-
-
-@dataclass(frozen=True)
-class _Failed:
-    error: BaseException
-    """What a thread ended with, or what a signal says: the main thread ends with it."""
-
-
-@dataclass(frozen=True)
-class _Opened:
-    pod: str
-    case: Case
-
-
-@dataclass(frozen=True)
-class _Logged:
-    line: str
-
-
-@dataclass(frozen=True)
-class _Closed:
-    pod: str
-    lines: int
-    """How many of its lines were read, those of earlier attempts at reading it included."""
-    over: bool
-    """No more will come."""
-    refused: str = ""
-
-
-_News = _Changed | _Deleted | _Unanswered | _Failed | _Opened | _Logged | _Closed
+    """Report that the run was deleted before it had finished."""
 
 
 def follow(
@@ -109,229 +64,218 @@ def follow(
     signals: Signals | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Manifest:
-    """The run once it has finished.
+    """Return the run once it has finished.
 
-    Raises TimedOutError after `until` by the clock, DeletedError, RefusedError, and what `signals` make of theirs.
+    Raises TimedOutError after `until` by the clock, DeletedError, RefusedError, and the exception of a signal.
     """
-    news: queue.SimpleQueue[_News] = queue.SimpleQueue()
-    following = _Following(server, run, news, display, say, clock)
-    _start(news, _watch, server, run, news)
-    with (signals or Signals()).heard_by(lambda error: news.put(_Failed(error))):
-        while not following.finished:
+    follower = _Follower(server, run, display, say, clock)
+    follower.start_watch()
+    with (signals or Signals()).passed_to(follower.fail):
+        while not is_finished(follower.run):
             left = TICK_SECONDS if until is None else min(TICK_SECONDS, until - clock())
             if left <= 0:
                 raise TimedOutError
-            try:
-                following.heard(news.get(timeout=left))
-            except queue.Empty:
-                following.tick()
-    following.end()
-    return following.run
+            follower.step(left)
+    follower.end_case()
+    return follower.run
 
 
-class _Following:
-    """What is known of a run that is followed."""
+class _Follower:
+    """Hold the state of one followed run; the main thread alone reads and writes it."""
 
     def __init__(
-        self,
-        server: Server,
-        run: Manifest,
-        news: "queue.SimpleQueue[_News]",
-        display: Display,
-        say: Callable[[str], None],
-        clock: Callable[[], float],
+        self, server: Server, run: Manifest, display: Display, say: Callable[[str], None], clock: Callable[[], float]
     ) -> None:
         self.run = run
-        self._server, self._news, self._display, self._clock = server, news, display, clock
-        self._say = say
+        self._server, self._display, self._say, self._clock = server, display, say, clock
+        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        """What the threads ask the main thread to execute."""
         self._cases = [case.name for case in plan_cases(parsed(run))]
-        self._since = clock()
+        self._began = clock()
+        self._unreachable = False
         self._reason: str | None = None
-        self._told: set[str] = set()
-        """All that was said while that reason lasts: what a run waits for may change to and fro."""
-        self._reading: str | None = None
-        """The pod whose log is being read."""
-        self._shown: str | None = None
-        """The pod whose case the display has."""
-        self._lines: dict[str, int] = {}
-        self._over: set[str] = set()
-        self._not_before = 0.0
-        self._blind = self._silent = False
+        self._messages: set[str] = set()
+        """All messages printed since the reason changed: a run's message can alternate between two."""
+        self._reading_pod: str | None = None
+        self._displayed_pod: str | None = None
+        self._lines_read: dict[str, int] = {}
+        """By pod; 0 for one whose log could not be read yet."""
+        self._ended_pods: set[str] = set()
+        self._no_log_before = 0.0
+        self._logs_forbidden = False
 
-    @property
-    def finished(self) -> bool:
-        return is_finished(self.run)
+    def step(self, seconds: float) -> None:
+        """Execute the next call of a thread; if none comes in `seconds`, redraw."""
+        try:
+            call = self._calls.get(timeout=seconds)
+        except queue.Empty:
+            call = self._tick
+        call()
+        self._read_next_log()
 
-    def heard(self, news: _News) -> None:
-        if isinstance(news, _Opened | _Logged | _Closed):
-            self._read_of_it(news)
-        else:
-            self._became_of_it(news)
-        self._read_on()
+    def fail(self, error: BaseException) -> None:
+        """End `step` in the main thread with this exception."""
+        self._post(self._raise, error)
 
-    def _became_of_it(self, news: _Changed | _Deleted | _Unanswered | _Failed) -> None:
-        match news:
-            case _Changed():
-                self.run, self._silent = news.run, False
-                self._tell()
-            case _Deleted():
-                self.run = news.run or self.run
-                if not self.finished:
-                    raise DeletedError(
-                        f"benchmarkrun/{self.run['metadata']['name']} was deleted before it had finished"
-                    )
-            case _Unanswered():
-                if not self._silent:
-                    self._say(f"warning: {news.error}; trying again")
-                self._silent = True
-            case _Failed():
-                raise news.error
-
-    def _read_of_it(self, news: _Opened | _Logged | _Closed) -> None:
-        match news:
-            case _Opened():
-                self._begin(news.pod, news.case)
-            case _Logged():
-                if (event := parse_event(news.line)) is not None:
-                    self._display.event(event)
-            case _Closed():
-                self._close(news)
-
-    def tick(self) -> None:
-        if not condition(self.run, "Finished") and self._clock() - self._since > PATIENCE_SECONDS:
-            metadata, spec = self.run["metadata"], self.run["spec"]
-            named = {"name": metadata["name"], "namespace": metadata["namespace"]}
-            self._once(NOBODY.format(**named, class_name=spec.get("className", "accelbench")))
-        self._display.tick()
-        self._read_on()
-
-    def end(self) -> None:
-        if self._shown is not None:
+    def end_case(self) -> None:
+        """Take the case that is displayed off the display."""
+        if self._displayed_pod is not None:
             self._display.case_ends()
-            self._shown = None
+            self._displayed_pod = None
 
-    def _tell(self) -> None:
-        """Why it waits; how many cases are done while nobody sees them run."""
-        now = condition(self.run, "Finished")
-        if now.get("reason") != self._reason:
-            self._reason, self._told = now.get("reason"), set()
-        if now and now["status"] != "True" and (now["reason"] != "Running" or self._blind):
-            self._once(f"{now['reason']}: {now['message']}")
+    def start_watch(self) -> None:
+        """Watch the run in a thread."""
+        self._start(self._watch_run, self.run)
 
-    def _once(self, message: str) -> None:
-        if message not in self._told:
-            self._told.add(message)
-            self._say(message)
+    def _start(self, target: Callable[..., None], *arguments: Any) -> None:
+        """Start a thread whose failure ends the main thread too, which would otherwise wait for ever."""
 
-    def _read_on(self) -> None:
-        """Read the log of the first pod that may have more to say, unless one is being read."""
-        if self._reading is not None or self._blind or self._clock() < self._not_before:
+        def guarded() -> None:
+            try:
+                target(*arguments)
+            except Exception as error:  # noqa: BLE001 - the main thread raises it again
+                self.fail(error)
+
+        threading.Thread(target=guarded, daemon=True).start()
+
+    def _post(self, call: Callable[..., None], *arguments: Any) -> None:
+        self._calls.put(partial(call, *arguments))
+
+    # The main thread executes these.
+
+    def _raise(self, error: BaseException) -> None:
+        raise error
+
+    def _tick(self) -> None:
+        if not condition(self.run, "Finished") and self._clock() - self._began > OPERATOR_SECONDS:
+            metadata, spec = self.run["metadata"], self.run["spec"]
+            names = {"name": metadata["name"], "namespace": metadata["namespace"]}
+            self._say_once(NO_OPERATOR.format(**names, class_name=spec.get("className", "accelbench")))
+        self._display.tick()
+
+    def _handle_change(self, run: Manifest) -> None:
+        self.run, self._unreachable = run, False
+        self._print_condition()
+
+    def _handle_deletion(self, run: Manifest | None) -> None:
+        self.run = run or self.run
+        if not is_finished(self.run):
+            raise DeletedError(f"benchmarkrun/{self.run['metadata']['name']} was deleted before it had finished")
+
+    def _handle_unreachable(self, error: ClusterError) -> None:
+        if not self._unreachable:
+            self._say(f"warning: {error}; trying again")
+        self._unreachable = True
+
+    def _handle_log_opened(self, pod: str, case: Case) -> None:
+        if pod == self._displayed_pod:
             return
-        attempts = (self.run.get("status") or {}).get("attempts") or ()
-        there = [each["pod"] for each in attempts if each.get("pod") and not each.get("finished")]
-        waiting = [pod for pod in there if pod not in self._over]
-        if waiting:
-            # One whose container waits comes last again.
-            self._reading = min(waiting, key=lambda pod: (pod != self._shown, self._lines.get(pod, 0) < 0))
-            skip = max(0, self._lines.get(self._reading, 0))
-            namespace = self.run["metadata"]["namespace"]
-            _start(self._news, _read, self._server, namespace, self._reading, self._news, skip)
-
-    def _begin(self, pod: str, case: Case) -> None:
-        if pod == self._shown:
-            return
-        self.end()
-        self._shown = pod
+        self.end_case()
+        self._displayed_pod = pod
         place = self._cases.index(case.name) + 1 if case.name in self._cases else 1
         self._display.case_begins(case, place, len(self._cases))
 
-    def _close(self, news: _Closed) -> None:
-        self._reading = None
-        self._lines[news.pod] = news.lines
-        if news.refused:
-            self._blind = True
-            self._say(f"warning: progress cannot be shown: {news.refused}")
-            self._tell()
-        if news.over:
-            self._over.add(news.pod)
-            if news.pod == self._shown:
-                self.end()
+    def _handle_log_line(self, line: str) -> None:
+        if (event := parse_event(line)) is not None:
+            self._display.event(event)
+
+    def _handle_log_closed(self, pod: str, lines: int, refusal: str, *, ended: bool) -> None:
+        self._reading_pod = None
+        self._lines_read[pod] = lines
+        if refusal:
+            self._logs_forbidden = True
+            self._say(f"warning: progress cannot be shown: {refusal}")
+            self._print_condition()
+        if ended:
+            self._ended_pods.add(pod)
+            if pod == self._displayed_pod:
+                self.end_case()
         else:
-            self._not_before = self._clock() + RETRY_SECONDS
+            self._no_log_before = self._clock() + RETRY_SECONDS
 
+    def _print_condition(self) -> None:
+        """Print why the run waits; if logs cannot be read, also how many of its cases are done."""
+        finished = condition(self.run, "Finished")
+        if finished.get("reason") != self._reason:
+            self._reason, self._messages = finished.get("reason"), set()
+        if finished and finished["status"] != "True" and (finished["reason"] != "Running" or self._logs_forbidden):
+            self._say_once(f"{finished['reason']}: {finished['message']}")
 
-def _start(news: "queue.SimpleQueue[_News]", does: Callable[..., None], *arguments: Any) -> None:
-    """In a thread of its own, whose failure is the main one's: else that would wait for it for ever."""
+    def _say_once(self, message: str) -> None:
+        if message not in self._messages:
+            self._messages.add(message)
+            self._say(message)
 
-    def guarded() -> None:
-        try:
-            does(*arguments)
-        except Exception as error:  # noqa: BLE001 - raised again by whoever reads it
-            news.put(_Failed(error))
-
-    threading.Thread(target=guarded, daemon=True).start()
-
-
-def _watch(server: Server, run: Manifest, news: "queue.SimpleQueue[_News]") -> None:
-    """Put every state of the run into `news`, however often the server ends the watch or does not answer."""
-    metadata = run["metadata"]
-    at, field = path(metadata["namespace"]), f"metadata.name={metadata['name']}"
-    while True:
-        try:
-            found, version = server.items_at(at, fieldSelector=field)
-            now = next((each for each in found if each["metadata"]["uid"] == metadata["uid"]), None)
-            if now is None:
-                news.put(_Deleted(None))
-                return
-            news.put(_Changed(_whole(now, run)))
-            for event in server.watch(at, version, fieldSelector=field):
-                if event["object"]["metadata"]["uid"] != metadata["uid"]:
-                    continue
-                if event["type"] == "DELETED":
-                    news.put(_Deleted(event["object"]))
-                    return
-                news.put(_Changed(event["object"]))
-        except RefusedError as error:
-            if error.status not in {GONE, TOO_MANY_REQUESTS} and error.status < SERVER_ERROR:
-                raise
-            if error.status != GONE:
-                news.put(_Unanswered(error))
-        except ClusterError as error:
-            news.put(_Unanswered(error))
-        time.sleep(RETRY_SECONDS)
-
-
-def _whole(listed: Manifest, run: Manifest) -> Manifest:
-    """What a list leaves out of its items, as the server gives it for one object."""
-    return {"apiVersion": run["apiVersion"], "kind": run["kind"], **listed}
-
-
-def _read(server: Server, namespace: str, pod: str, news: "queue.SimpleQueue[_News]", skip: int) -> None:
-    """Put the lines of a pod's log into `news`, those after the first `skip`; they are counted from its beginning."""
-    lines = 0
-    over, refused = False, ""
-    try:
-        if (case := _case_of(server.get(pods(namespace, pod)))) is None:
-            over, refused = True, f"pod {pod} runs another release than your accelbench"
+    def _read_next_log(self) -> None:
+        """Start to read the log of a pod that measures, unless one is being read."""
+        if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._no_log_before:
             return
-        # 404: its node has not heard of the pod yet, or no more; the pod itself is asked for below, and next time.
-        with contextlib.suppress(NotThereError):
-            for line in server.log(namespace, pod, follow=True):
-                if not lines:
-                    news.put(_Opened(pod, case))
-                lines += 1
-                if lines > skip:
-                    news.put(_Logged(line.decode(errors="replace").rstrip("\r\n")))
-        over = server.get(pods(namespace, pod))["status"].get("phase") in {"Succeeded", "Failed"}
-    except NotThereError:
-        over = True
-    except RefusedError as error:
-        # 400: its container has not started.
-        refused = str(error) if error.status in {UNAUTHORIZED, FORBIDDEN} else ""
-    except ClusterError:
-        pass  # it is asked again, and the lines that were read are passed over
-    finally:
-        news.put(_Closed(pod, max(lines, skip) or -1, over, refused))
+        attempts = (self.run.get("status") or {}).get("attempts") or ()
+        running = [attempt["pod"] for attempt in attempts if attempt.get("pod") and not attempt.get("finished")]
+        readable = [pod for pod in running if pod not in self._ended_pods]
+        if readable:
+            # The displayed pod first; pods whose container had not started last.
+            pod = min(readable, key=lambda pod: (pod != self._displayed_pod, self._lines_read.get(pod) == 0))
+            self._reading_pod = pod
+            self._start(self._read_log, self.run["metadata"]["namespace"], pod, self._lines_read.get(pod, 0))
+
+    # Threads execute these. They use the server and post calls, and touch nothing else of this object.
+
+    def _watch_run(self, run: Manifest) -> None:
+        """Post every state of the run, however often the server ends the watch or does not answer."""
+        metadata = run["metadata"]
+        collection, selector = path(metadata["namespace"]), f"metadata.name={metadata['name']}"
+        while True:
+            try:
+                listed, version = self._server.items_at(collection, fieldSelector=selector)
+                same = [item for item in listed if item["metadata"]["uid"] == metadata["uid"]]
+                if not same:
+                    self._post(self._handle_deletion, None)
+                    return
+                # The items of a list have neither apiVersion nor kind.
+                self._post(self._handle_change, {"apiVersion": run["apiVersion"], "kind": run["kind"], **same[0]})
+                for event in self._server.watch(collection, version, fieldSelector=selector):
+                    if event["object"]["metadata"]["uid"] != metadata["uid"]:
+                        continue
+                    if event["type"] == "DELETED":
+                        self._post(self._handle_deletion, event["object"])
+                        return
+                    self._post(self._handle_change, event["object"])
+            except RefusedError as error:
+                if error.status not in {GONE, TOO_MANY_REQUESTS} and error.status < SERVER_ERROR:
+                    raise
+                if error.status != GONE:
+                    self._post(self._handle_unreachable, error)
+            except ClusterError as error:
+                self._post(self._handle_unreachable, error)
+            time.sleep(RETRY_SECONDS)
+
+    def _read_log(self, namespace: str, pod: str, skip: int) -> None:
+        """Post the lines of a pod's log after the first `skip`, which an earlier attempt has posted."""
+        lines = 0
+        ended, refusal = False, ""
+        try:
+            if (case := _case_of(self._server.get(pods(namespace, pod)))) is None:
+                ended, refusal = True, f"pod {pod} runs another release than your accelbench"
+                return
+            # 404: the kubelet does not know the pod yet, or no longer.
+            with contextlib.suppress(NotThereError):
+                for line in self._server.log(namespace, pod, follow=True):
+                    if not lines:
+                        self._post(self._handle_log_opened, pod, case)
+                    lines += 1
+                    if lines > skip:
+                        self._post(self._handle_log_line, line.decode(errors="replace").rstrip("\r\n"))
+            ended = self._server.get(pods(namespace, pod))["status"].get("phase") in {"Succeeded", "Failed"}
+        except NotThereError:
+            ended = True
+        except RefusedError as error:
+            # Any other, such as 400 from a container that has not started, may be answered later.
+            refusal = str(error) if error.status in {UNAUTHORIZED, FORBIDDEN} else ""
+        except ClusterError:
+            pass  # The log is read again later, without the lines that were posted.
+        finally:
+            self._post(partial(self._handle_log_closed, ended=ended), pod, max(lines, skip), refusal)
 
 
 def _case_of(pod: Any) -> Case | None:

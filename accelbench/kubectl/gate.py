@@ -1,4 +1,4 @@
-"""What a finished run is worth to a script: one exit code for each reason that it can have finished with. Pure."""
+"""Map the reason with which a run finished to an exit code. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,41 +21,45 @@ EXITS: Mapping[ConditionReason, Exit] = {
     ConditionReason.NOISY: Exit.NOISY,
     ConditionReason.EXPECTATION_NOT_MET: Exit.EXPECTATION_NOT_MET,
 }
-"""Of the reasons of `Finished`, once it is true: as `accelbench run` ends where a laptop finds the same."""
-LOST: Mapping[str, Exit] = {
+"""By the reason of the true condition `Finished`; the same codes that `accelbench run` returns for the same outcome."""
+FAILED_ATTEMPT_EXITS: Mapping[str, Exit] = {
     AttemptReason.RUNNER_ERROR: Exit.INTERNAL,
     AttemptReason.INVALID_CASE: Exit.INVALID_SPEC,
 }
-"""What a laptop has a code for among the reasons for which a case failed."""
+"""By the reason of a failed attempt; every other reason is `NOT_MEASURED`."""
 
 
 def condition(run: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """The condition of that type; empty where the operator has not set it."""
+    """Return the condition of that type; empty if the operator has not set it."""
     conditions = (run.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == kind), {})
+    return next((condition for condition in conditions if condition["type"] == kind), {})
 
 
 def is_finished(run: Mapping[str, Any]) -> bool:
-    """Nothing more will happen."""
+    """Return True if the run has ended, whatever its outcome."""
     return condition(run, "Finished").get("status") == "True"
 
 
 def ending(run: Mapping[str, Any]) -> str:
-    """`REASON: MESSAGE` of a finished run, in its status' own words."""
-    told = condition(run, "Succeeded") or condition(run, "Finished")
-    return f"{told['reason']}: {told['message']}"
+    """Return `REASON: MESSAGE` of a finished run, from its conditions."""
+    outcome = condition(run, "Succeeded") or condition(run, "Finished")
+    return f"{outcome['reason']}: {outcome['message']}"
 
 
 def exit_of(run: Mapping[str, Any]) -> Exit | None:
-    """The code for a run as the server has it; None while it is not finished.
+    """Return the exit code of a run; None if it has not finished.
 
-    A reason that a later release has, and this one does not know, is no success.
+    A reason that this release does not know, because a later one added it, is `NOT_MEASURED`.
     """
     if not is_finished(run):
         return None
     reason = condition(run, "Finished")["reason"]
     if reason == ConditionReason.CASE_FAILED:
         attempts = (run.get("status") or {}).get("attempts") or ()
-        lost = [LOST.get(each.get("reason", ""), Exit.NOT_MEASURED) for each in attempts if each.get("finished")]
-        return Exit.worst(lost or [Exit.NOT_MEASURED])
+        codes = [
+            FAILED_ATTEMPT_EXITS.get(attempt.get("reason", ""), Exit.NOT_MEASURED)
+            for attempt in attempts
+            if attempt.get("finished")
+        ]
+        return Exit.worst(codes or [Exit.NOT_MEASURED])
     return next((code for known, code in EXITS.items() if known == reason), Exit.NOT_MEASURED)

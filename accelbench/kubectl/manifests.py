@@ -1,4 +1,4 @@
-"""Manifests for a cluster: read and refused as `accelbench validate` does, before anything is sent."""
+"""Read and check manifests for a cluster, as `accelbench validate` does, before anything is sent."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from accelbench.problem import Problem
 
 
 @dataclass(frozen=True)
-class Written:
-    """A BenchmarkRun as somebody wrote it, and as it was understood."""
+class RunManifest:
+    """Hold a BenchmarkRun as its file has it and as parsed."""
 
     content: dict[str, Any]
     run: BenchmarkRun
 
 
-def read(file: str) -> tuple[Written, ...]:
-    """The BenchmarkRuns of a file (`-`: standard input); raises InvalidSpecError with all that is wrong with them."""
+def read_manifests(file: str) -> tuple[RunManifest, ...]:
+    """Read the BenchmarkRuns of a file (`-`: standard input); raises InvalidSpecError with all problems of all runs."""
     source = "standard input" if file == STANDARD_INPUT else file
     text = text_of(file)
     try:
@@ -32,20 +32,20 @@ def read(file: str) -> tuple[Written, ...]:
         raise InvalidSpecError(source, [*variants, *error.problems]) from error
     if problems := tuple(problem for run in runs for problem in _check(run)):
         raise InvalidSpecError(source, problems)
-    return tuple(Written(content, run) for content, run in zip(contents, runs, strict=True))
+    return tuple(RunManifest(content, run) for content, run in zip(contents, runs, strict=True))
 
 
-def twice(written: Sequence[Written]) -> Iterator[Problem]:
-    """Names that several of the manifests have: the second would meet the first."""
+def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
+    """Yield a problem for each name that two of the manifests have."""
     seen = set()
-    for name in ((each.run.metadata.namespace, each.run.metadata.name) for each in written):
-        if name[1] and name in seen:
-            yield Problem("metadata.name", f"{name[1]} is given to two runs: give each its own, or use generateName")
-        seen.add(name)
+    for namespace, name in ((item.run.metadata.namespace, item.run.metadata.name) for item in manifests):
+        if name and (namespace, name) in seen:
+            yield Problem("metadata.name", f"{name} is given to two runs: give each its own, or use generateName")
+        seen.add((namespace, name))
 
 
 def _check(run: BenchmarkRun, check: Check = check_run) -> Sequence[Problem]:
-    """A script is in the cluster: of it nothing is known here, and its runner refuses what it cannot run."""
+    """Return the problems of one run; a script in a ConfigMap is left to its runner, which can read it."""
     script = run.spec.workload.script
     if script and script.file:
         return (Problem("spec.workload.script.file", ON_A_LAPTOP.message),)

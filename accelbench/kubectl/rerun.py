@@ -1,4 +1,4 @@
-"""`kubectl accelbench rerun RUN`: a new run that asks what an old one asked."""
+"""Implement `kubectl accelbench rerun RUN`: create a new run with the spec of an existing one."""
 
 from typing import Annotated
 
@@ -39,14 +39,14 @@ def rerun(
     a run whose spec the operator found invalid.
     """
     limit = seconds(timeout)
-    from accelbench.kubectl.again import again
     from accelbench.kubectl.apply import Applied, create
+    from accelbench.kubectl.clone_run import clone_run
+    from accelbench.kubectl.follow_runs import follow_runs, print_created
     from accelbench.kubectl.runs import run_named
-    from accelbench.kubectl.to_the_end import created, to_the_end
 
     with Cluster(namespace, context, kubeconfig).ask() as server:
-        applied = [Applied(create(server, again(run_named(server, old), name)), created=True)]
+        applied = [Applied(create(server, clone_run(run_named(server, old), name)), created=True)]
         waits = wait is Switch.TRUE
-        created(applied, output, wait=waits)
+        print_created(applied, output, wait=waits)
         if waits:
-            raise typer.Exit(to_the_end(server, applied, timeout=limit, output=output))
+            raise typer.Exit(follow_runs(server, applied, timeout=limit, output=output))

@@ -1,4 +1,4 @@
-"""`kubectl accelbench run -f FILE`: apply, follow, and end with the verdict and its exit code."""
+"""Implement `kubectl accelbench run -f FILE`: create runs, follow them, exit with the code of their outcome."""
 
 from typing import Annotated
 
@@ -42,27 +42,27 @@ def run(
     limit = seconds(timeout)
     from accelbench.cli.manifests import STANDARD_INPUT, InvalidSpecError
     from accelbench.kubectl.apply import apply
-    from accelbench.kubectl.manifests import Written, read, twice
-    from accelbench.kubectl.to_the_end import created, to_the_end
+    from accelbench.kubectl.follow_runs import follow_runs, print_created
+    from accelbench.kubectl.manifests import RunManifest, duplicate_names, read_manifests
 
     if files.count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("- can be given once: standard input is read once", param_hint="--filename")
-    written: list[Written] = []
+    manifests: list[RunManifest] = []
     invalid: list[InvalidSpecError] = []
     for file in files:
         try:
-            written += read(file)
+            manifests += read_manifests(file)
         except InvalidSpecError as error:
             invalid.append(error)
-    if not invalid and (problems := tuple(twice(written))):
+    if not invalid and (problems := tuple(duplicate_names(manifests))):
         invalid.append(InvalidSpecError(", ".join(files), problems))
-    for each in invalid:
-        typer.echo(each.explained(), err=True)
+    for invalid_file in invalid:
+        typer.echo(invalid_file.explained(), err=True)
     if invalid:
         raise typer.Exit(Exit.INVALID_SPEC)
     with Cluster(namespace, context, kubeconfig).ask() as server:
-        applied = apply(server, written)
+        applied = apply(server, manifests)
         waits = wait is Switch.TRUE
-        created(applied, output, wait=waits)
+        print_created(applied, output, wait=waits)
         if waits:
-            raise typer.Exit(to_the_end(server, applied, timeout=limit, output=output))
+            raise typer.Exit(follow_runs(server, applied, timeout=limit, output=output))

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM of a command that waits: heard where it waits, not in the middle of a line that is printed."""
+"""Handle Ctrl-C and SIGTERM where a command waits, not in the middle of a line that it prints."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -8,41 +8,42 @@ from typing import Any, Self
 
 
 class TerminatedError(Exception):
-    """SIGTERM came."""
+    """Report SIGTERM."""
 
 
 class Signals:
-    """While entered, both are exceptions: of whoever hears them, or, the second time and where nobody does, at once.
+    """While entered, turn SIGINT and SIGTERM into exceptions.
 
-    An exception at any point of any code can come out of a destructor or a lock, which print a traceback of their own.
+    A handler set by `passed_to` receives the first signal. Without a handler, and from the second signal on, the
+    exception is raised at once. At an arbitrary point it may come out of a destructor or a lock, with a traceback.
     """
 
     def __init__(self) -> None:
-        self._hear: Callable[[BaseException], None] | None = None
-        self._before: dict[int, Any] = {}
+        self._handler: Callable[[BaseException], None] | None = None
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        # Also SIGINT: a shell's background ignores it.
+        # SIGINT too: a shell starts its background jobs with SIGINT ignored.
         for number in (signal.SIGTERM, signal.SIGINT):
-            self._before[number] = signal.signal(number, self._receive)
+            self._previous[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
 
     @contextmanager
-    def heard_by(self, hear: Callable[[BaseException], None]) -> Iterator[None]:
-        """Meanwhile the next signal's exception is given to `hear`, which must bear to be called at any point."""
-        self._hear = hear
+    def passed_to(self, handler: Callable[[BaseException], None]) -> Iterator[None]:
+        """Call `handler` with the exception of the next signal; it is called between any two instructions."""
+        self._handler = handler
         try:
             yield
         finally:
-            self._hear = None
+            self._handler = None
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
         error = TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
-        hear, self._hear = self._hear, None
-        if hear is None:
+        handler, self._handler = self._handler, None
+        if handler is None:
             raise error
-        hear(error)
+        handler(error)

@@ -9,7 +9,7 @@ import yaml
 
 from accelbench.cli.exits import Exit
 from accelbench.kubectl.main import app
-from accelbench.kubectl.manifests import read
+from accelbench.kubectl.manifests import read_manifests
 from accelbench.kubectl.words import commands
 
 GUIDE = Path(__file__).parents[2] / "docs" / "kubectl.md"
@@ -31,7 +31,7 @@ def command_lines() -> Iterator[list[str]]:
 def test_the_manifest_of_the_gate_is_valid(tmp_path: Path) -> None:
     file = tmp_path / "gate.yaml"
     file.write_text(blocks("yaml")[0])
-    (written,) = read(str(file))
+    (written,) = read_manifests(str(file))
     assert written.run.spec.expectations
 
 

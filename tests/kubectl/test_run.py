@@ -217,7 +217,7 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_end_it(
         run.process.send_signal(number)
         found, out, said = run.end()
     assert (found, out) == (code, ""), said
-    assert "benchmarkrun/chain goes on" in said
+    assert "benchmarkrun/chain continues" in said
     assert f"kubectl accelbench cancel chain -n {cluster.namespace}" in said
     assert "Traceback" not in said
     assert not cluster.get("bmr", "chain")["spec"]["runPolicy"].get("cancel")
@@ -230,7 +230,7 @@ def test_a_timeout_leaves_it_going_too_and_a_run_that_nobody_takes_up_is_said_to
     done = jane.plugin("run", "-f", "-", "--timeout=14s", given=manifest())
     assert done.returncode == Exit.TIMED_OUT
     assert "no operator has picked up chain yet" in done.stderr
-    assert "--timeout has passed: benchmarkrun/chain goes on" in done.stderr
+    assert "--timeout has passed: benchmarkrun/chain continues" in done.stderr
     bad = jane.plugin("run", "-f", "-", "--timeout=5 minutes", given=manifest())
     assert (bad.returncode, "as 90s, 30m or 1h30m" in bad.stderr) == (Exit.USAGE, True)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accelbench.cli.manifests import InvalidSpecError
-from accelbench.kubectl.again import again
+from accelbench.kubectl.clone_run import clone_run
 
 
 def old(**metadata: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def old(**metadata: Any) -> dict[str, Any]:
 
 def test_nothing_that_was_made_of_the_old_run_is_in_the_new_one() -> None:
     run = old()
-    made = again(run)
+    made = clone_run(run)
     assert made["metadata"] == {"generateName": "nightly-x7k2p-", "namespace": "team"}
     assert made["spec"] == {"workload": {"name": "matmul-chain"}, "series": "nightly-x7k2p"}
     assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
@@ -43,20 +43,20 @@ def test_a_run_that_the_operator_refused_is_not_made_again() -> None:
     why = {"type": "Succeeded", "status": "False", "reason": "InvalidSpec", "message": 'unknown profile "h10"'}
     run = old() | {"status": {"conditions": [{"type": "Finished", **told}, why]}}
     with pytest.raises(InvalidSpecError) as refused:
-        again(run)
+        clone_run(run)
     said = refused.value.explained()
     assert 'benchmarkrun/nightly-x7k2p is not valid:\n  InvalidSpec: unknown profile "h10".' in said
     assert "Correct that, and apply the manifest under another name" in said
 
 
 def test_a_made_up_name_is_made_up_again_and_a_given_one_is_taken() -> None:
-    assert again(old(generateName="nightly-"))["metadata"]["generateName"] == "nightly-"
-    assert again(old(), "tuesday")["metadata"] == {"name": "tuesday", "namespace": "team"}
+    assert clone_run(old(generateName="nightly-"))["metadata"]["generateName"] == "nightly-"
+    assert clone_run(old(), "tuesday")["metadata"] == {"name": "tuesday", "namespace": "team"}
 
 
 def test_marks_of_people_are_kept_and_those_of_tools_are_not() -> None:
     marks = {"team": "ml", "kueue.x-k8s.io/queue-name": "a", "kueue.x-k8s.io/managed": "true", "helm.sh/chart": "b"}
     told = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "why": "a regression"}
-    made = again(old(labels=marks, annotations=told))["metadata"]
+    made = clone_run(old(labels=marks, annotations=told))["metadata"]
     assert made["labels"] == {"team": "ml", "kueue.x-k8s.io/queue-name": "a"}
     assert made["annotations"] == {"why": "a regression"}

@@ -1,0 +1,110 @@
+"""Follow runs one after the other: show their progress, print their verdicts, return an exit code."""
+
+import time
+from collections.abc import Sequence
+
+import typer
+from rich.text import Text
+
+from accelbench.cli.console import console
+from accelbench.cli.exits import Exit
+from accelbench.cli.in_cluster import ClusterError
+from accelbench.cli.json_report import json_report
+from accelbench.cli.live import display
+from accelbench.kubectl.apply import Applied
+from accelbench.kubectl.follow import DeletedError, TimedOutError, follow
+from accelbench.kubectl.gate import ending, exit_of
+from accelbench.kubectl.options import RunOutput
+from accelbench.kubectl.runs import found_of
+from accelbench.kubectl.server import Manifest, Server
+from accelbench.kubectl.signals import Signals, TerminatedError
+from accelbench.report import terminal
+
+
+class FollowError(Exception):
+    """Report that a run cannot be followed to its end; the run itself continues."""
+
+
+def print_created(applied: Sequence[Applied], output: RunOutput, *, wait: bool) -> None:
+    """Print what was created, on standard output if no verdict follows there."""
+    import json
+
+    for item in applied:
+        if output is RunOutput.NAME:
+            typer.echo(item.name)
+        elif output is RunOutput.JSON and not wait:
+            typer.echo(json.dumps(item.run, ensure_ascii=False))
+        if output is not RunOutput.NAME or not item.created:
+            typer.echo(item.describe(), err=wait or output is not RunOutput.TABLE or not item.created)
+
+
+def follow_runs(server: Server, applied: Sequence[Applied], *, timeout: float | None, output: RunOutput) -> Exit:
+    """Follow each run until it has finished and print its verdict.
+
+    If this command ends before, by `timeout` seconds, a signal or an error, the runs continue in the cluster.
+    """
+    until = None if timeout is None else time.monotonic() + timeout
+    codes: list[Exit] = []
+    unfinished = list(applied)
+    try:
+        with Signals() as signals:
+            while unfinished:
+                codes.append(_follow_one(server, unfinished[0].run, until, output, signals))
+                unfinished.pop(0)
+    except TimedOutError:
+        _print_unfinished(unfinished, "--timeout has passed")
+        return Exit.TIMED_OUT
+    except FollowError as error:
+        _print_unfinished(unfinished, f"error: {error}")
+        return Exit.USAGE
+    except KeyboardInterrupt:
+        _print_unfinished(unfinished, "interrupted")
+        return Exit.INTERRUPTED
+    except TerminatedError:
+        _print_unfinished(unfinished, "terminated")
+        return Exit.TERMINATED
+    return Exit.worst(codes)
+
+
+def _follow_one(server: Server, run: Manifest, until: float | None, output: RunOutput, signals: Signals) -> Exit:
+    name = run["metadata"]["name"]
+    screen = console(stderr=True)
+
+    def say(message: str) -> None:
+        screen.print(Text(f"benchmarkrun/{name}: {message}"), soft_wrap=True)
+
+    try:
+        with display(screen) as shown:
+            finished = follow(server, run, display=shown, say=say, until=until, signals=signals)
+    except DeletedError as error:
+        say(str(error))
+        return Exit.NOT_MEASURED
+    except ClusterError as error:
+        raise FollowError(str(error)) from error
+    _print_verdict(server, finished, output)
+    code = exit_of(finished)
+    if code is not Exit.SUCCESS:
+        say(ending(finished))
+    return Exit.NOT_MEASURED if code is None else code
+
+
+def _print_verdict(server: Server, run: Manifest, output: RunOutput) -> None:
+    found = found_of(server, run)
+    if output is RunOutput.JSON:
+        typer.echo(json_report(found.measured, found.record))
+    elif output is RunOutput.TABLE and found.measured:
+        console().print(terminal.reports(found.measured))
+
+
+def _print_unfinished(unfinished: Sequence[Applied], why: str) -> None:
+    """Print that these runs continue, and the commands to see or end them."""
+    for item in unfinished:
+        metadata = item.run["metadata"]
+        name, where = metadata["name"], f"-n {metadata['namespace']}"
+        typer.echo(
+            f"{why}: benchmarkrun/{name} continues in the cluster\n"
+            f"  its log:      kubectl accelbench logs {name} -f {where}\n"
+            f"  its verdict:  kubectl accelbench report {name} {where}\n"
+            f"  to end it:    kubectl accelbench cancel {name} {where}",
+            err=True,
+        )
