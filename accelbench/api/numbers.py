@@ -1,7 +1,8 @@
 """The numbers that are measured of a variant, each written once: here.
 
-From here come the result's schema, what an expectation can ask for, columns of the reports, metrics for Prometheus and
-docs/reference/numbers.md. To add one: report it from a launch (a field of `Facts`), name that field here, draw a panel.
+The result's schema, what an expectation can ask for, columns of reports and dashboards, metrics for Prometheus and
+docs/reference/numbers.md come from here. To add one: report it from a launch (a field of `Facts`) and name that field
+here.
 """
 
 from collections.abc import Mapping
@@ -44,6 +45,8 @@ class Number:
     """Whether that column is in the terminal, too."""
     metric: str = ""
     """Prometheus's name for it; empty: it is not exported."""
+    column: str = ""
+    """Heading of the metric's column in the dashboard Run, in its table of variants; empty: it has none."""
     expected: bool = False
     """Whether an expectation can ask for it."""
     over_baseline: bool = False
@@ -136,6 +139,7 @@ class Numbers(Document):
             table="work",
             heading="memory",
             metric="accelbench_memory_peak_bytes",
+            column="Peak memory",
         ),
     ] = None
     compile_peak_memory_bytes: Annotated[
@@ -170,6 +174,7 @@ class Numbers(Document):
             fact="recompilations",
             launches="most",
             metric="accelbench_recompilations",
+            column="Compiled anew",
             expected=True,
             undisturbed=True,
             asked_by="recompiled",
@@ -289,6 +294,7 @@ class Numbers(Document):
             table="program",
             heading="read and written in a call",
             metric="accelbench_executable_accessed_bytes",
+            column="Read and written",
             expected=True,
             undisturbed=True,
         ),

@@ -15,12 +15,16 @@ from panels import HALF, lines, number, words
 from queries import OPERATOR, RUNS, now, over_time, readable, rows
 from tables import MOMENT, fitting, merged_table, with_widths
 
+from accelbench.api.numbers import MEASURED
+
 RUN = f'{RUNS}, run=~"$run"'
 CASE_WIDTH = 212
 """Pixels: a name with the digest that tells cases apart, in one line."""
 OF_THE_RUN = f"and on (namespace, series, case) accelbench_run_info{{{RUN}}}"
 KNOWN = '__name__=~"accelbench_run_info|accelbench_run_cases"'
 """A run is known by its results, and before it has any by its cases."""
+NUMBERS = {field: number for field, number in MEASURED.items() if number.column}
+"""Numbers that have a column in the table of variants, by field."""
 NO_LIVE = "Not in progress: the operator shows progress until a run is finished."
 NO_RESULT = "No result of this run yet, or another run of its series has replaced it: kubectl get bmres"
 NO_PROGRAM = "No compiled program: name targets to compile for in spec.accelerator.targets."
@@ -171,13 +175,12 @@ def variants() -> Table:
         "Value #lower": "Lower",
         "Value #upper": "Upper",
         "Value #speedup": "Speedup",
-        "Value #memory": "Peak memory",
-        "Value #accessed": "Read and written",
-        "Value #recompiled": "Compiled anew",
+        **{f"Value #{field}": number.column for field, number in NUMBERS.items()},
         "Value #failed": "Failed",
         "reason": "Reason",
     }
     by_reason = "max by (namespace, series, case, variant, reason)"
+    of_bytes = (number.column for number in NUMBERS.values() if number.unit == "B")
     failed = f'accelbench_variant_failed{{{RUNS}, reason=""}} or accelbench_variant_failed{{{RUNS}}} > 0'
     table = (
         merged_table(
@@ -192,9 +195,7 @@ def variants() -> Table:
             rows("lower", f"{by} (accelbench_step_lower_seconds{{{RUNS}}}) {OF_THE_RUN}"),
             rows("upper", f"{by} (accelbench_step_upper_seconds{{{RUNS}}}) {OF_THE_RUN}"),
             rows("speedup", f"{by} (accelbench_speedup_ratio{{{RUNS}}}) {OF_THE_RUN}"),
-            rows("memory", f"{by} (accelbench_memory_peak_bytes{{{RUNS}}}) {OF_THE_RUN}"),
-            rows("accessed", f"{by} (accelbench_executable_accessed_bytes{{{RUNS}}}) {OF_THE_RUN}"),
-            rows("recompiled", f"{by} (accelbench_recompilations{{{RUNS}}}) {OF_THE_RUN}"),
+            *(rows(field, f"{by} ({number.metric}{{{RUNS}}}) {OF_THE_RUN}") for field, number in NUMBERS.items()),
             rows("failed", f"{by} ({failed}) {OF_THE_RUN}"),
             rows("reason", f"{by_reason} (accelbench_variant_failed{{{RUNS}}}) {OF_THE_RUN}"),
             order=("Case", "Variant"),
@@ -203,7 +204,7 @@ def variants() -> Table:
         .height(fitting(8))
         .override_by_regexp("/Step time|Lower|Upper/", unit_of("s", 2))
         .override_by_name("Speedup", unit_of("suffix:x", 2))
-        .override_by_regexp("/Peak memory|Read and written/", unit_of("bytes", 1))
+        .override_by_regexp(f"/{'|'.join(of_bytes)}/", unit_of("bytes", 1))
         .override_by_name("Failed", unit_of("bool_yes_no"))
     )
     widths = {"Step time": 92, "Lower": 92, "Upper": 92, "Speedup": 84, "Failed": 72}
