@@ -7,13 +7,32 @@ The case document, the result document and the API types all build on `Document`
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
 DECIMAL_PATTERN = r"^-?[0-9]+(\.[0-9]+)?$"
 
 DecimalString = Annotated[str, StringConstraints(pattern=DECIMAL_PATTERN, max_length=40)]
 """A number as Kubernetes stores it, without exponent: `0.00123`. Units stand in the field's name."""
+
+
+def decimal_string(value: float, digits: int = 6) -> str:
+    """Format `value` with `digits` significant digits and no exponent; raise ValueError for NaN and infinity."""
+    number = Decimal(f"{value:.{digits - 1}e}")
+    if not number.is_finite():
+        raise ValueError(f"{value} is not finite, so it cannot be stored as a decimal")
+    return format(number.normalize() + 0, "f")
+
+
+def rounded(digits: int) -> BeforeValidator:
+    """Return a validator that stores a number as a decimal string of `digits` significant digits."""
+    return BeforeValidator(lambda value: decimal_string(value, digits) if isinstance(value, int | float) else value)
+
+
+TIME_DIGITS = 9
+"""More digits than a clock resolves, so that the ratio of two stored times is the speedup to the digits shown."""
+SixDigits = Annotated[DecimalString, rounded(6)]
+TimeString = Annotated[DecimalString, rounded(TIME_DIGITS)]
 
 
 def printable(text: str) -> str:
@@ -53,11 +72,3 @@ class Document(BaseModel):
     def to_json(self) -> str:
         """The document as compact JSON: camelCase, nothing that is unset."""
         return self.model_dump_json(by_alias=True, exclude_none=True)
-
-
-def decimal_string(value: float, digits: int = 6) -> str:
-    """`value` with `digits` significant digits and no exponent; raises ValueError for NaN and infinity."""
-    number = Decimal(f"{value:.{digits - 1}e}")
-    if not number.is_finite():
-        raise ValueError(f"{value} is not finite, so it cannot be stored as a decimal")
-    return format(number.normalize() + 0, "f")

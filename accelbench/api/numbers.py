@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from accelbench.document import DecimalString, Document
+from accelbench.document import Document, SixDigits
 
 Unit = Literal[
     "", "s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "J", "steps", "times", "share", "of the tolerance", "currency"
@@ -66,7 +66,7 @@ class Number:
 
 
 Count = int | None
-Decimal = DecimalString | None
+Decimal = SixDigits | None
 
 
 class Numbers(Document):

@@ -19,7 +19,7 @@ from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observations
 from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.run import Expectation
-from accelbench.document import DecimalString, Document, Line
+from accelbench.document import DecimalString, Document, Line, SixDigits, TimeString, rounded
 
 MAXIMUM_BYTES = 32 * 1024
 MAXIMUM_MESSAGE = 1024
@@ -76,25 +76,25 @@ class Failure(Document):
 class Quantiles(Document):
     """A variant's time, and five numbers of its launches beside it: what a box plot needs. In seconds."""
 
-    geometric_mean_seconds: DecimalString = Field(
+    geometric_mean_seconds: TimeString = Field(
         description="The variant's time, the only one that is shown: the geometric mean over launches of each launch's "
         "median block. The speedup is the ratio of two such times over the same rounds."
     )
-    p5_seconds: DecimalString
-    p25_seconds: DecimalString
-    median_seconds: DecimalString
-    p75_seconds: DecimalString
-    p95_seconds: DecimalString
+    p5_seconds: SixDigits
+    p25_seconds: SixDigits
+    median_seconds: SixDigits
+    p75_seconds: SixDigits
+    p95_seconds: SixDigits
 
 
 class PhaseTime(Document):
     """Seconds that a phase took: the median over launches, with the least and the most."""
 
     phase: Phase
-    median_seconds: DecimalString
-    min_seconds: DecimalString
-    max_seconds: DecimalString
-    parts: dict[Line, DecimalString] = Field(
+    median_seconds: SixDigits
+    min_seconds: SixDigits
+    max_seconds: SixDigits
+    parts: dict[Line, SixDigits] = Field(
         default={},
         description="Seconds of the parts of compile, median over launches: trace, lower, backend; dynamo, backend.",
     )
@@ -104,12 +104,12 @@ class LaunchSummary(Document):
     """One launch: seconds per unit (the median of its blocks) and how they spread."""
 
     round: int = Field(description="The round that it belongs to, from 1.")
-    seconds: DecimalString = Field(description="Seconds per unit.")
-    p5_seconds: DecimalString | None = Field(default=None, description="5 % of the blocks were faster.")
-    p95_seconds: DecimalString | None = Field(default=None, description="5 % of the blocks were slower.")
+    seconds: TimeString = Field(description="Seconds per unit.")
+    p5_seconds: SixDigits | None = Field(default=None, description="5 % of the blocks were faster.")
+    p95_seconds: SixDigits | None = Field(default=None, description="5 % of the blocks were slower.")
     blocks: int = Field(description="How many blocks were timed.")
     units_per_block: int = Field(description="Units of work in a block.")
-    p99_seconds: DecimalString | None = Field(
+    p99_seconds: TimeString | None = Field(
         default=None, description="Seconds per unit that 1 % of the calls exceeded; only for protocol latency."
     )
 
@@ -129,20 +129,20 @@ class Spread(Document):
 
     block_outliers: OutlierCounts = Field(description="Outliers among all blocks, by the fences of their launch.")
     launch_outliers: OutlierCounts = Field(description="Outliers among the launches' medians.")
-    between_launches: DecimalString | None = Field(
+    between_launches: Annotated[DecimalString, rounded(2)] | None = Field(
         default=None,
         description="Share of the blocks' variance that is between launches, 0 to 1; the rest is within launches.",
     )
-    effective_blocks: DecimalString | None = Field(
+    effective_blocks: Annotated[DecimalString, rounded(3)] | None = Field(
         default=None,
         description="How many independent blocks the blocks of a launch are worth: the median over launches.",
     )
-    lower_seconds: DecimalString | None = Field(
+    lower_seconds: TimeString | None = Field(
         default=None,
         description="Lower end of the interval of the variant's own time, over its launches, at the case's confidence. "
         "It is not paired, so it includes what slows the whole machine for a while. None with one launch.",
     )
-    upper_seconds: DecimalString | None = Field(default=None, description="The interval's upper end.")
+    upper_seconds: TimeString | None = Field(default=None, description="The interval's upper end.")
 
 
 class VariantResult(Document):
@@ -186,10 +186,10 @@ class Payback(Document):
     upper: int | None = Field(
         default=None, description="The most steps that fit the launches; none: there is no limit."
     )
-    first_call_seconds: DecimalString = Field(
+    first_call_seconds: SixDigits = Field(
         description="The variant's compile and first-step on a cold cache, minus a call at the steady speed."
     )
-    extra_seconds: DecimalString = Field(description="How much more that is than the baseline's; below 0: less.")
+    extra_seconds: SixDigits = Field(description="How much more that is than the baseline's; below 0: less.")
 
 
 class Comparison(Document):
@@ -289,7 +289,7 @@ class Result(Document):
     )
     certificate: Certificate = Certificate()
     fingerprint: dict[Line, Line] = Field(default={}, description="Versions, hardware and settings.")
-    overhead: dict[Line, DecimalString] = Field(
+    overhead: dict[Line, Annotated[DecimalString, rounded(4)]] = Field(
         default={}, description="Where the case's wall seconds went: `total`, `steady`, and the rest by name."
     )
     notes: tuple[Line, ...] = Field(default=(), description="What else a reader should know.")

@@ -4,11 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from accelbench.document import decimal_string
+from accelbench.document import TIME_DIGITS, decimal_string
 from accelbench.history.change_points import SeriesStep
 from accelbench.history.runs import Compared, RunComparison
 from accelbench.history.sample import Sample
-from accelbench.stats.summary import TIME_DIGITS
 
 FORMAT = "accelbench.dev/comparison/v1alpha1"
 

@@ -113,8 +113,8 @@ def _launch(launch: dict[str, Any]) -> dict[str, Any]:
 
 def _with_the_mean(variant: dict[str, Any], rounds: int) -> None:
     """The time by docs/adr/0021-one-time-for-a-variant.md, and the rates that were made of the median."""
-    from accelbench.document import decimal_string
-    from accelbench.stats.summary import TIME_DIGITS, geometric_mean
+    from accelbench.document import TIME_DIGITS, decimal_string
+    from accelbench.stats.summary import geometric_mean
 
     numbers, launches = variant["numbers"], variant["launches"]
     if len(launches) < rounds and "failure" not in variant:

@@ -26,8 +26,6 @@ TIME: Mapping[LaunchProtocol, str] = {
     "episode": "geometric mean over launches of each launch's mean",
 }
 """What a variant's time is, in words. The ratio of two such means over the same rounds is exactly the speedup."""
-TIME_DIGITS = 9
-"""Times are stored with more digits than anybody measures, so that their ratio is the speedup to the digits shown."""
 
 
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:

@@ -33,10 +33,9 @@ from accelbench_runner.supervisor import affinity, surroundings
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, end_with
-from accelbench_runner.supervisor.compiled import NothingToJudge, memory_limit
 from accelbench_runner.supervisor.experiment import ProbeError, Supervisor
-from accelbench_runner.supervisor.judge_process import Judge, JudgeError, JudgeKilledError
-from accelbench_runner.supervisor.launcher import Launcher
+from accelbench_runner.supervisor.judge_process import Judge, JudgeError, JudgeKilledError, NothingToJudge
+from accelbench_runner.supervisor.launcher import Launcher, compiler_memory_limit
 from accelbench_runner.supervisor.log_writer import LogWriter, TerminationMessage
 
 EXIT_DELIVERED = 0
@@ -164,7 +163,7 @@ def _compiling(supervisor: Supervisor) -> Supervisor:
     """The same case compiled for its target: one launch of each variant, each within its own limit of memory."""
     return replace(
         supervisor,
-        launcher=replace(supervisor.launcher, purpose="compile", memory_bytes=memory_limit()),
+        launcher=replace(supervisor.launcher, purpose="compile", memory_bytes=compiler_memory_limit()),
         judge=NothingToJudge(),
         compares=False,
     )

@@ -1,6 +1,6 @@
 """The registry of numbers: what it says of a number is true of all that is made from it."""
 
-from accelbench.api.numbers import MEASURED, NUMBERS, READ_OFF
+from accelbench.api.numbers import MEASURED, NUMBERS, READ_OFF, Numbers
 from accelbench.verdict.readings import READERS
 from accelbench_runner.supervisor.numbers import reported
 from judge.launches import a_launch
@@ -41,7 +41,7 @@ TOLD = {
 
 
 def test_what_a_launch_reports_arrives() -> None:
-    found = reported([a_launch(facts=TOLD)])
+    found = Numbers(**reported([a_launch(facts=TOLD)]))
     missing = [field for field, number in MEASURED.items() if number.fact and found.value(field) is None]
     assert missing == []
 

@@ -11,10 +11,10 @@ from accelbench.launch.record import ParityReading
 from accelbench.verdict.rebase import NotComparableError, with_baseline
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import JudgeRequest
-from accelbench_runner.supervisor.assemble import Course, assemble
+from accelbench_runner.supervisor.assemble import CaseTiming, assemble
 from judge.launches import BASELINE, OTHER, VARIANT, a_case, rounds_of
 
-COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
+TIMING = CaseTiming(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
 TWICE = {BASELINE: [0.02, 0.0201, 0.0199, 0.02, 0.0202], VARIANT: [0.01] * 5, OTHER: [0.0101, 0.01, 0.01, 0.01, 0.01]}
 seconds = st.floats(0.01, 0.1)
 TIMES = st.lists(st.tuples(seconds, seconds, seconds), min_size=5, max_size=8)
@@ -24,7 +24,7 @@ def measured(times: dict[str, list[float]], *names: str) -> Result:
     """What a run finds whose variants are `names`, the first its baseline."""
     case, launches = a_case(*names, comparisons=2), rounds_of(times)
     assessment = judge(JudgeRequest(case=case, launches=launches, directory="/nowhere"))
-    return assemble(case, launches, assessment, COURSE)
+    return assemble(case, launches, assessment, TIMING)
 
 
 def width(comparison: Comparison) -> float:
@@ -69,7 +69,7 @@ def test_a_variant_that_a_check_rejects_is_invalid_and_hides_no_other() -> None:
         each.model_copy(update={"parity": wrong}) if each.variant == VARIANT else each for each in launches
     )
     assessment = judge(JudgeRequest(case=case, launches=launches, directory="/nowhere"))
-    found = with_baseline(assemble(case, launches, assessment, COURSE), OTHER).comparisons
+    found = with_baseline(assemble(case, launches, assessment, TIMING), OTHER).comparisons
     assert {each.variant: (each.verdict, each.invalid) for each in found} == {
         BASELINE: ("slower", ()),
         VARIANT: (None, ("parity",)),

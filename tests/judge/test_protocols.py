@@ -9,7 +9,7 @@ from accelbench.api.result import Check
 from accelbench.launch.record import Block, LaunchRecord
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
-from accelbench_runner.supervisor.assemble import Course, assemble
+from accelbench_runner.supervisor.assemble import CaseTiming, assemble
 from judge.launches import BASELINE, VARIANT, a_case, a_launch
 
 CLOCK = {"resolution_seconds": 5e-8, "reading_seconds": 5e-8, "drift": 0.0}
@@ -68,8 +68,10 @@ def test_a_steady_case_has_no_tail_and_keeps_its_error() -> None:
 
 def test_the_result_says_the_protocol_and_each_launches_tail() -> None:
     launches = latency_rounds()
-    course = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:00:01Z", total_seconds=1, judge_seconds=0)
-    result = assemble(a_case(), launches, assess(launches), course)
+    timing = CaseTiming(
+        started="2026-01-01T00:00:00Z", finished="2026-01-01T00:00:01Z", total_seconds=1, judge_seconds=0
+    )
+    result = assemble(a_case(), launches, assess(launches), timing)
     assert result.protocol == "latency"
     assert [each.quantity for each in result.tail_comparisons] == ["p99"]
     launch = result.variants[1].launches[0]

@@ -8,10 +8,10 @@ from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.launch.observe import check_names
-from accelbench_runner.supervisor.assemble import Course, assemble
+from accelbench_runner.supervisor.assemble import CaseTiming, assemble
 from judge.launches import BASELINE, VARIANT, a_case, a_failure, a_launch, with_facts
 
-COURSE = Course(
+TIMING = CaseTiming(
     started="2026-01-01T00:00:00Z",
     finished="2026-01-01T00:01:00Z",
     total_seconds=60,
@@ -33,7 +33,7 @@ def assess(launches: list[LaunchRecord], rounds_min: int = 3) -> Assessment:
 
 
 def result_of(launches: list[LaunchRecord]) -> Result:
-    return assemble(a_case(rounds_min=3), launches, assess(launches), COURSE)
+    return assemble(a_case(rounds_min=3), launches, assess(launches), TIMING)
 
 
 def rounds(count: int) -> list[LaunchRecord]:
@@ -146,7 +146,7 @@ def test_the_most_that_can_be_observed_fits_a_result() -> None:
     own = {f"observation{number}{'x' * 18}": f"{number}" + "y" * 119 for number in range(8)}
     launches = [observing(name, 1, **own) for name in names]
     case = a_case(*names)
-    result = assemble(case, launches, judge(JudgeRequest(case=case, launches=tuple(launches), directory="/")), COURSE)
+    result = assemble(case, launches, judge(JudgeRequest(case=case, launches=tuple(launches), directory="/")), TIMING)
     assert len(result.to_json().encode()) <= MAXIMUM_BYTES
     assert of(result, "compilations", names[-1]).text == "1"
     assert "the ends of observed texts" in result.notes[-1]

@@ -26,7 +26,7 @@ from accelbench.report import compared, html, markdown, terminal, tidy
 from accelbench.report.plots import amortisation
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import JudgeRequest
-from accelbench_runner.supervisor.assemble import Course, assemble
+from accelbench_runner.supervisor.assemble import CaseTiming, assemble
 from accelbench_runner.supervisor.experiment import times_now
 from judge.launches import BASELINE, OTHER, VARIANT, a_case, rounds_of
 from metrics.documents import snapshot
@@ -36,7 +36,7 @@ SCALES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 TIME = re.compile(r"^([0-9.,]+) (s|ms|µs|ns)$")
 RATIO = re.compile(r"^([0-9.,]+)x$")
 WRONG = ParityReading(units=1, finite=True, worst_ratio=9e5, worst_array="x", detail="x[0] is off by 0.1 after 1 step")
-COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
+TIMING = CaseTiming(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
 
 PHASES = (Phase.explicit, Phase.generate)
 """To shrink an example takes minutes, as each asks the judge."""
@@ -50,7 +50,7 @@ def measured(times: Sequence[Sequence[float]], wrong: str = "") -> Result:
     by_variant = dict(zip((BASELINE, VARIANT, OTHER), zip(*times, strict=True), strict=True))
     launches = tuple(_with_phases(launch, wrong) for launch in rounds_of(by_variant))
     assessment = judge(JudgeRequest(case=case, launches=launches, directory="/nowhere"))
-    return assemble(case, launches, assessment, COURSE)
+    return assemble(case, launches, assessment, TIMING)
 
 
 def _with_phases(launch: LaunchRecord, wrong: str) -> LaunchRecord:

@@ -9,7 +9,7 @@ from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Comparison, Failure, VariantResult
 from accelbench.launch.record import MISMATCH, Block, LaunchRecord, ParityReading, PhaseRecord, WarmProbe
 from accelbench_runner.judge_protocol import Assessment
-from accelbench_runner.supervisor.assemble import Course, assemble, quantile
+from accelbench_runner.supervisor.assemble import CaseTiming, assemble, quantile
 from runner.supervision import case_of
 
 JUDGED = Assessment(
@@ -19,7 +19,7 @@ JUDGED = Assessment(
     comparisons=(),
     rounds=1,
 )
-COURSE = Course(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
+TIMING = CaseTiming(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:00Z", total_seconds=60, judge_seconds=4)
 
 
 def launch(variant: str, number: int, *seconds: float, **more: Any) -> LaunchRecord:
@@ -29,7 +29,7 @@ def launch(variant: str, number: int, *seconds: float, **more: Any) -> LaunchRec
 
 
 def test_a_launch_comes_to_the_median_of_its_blocks_per_unit() -> None:
-    result = assemble(case_of("a", "b"), [launch("a", 1, 1.0, 3.0, 2.0)], JUDGED, COURSE)
+    result = assemble(case_of("a", "b"), [launch("a", 1, 1.0, 3.0, 2.0)], JUDGED, TIMING)
     (summary,) = result.variants[0].launches
     assert (summary.seconds, summary.blocks, summary.units_per_block) == ("0.2", 3, 10)
 
@@ -41,12 +41,12 @@ def test_blocks_of_different_length_are_compared_per_unit() -> None:
         Block(units=10, seconds=3.0),
     )
     record = LaunchRecord(variant="a", round=1, position=0, wall_seconds=30, blocks=blocks)
-    assert assemble(case_of("a", "b"), [record], JUDGED, COURSE).variants[0].launches[0].seconds == "0.2"
+    assert assemble(case_of("a", "b"), [record], JUDGED, TIMING).variants[0].launches[0].seconds == "0.2"
 
 
 def test_a_variants_seconds_are_quantiles_over_its_launches() -> None:
     launches = [launch("a", number, float(number)) for number in range(1, 6)]
-    seconds = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].seconds
+    seconds = assemble(case_of("a", "b"), launches, JUDGED, TIMING).variants[0].seconds
     assert seconds is not None
     assert (seconds.p25_seconds, seconds.median_seconds, seconds.p75_seconds) == ("0.2", "0.3", "0.4")
     assert (seconds.p5_seconds, seconds.p95_seconds) == ("0.12", "0.48")
@@ -63,7 +63,7 @@ def test_phases_are_in_their_order_with_least_and_most() -> None:
         (PhaseRecord(phase="steady", seconds=1), PhaseRecord(phase="import", seconds=seconds)) for seconds in (3, 1, 8)
     ]
     launches = [launch("a", number, 1.0, phases=each) for number, each in enumerate(phases, start=1)]
-    found = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].phases
+    found = assemble(case_of("a", "b"), launches, JUDGED, TIMING).variants[0].phases
     assert [phase.phase for phase in found] == ["import", "steady"]
     assert (found[0].min_seconds, found[0].median_seconds, found[0].max_seconds) == ("1", "3", "8")
 
@@ -74,7 +74,7 @@ def test_what_compiling_is_made_of_is_the_median_over_launches() -> None:
         launch("a", number, 1.0, phases=(PhaseRecord(phase="compile", seconds=9, parts=parts),))
         for number, parts in enumerate(made_of, start=1)
     ]
-    (compiling,) = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].phases
+    (compiling,) = assemble(case_of("a", "b"), launches, JUDGED, TIMING).variants[0].phases
     assert compiling.parts == {"trace": "2", "backend": "5"}
 
 
@@ -85,9 +85,9 @@ def test_the_worst_parity_of_the_launches_is_kept() -> None:
         )
         for number, ratio in enumerate((0.25, MISMATCH, 0.5), start=1)
     ]
-    first = assemble(case_of("a", "b"), launches[::2], JUDGED, COURSE).variants[0]
+    first = assemble(case_of("a", "b"), launches[::2], JUDGED, TIMING).variants[0]
     assert (first.numbers.parity, first.numbers.units_per_call) == ("0.5", 4)
-    assert assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].numbers.parity == "1000000000000000"
+    assert assemble(case_of("a", "b"), launches, JUDGED, TIMING).variants[0].numbers.parity == "1000000000000000"
 
 
 def test_facts_become_rate_memory_unit_and_versions() -> None:
@@ -96,7 +96,7 @@ def test_facts_become_rate_memory_unit_and_versions() -> None:
         for peak in (10, 30)
     ]
     launches = [launch("a", number, 20.0, facts=each) for number, each in enumerate(facts, start=1)]
-    result = assemble(case_of("a", "b"), launches, JUDGED, COURSE)
+    result = assemble(case_of("a", "b"), launches, JUDGED, TIMING)
     assert result.unit == "epoch"
     assert result.variants[0].numbers.flops_per_second == "2000000000"
     assert result.variants[0].numbers.peak_memory_bytes == 30
@@ -111,7 +111,7 @@ def test_what_was_compiled_is_what_launches_that_were_told_agree_on() -> None:
         "1e9",
     ]
     launches = [launch("a", number, 20.0, facts={"executable": each}) for number, each in enumerate(told, start=1)]
-    variants = assemble(case_of("a", "b"), [*launches, launch("b", 1, 1.0)], JUDGED, COURSE).variants
+    variants = assemble(case_of("a", "b"), [*launches, launch("b", 1, 1.0)], JUDGED, TIMING).variants
     assert variants[0].numbers == Numbers(program_size=40, aliased_bytes=0)
     assert variants[1].numbers == Numbers()
 
@@ -119,7 +119,7 @@ def test_what_was_compiled_is_what_launches_that_were_told_agree_on() -> None:
 def test_a_failed_variant_keeps_what_it_measured_before() -> None:
     failure = Failure(reason="Killed", message="SIGKILL ended it", round=2)
     launches = [launch("a", 1, 1.0), launch("a", 2, failure=failure)]
-    variant = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0]
+    variant = assemble(case_of("a", "b"), launches, JUDGED, TIMING).variants[0]
     assert variant.failure == failure
     assert [summary.round for summary in variant.launches] == [1]
 
@@ -128,11 +128,11 @@ def test_every_second_of_the_case_is_accounted_for() -> None:
     phases = (PhaseRecord(phase="import", seconds=3), PhaseRecord(phase="steady", seconds=5))
     kept, lost = launch("a", 1, 2.0, 2.0, phases=phases), launch("b", 1, 1.0, phases=phases)
     kept = kept.model_copy(update={"warm": WarmProbe(wall_seconds=3)})
-    course = Course(
-        started=COURSE.started, finished=COURSE.finished, total_seconds=60, judge_seconds=4, discarded=(lost,)
+    timing = CaseTiming(
+        started=TIMING.started, finished=TIMING.finished, total_seconds=60, judge_seconds=4, discarded=(lost,)
     )
     overhead = {
-        name: float(seconds) for name, seconds in assemble(case_of("a", "b"), [kept], None, course).overhead.items()
+        name: float(seconds) for name, seconds in assemble(case_of("a", "b"), [kept], None, timing).overhead.items()
     }
     assert overhead == {
         "total": 60, "blocks": 5, "import": 6, "steady": 10,
@@ -149,15 +149,15 @@ def test_what_is_done_beside_the_phases_has_a_name_of_its_own() -> None:
         launch("a", number, 2.0, 2.0, phases=phases).model_copy(update={"asides": aside})
         for number, aside in enumerate(asides, start=1)
     ]
-    overhead = assemble(case_of("a", "b"), launches, JUDGED, COURSE).overhead
+    overhead = assemble(case_of("a", "b"), launches, JUDGED, TIMING).overhead
     told = [overhead[name] for name in ("import", "parity", "limits", "process")]
     assert told == ["9", "0.25", "1", "4.75"]
 
 
 def test_what_a_time_limit_kept_from_being_measured_is_noted() -> None:
     measured, cut = launch("a", 1, 1.0), launch("b", 1).model_copy(update={"unfinished": "time-limit"})
-    course = dataclasses.replace(COURSE, stopped="TimeLimitReached", discarded=(cut,))
-    notes = assemble(case_of("a", "b"), [measured], None, course).notes
+    timing = dataclasses.replace(TIMING, stopped="TimeLimitReached", discarded=(cut,))
+    notes = assemble(case_of("a", "b"), [measured], None, timing).notes
     assert notes == (
         "round 1 was not completed: 1 launch was discarded",
         "b was not measured: the time limit of 60 s came first; raise timeLimitSeconds",
@@ -165,10 +165,10 @@ def test_what_a_time_limit_kept_from_being_measured_is_noted() -> None:
 
 
 def test_data_that_was_to_be_cold_and_was_not_is_noted() -> None:
-    warm = assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts={"cold": False})], JUDGED, COURSE)
+    warm = assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts={"cold": False})], JUDGED, TIMING)
     assert any("caches could not be emptied" in note for note in warm.notes)
     for facts in ({"cold": True}, {}):
-        assert assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts=facts)], JUDGED, COURSE).notes == ()
+        assert assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts=facts)], JUDGED, TIMING).notes == ()
 
 
 def test_the_judges_findings_are_passed_on_untouched() -> None:
@@ -178,7 +178,7 @@ def test_the_judges_findings_are_passed_on_untouched() -> None:
     )  # fmt: skip
     certificate = Certificate(checks=(Check(name="parity", outcome="passed", reading="0.1"),))
     assessment = Assessment(certificate=certificate, comparisons=(comparison,), rounds=3)
-    result = assemble(case_of("a", "b"), [launch("a", 1, 1.0)], assessment, COURSE)
+    result = assemble(case_of("a", "b"), [launch("a", 1, 1.0)], assessment, TIMING)
     assert result.comparisons == (comparison,)
     assert result.certificate == certificate
     assert result.rounds == 3
@@ -202,14 +202,14 @@ def test_a_comparison_whose_side_failed_after_it_was_judged_has_no_verdict() -> 
     )
     certificate = Certificate(checks=(Check(name="parity", outcome="passed", reading="0.1"),))
     assessment = Assessment(certificate=certificate, comparisons=comparisons, rounds=1)
-    result = assemble(case_of("a", "b", "c"), [launch("b", 2, failure=failure)], assessment, COURSE)
+    result = assemble(case_of("a", "b", "c"), [launch("b", 2, failure=failure)], assessment, TIMING)
     assert [comparison.verdict for comparison in result.comparisons] == [None, "faster"]
     assert result.comparisons[0].sentence == "b failed in round 2 (Killed): nothing to compare."
 
 
 def test_a_variants_time_is_the_geometric_mean_of_its_launches() -> None:
     launches = [launch("a", number, seconds) for number, seconds in enumerate((10.0, 20.0, 80.0), start=1)]
-    seconds = assemble(case_of("a", "b"), launches, JUDGED, COURSE).variants[0].seconds
+    seconds = assemble(case_of("a", "b"), launches, JUDGED, TIMING).variants[0].seconds
     assert seconds is not None
     assert (seconds.geometric_mean_seconds, seconds.median_seconds) == ("2.5198421", "2")
 
@@ -223,7 +223,7 @@ def test_what_was_timed_of_a_rejected_variant_is_not_in_the_result(name: str) ->
     facts = {"flopsPerUnit": 4e9, "operations": None, "peakMemoryBytes": 7}
     phases = (PhaseRecord(phase="compile", seconds=1), PhaseRecord(phase="first-step", seconds=1))
     launches = [launch(variant, 1, 1.0, facts=facts, phases=phases) for variant in ("a", "b")]
-    rejected, sound = assemble(case_of("a", "b"), launches, judged, COURSE).variants
+    rejected, sound = assemble(case_of("a", "b"), launches, judged, TIMING).variants
     kept = Numbers(flops_per_unit="4000000000", peak_memory_bytes=7)
     assert rejected == VariantResult(name="a", use="jax/jit", numbers=kept)
     assert sound.seconds is not None
@@ -231,4 +231,4 @@ def test_what_was_timed_of_a_rejected_variant_is_not_in_the_result(name: str) ->
 
 
 def test_before_anything_is_judged_there_is_no_time() -> None:
-    assert assemble(case_of("a", "b"), [launch("a", 1, 1.0)], None, COURSE).variants[0].seconds is None
+    assert assemble(case_of("a", "b"), [launch("a", 1, 1.0)], None, TIMING).variants[0].seconds is None

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accelbench.api.result import Payback, Phase
-from accelbench.document import decimal_string
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
 from accelbench.stats.payback import LaunchCost, PaybackEstimate, estimate_payback, payback_sentence, whole_steps
@@ -77,6 +76,6 @@ def _document(found: PaybackEstimate, own: float) -> Payback:
         steps=whole_steps(found.steps) if estimated and found.steps is not None else None,
         lower=None if found.lower is None else whole_steps(found.lower),
         upper=None if found.upper is None else whole_steps(found.upper),
-        first_call_seconds=decimal_string(own),
-        extra_seconds=decimal_string(found.extra_seconds),
+        first_call_seconds=own,
+        extra_seconds=found.extra_seconds,
     )

@@ -5,12 +5,10 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from accelbench.api.result import OutlierCounts, Spread
-from accelbench.document import decimal_string
 from accelbench.launch.record import LaunchRecord
 from accelbench.stats.independence import effective_size
 from accelbench.stats.interval import student_interval
 from accelbench.stats.outliers import Outliers, find_outliers, together
-from accelbench.stats.summary import TIME_DIGITS
 from accelbench.stats.variance import between_launch_share
 
 
@@ -33,10 +31,10 @@ def _spread(launches: Sequence[Sequence[float]], times: Sequence[float], alpha: 
     return Spread(
         block_outliers=_counts(together(find_outliers(blocks) for blocks in launches)),
         launch_outliers=_counts(find_outliers([statistics.median(blocks) for blocks in launches])),
-        between_launches=None if share is None else decimal_string(share, digits=2),
-        effective_blocks=decimal_string(effective, digits=3),
-        lower_seconds=decimal_string(interval.lower, TIME_DIGITS) if interval else None,
-        upper_seconds=decimal_string(interval.upper, TIME_DIGITS) if interval else None,
+        between_launches=share,
+        effective_blocks=effective,
+        lower_seconds=interval.lower if interval else None,
+        upper_seconds=interval.upper if interval else None,
     )
 
 

@@ -1,12 +1,20 @@
-"""From launches and an assessment to the result document: pure, and never more than a result may hold."""
+"""Assemble the result document from launches and an assessment: pure, no clock and no file.
+
+Numbers are plain floats here; the models of the result round them to the digits of their fields.
+"""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import get_args
 
+from accelbench import targets
 from accelbench.api.case import Case, CaseVariant
+from accelbench.api.compiled import Compiled
+from accelbench.api.numbers import DISPATCHED, MEASURED, Numbers
+from accelbench.api.observation import MAXIMUM_DIFFERING, Observation, Observations, ObservationType, ObservedValue
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import (
     Certificate,
@@ -19,28 +27,33 @@ from accelbench.api.result import (
     Spread,
     VariantResult,
 )
+from accelbench.catalogue.observations import Scalar, written
 from accelbench.delivery.killed import without_finding
-from accelbench.document import decimal_string
 from accelbench.launch.fact import known
+from accelbench.launch.facts import CompiledFor
 from accelbench.launch.record import LaunchRecord, PhaseRecord, WarmProbe
 from accelbench.machine import fingerprint
-from accelbench.stats.summary import TIME_DIGITS, geometric_mean, quantile
+from accelbench.stats.summary import geometric_mean, quantile
 from accelbench.verdict.redaction import redact_invalid
 from accelbench_runner.judge_protocol import Assessment
-from accelbench_runner.supervisor.compiled import compiled
 from accelbench_runner.supervisor.numbers import cost, reported, worst_parity
-from accelbench_runner.supervisor.observed import observed
 from accelbench_runner.supervisor.size_limit import fit
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
-"""What compiling is made of: parts that the adapters name. Launches may name anything."""
+"""Parts of the phase `compile`, as the adapters name them; other names are left out of the result."""
+WARM_PHASES = {"compile", "first-step"}
+"""The phases that a compile cache can shorten."""
 PRINTS_BYTES = 16 * 1024
-"""Printed by one launch while its steps repeat; a warning or two is less."""
+"""Bytes that one launch may print while its steps repeat before a note says so; one or two warnings are less."""
+UNIT_CHARACTERS = 63
 
 
 @dataclass(frozen=True)
-class Course:
-    """How the case went, apart from what was measured. Times are RFC 3339, UTC; the rest is in seconds."""
+class CaseTiming:
+    """Describe when a case ran, how long each part took and why it stopped.
+
+    Times are RFC 3339 in UTC, durations are seconds.
+    """
 
     started: str
     finished: str
@@ -49,68 +62,72 @@ class Course:
     complete: bool = False
     stopped: StopReason | None = None
     host: Mapping[str, str] = field(default_factory=dict)
+    """The host's part of the fingerprint."""
     notes: tuple[str, ...] = ()
     discarded: tuple[LaunchRecord, ...] = ()
-    """They cost time and count for nothing: of a round that was cut short, or made again without a probe of ours."""
+    """Launches of rounds that were cut short, or repeated without one of accelbench's own probes: overhead only."""
 
 
-def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, course: Course) -> Result:
-    """The result of what is known so far; `launches` are those that count, and all that failed.
+def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, timing: CaseTiming) -> Result:
+    """Return the result of everything measured so far.
 
-    What was timed of a variant whose parity is not known, or which a check rejects, is left out.
+    `launches` are those of counted rounds and all that failed. Times of a variant whose parity is unknown, or which a
+    check rejects, are left out.
     """
-    notes = course.notes
-    notes += tuple(_discarded(course.discarded))
-    if course.stopped == StopReason.TIME_LIMIT_REACHED:
-        limit = case.measurement.time_limit_seconds
-        reached = {launch.variant for launch in (*launches, *course.discarded) if not launch.unfinished}
-        notes += tuple(
-            f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
-            for variant in case.variants
-            if variant.name not in reached
-        )
-    notes += (*_own_reference(launches), *_printing(launches))
-    if any(launch.facts.cold is False for launch in launches):
-        notes += ("the workload asks for cold data, and its device's caches could not be emptied between blocks",)
     quarantined = assessment.quarantined if assessment else ()
-    counted = _counted(launches, {each.round for each in quarantined})
-    result = redact_invalid(
-        Result(
-            case=case,
-            complete=course.complete,
-            stopped=course.stopped,
-            unit=_unit(launches),
-            started=course.started,
-            finished=course.finished,
-            rounds=assessment.rounds if assessment else 0,
-            quarantined=quarantined,
-            noisy=assessment.noisy if assessment else (),
-            variants=tuple(
-                _variant_result(
-                    case,
-                    variant,
-                    [launch for launch in counted if launch.variant == variant.name],
-                    launches,
-                    assessment.spread.get(variant.name) if assessment else None,
-                )
-                for variant in case.variants
-            ),
-            protocol=next((launch.protocol for launch in launches if launch.failure is None), None),
-            comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
-            tail_comparisons=_comparisons(launches, assessment.tail_comparisons if assessment else ()),
-            observations=observed(case, launches),
-            compiled=compiled(case, launches),
-            certificate=assessment.certificate if assessment else Certificate(),
-            fingerprint={**course.host, **fingerprint.of_launches(launch.facts for launch in launches)},
-            overhead=_overhead([*launches, *course.discarded], course),
-            notes=notes,
-        )
+    counted = _counted(launches, {disturbed.round for disturbed in quarantined})
+    result = Result(
+        case=case,
+        complete=timing.complete,
+        stopped=timing.stopped,
+        unit=_unit(launches),
+        started=timing.started,
+        finished=timing.finished,
+        rounds=assessment.rounds if assessment else 0,
+        quarantined=quarantined,
+        noisy=assessment.noisy if assessment else (),
+        variants=tuple(
+            _variant_result(
+                case,
+                variant,
+                [launch for launch in counted if launch.variant == variant.name],
+                launches,
+                assessment.spread.get(variant.name) if assessment else None,
+            )
+            for variant in case.variants
+        ),
+        protocol=next((launch.protocol for launch in launches if launch.failure is None), None),
+        comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
+        tail_comparisons=_comparisons(launches, assessment.tail_comparisons if assessment else ()),
+        observations=_observations(case, launches),
+        compiled=_compiled(case, launches),
+        certificate=assessment.certificate if assessment else Certificate(),
+        fingerprint={**timing.host, **fingerprint.of_launches(launch.facts for launch in launches)},
+        overhead=_overhead([*launches, *timing.discarded], timing),
+        notes=tuple(_notes(case, launches, timing)),
     )
-    return fit(result)
+    return fit(redact_invalid(result))
+
+
+def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:
+    yield from timing.notes
+    yield from _discarded(timing.discarded)
+    if timing.stopped == StopReason.TIME_LIMIT_REACHED:
+        limit = case.measurement.time_limit_seconds
+        reached = {launch.variant for launch in (*launches, *timing.discarded) if not launch.unfinished}
+        for variant in case.variants:
+            if variant.name not in reached:
+                yield (
+                    f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
+                )
+    yield from _own_reference(launches)
+    yield from _printing(launches)
+    if any(launch.facts.cold is False for launch in launches):
+        yield "the workload asks for cold data, and its device's caches could not be emptied between blocks"
 
 
 def _own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """A note on what outputs were compared with, where the workload does not say what is right."""
+    """Note which variant's own program is the reference of a workload that has none."""
     for variant in {launch.parity.own_program for launch in launches if launch.parity and launch.parity.own_program}:
         yield (
             f"the workload has no reference(): outputs were compared with those of {variant}'s own program in float64 "
@@ -119,36 +136,37 @@ def _own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """A note on each variant whose steps print."""
+    """Note each variant whose steps print."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
-        printed = [launch.printed_bytes for launch in launches if launch.variant == variant]
-        if max(printed) > PRINTS_BYTES:
+        printed = max(launch.printed_bytes for launch in launches if launch.variant == variant)
+        if printed > PRINTS_BYTES:
             yield (
-                f"{variant} printed {max(printed) / 1e6:.3g} MB in one launch while its steps ran again and again: "
+                f"{variant} printed {printed / 1e6:.3g} MB in one launch while its steps ran again and again: "
                 f"printing takes time, which is measured as the step's"
             )
 
 
 def _discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """What became of launches that count for nothing: those in which a probe of ours hung, and those of rounds cut."""
+    """Note why launches were discarded: a probe of accelbench's own hung, or their round was not completed."""
     for launch in launches:
         if launch.ended_by and launch.unfinished == "probe":
             yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
     cut = [launch for launch in launches if launch.unfinished != "probe"]
     for number in sorted({launch.round for launch in cut}):
-        lost = [launch for launch in cut if launch.round == number]
-        how = "interrupted" if any(launch.unfinished == "interrupted" for launch in lost) else "not completed"
-        yield f"round {number} was {how}: {len(lost)} {'launch was' if len(lost) == 1 else 'launches were'} discarded"
+        in_round = [launch for launch in cut if launch.round == number]
+        how = "interrupted" if any(launch.unfinished == "interrupted" for launch in in_round) else "not completed"
+        were = "launch was" if len(in_round) == 1 else "launches were"
+        yield f"round {number} was {how}: {len(in_round)} {were} discarded"
 
 
 def _counted(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
-    """Those of rounds that nothing disturbed, and all that failed; all of them where there is no such round."""
+    """Return the launches of undisturbed rounds and all that failed; every launch if each round was disturbed."""
     clean = [launch for launch in launches if launch.failure or launch.round not in quarantined]
     return clean if any(launch.failure is None for launch in clean) else list(launches)
 
 
 def _comparisons(launches: Iterable[LaunchRecord], judged: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """What was judged, less what has failed since: a case may be interrupted before the judge hears of a failure."""
+    """Return the comparisons without the verdicts of variants that failed after the judge's last assessment."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
     comparisons = list(judged)
     for index, comparison in enumerate(judged):
@@ -158,18 +176,14 @@ def _comparisons(launches: Iterable[LaunchRecord], judged: Sequence[Comparison])
     return tuple(comparisons)
 
 
-def seconds_per_unit(launch: LaunchRecord) -> list[float]:
-    """One number for each block."""
-    return [block.seconds / block.units for block in launch.blocks]
-
-
 def _variant_result(
     case: Case,
     variant: CaseVariant,
     launches: Sequence[LaunchRecord],
-    everyone: Sequence[LaunchRecord],
+    all_launches: Sequence[LaunchRecord],
     spread: Spread | None,
 ) -> VariantResult:
+    """Return the result of one variant by its counted `launches`."""
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
     if not measured:
@@ -179,83 +193,150 @@ def _variant_result(
             use=variant.use,
             failure=failure,
             phases=_phases([launch.phases for launch in sound if launch.protocol == "compile"]),
-            numbers=reported(sound),
+            numbers=Numbers(**reported(sound)),
         )
+    # The stored times are rounded; the variant's time is made from what is stored, so that readers find the same.
     summaries = tuple(map(_launch_summary, measured))
-    times = [float(launch.seconds) for launch in summaries]
+    times = [float(summary.seconds) for summary in summaries]
     seconds = geometric_mean(times)
-    told = cost(case, measured, everyone, seconds)
-    numbers = {"parity": worst_parity(measured), **told.numbers}
+    roofline = cost(case, measured, all_launches, seconds)
     return VariantResult(
         name=variant.name,
         use=variant.use,
         failure=failure,
         seconds=Quantiles(
-            geometric_mean_seconds=decimal_string(seconds, TIME_DIGITS),
-            p5_seconds=decimal_string(quantile(times, 5)),
-            p25_seconds=decimal_string(quantile(times, 25)),
-            median_seconds=decimal_string(statistics.median(times)),
-            p75_seconds=decimal_string(quantile(times, 75)),
-            p95_seconds=decimal_string(quantile(times, 95)),
+            geometric_mean_seconds=seconds,
+            p5_seconds=quantile(times, 5),
+            p25_seconds=quantile(times, 25),
+            median_seconds=statistics.median(times),
+            p75_seconds=quantile(times, 75),
+            p95_seconds=quantile(times, 95),
         ),
         phases=_phases([launch.phases for launch in measured]),
         warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
         launches=summaries,
         spread=spread,
-        numbers=reported(measured).model_copy(update=numbers),
-        bound=told.bound,
-        limits=told.limits,
+        numbers=Numbers(**reported(measured), parity=worst_parity(measured), **roofline.numbers),
+        bound=roofline.bound,
+        limits=roofline.limits,
     )
 
 
-def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
-    """Phases in the order in which a launch goes through them."""
-    times = []
-    for name in get_args(Phase):
-        seconds = [phase.seconds for phases in launches for phase in phases if phase.phase == name]
-        if seconds:
-            times.append(
-                PhaseTime(
-                    phase=name,
-                    median_seconds=decimal_string(statistics.median(seconds)),
-                    min_seconds=decimal_string(min(seconds)),
-                    max_seconds=decimal_string(max(seconds)),
-                    parts=_parts([phase for phases in launches for phase in phases if phase.phase == name]),
-                )
-            )
-    return tuple(times)
-
-
-def _parts(phases: Sequence[PhaseRecord]) -> dict[str, str]:
-    """Median seconds of each part; a launch that did not name it spent nothing on it."""
-    named = [name for name in PARTS if any(name in phase.parts for phase in phases)]
-    medians = {name: statistics.median(phase.parts.get(name, 0.0) for phase in phases) for name in named}
-    return {name: decimal_string(seconds) for name, seconds in medians.items() if 0 < seconds < float("inf")}
-
-
-def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
-    """Those that a cache can change, of probes that it has answered."""
-    sound = [probe for probe in probes if probe.failure is None and probe.answered]
-    return tuple(each for each in _phases([probe.phases for probe in sound]) if each.phase in {"compile", "first-step"})
-
-
 def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
-    seconds = seconds_per_unit(launch)
+    seconds = [block.seconds / block.units for block in launch.blocks]
     return LaunchSummary(
         round=launch.round,
-        seconds=decimal_string(launch.seconds() or 0.0, TIME_DIGITS),
-        p99_seconds=decimal_string(quantile(seconds, 99), TIME_DIGITS) if launch.protocol == "latency" else None,
-        p5_seconds=decimal_string(quantile(seconds, 5)),
-        p95_seconds=decimal_string(quantile(seconds, 95)),
+        seconds=launch.seconds(),
+        p99_seconds=quantile(seconds, 99) if launch.protocol == "latency" else None,
+        p5_seconds=quantile(seconds, 5),
+        p95_seconds=quantile(seconds, 95),
         blocks=len(launch.blocks),
         units_per_block=round(statistics.median(block.units for block in launch.blocks)),
     )
 
 
-def _overhead(launches: Iterable[LaunchRecord], course: Course) -> dict[str, str]:
-    """Where the wall seconds went: phases and process start and end of all launches, the judge, and the rest.
+def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
+    """Return the time of each phase, in the order in which a launch goes through them."""
+    times = []
+    for name in get_args(Phase):
+        records = [phase for phases in launches for phase in phases if phase.phase == name]
+        if records:
+            seconds = [phase.seconds for phase in records]
+            times.append(
+                PhaseTime(
+                    phase=name,
+                    median_seconds=statistics.median(seconds),
+                    min_seconds=min(seconds),
+                    max_seconds=max(seconds),
+                    parts=_parts(records),
+                )
+            )
+    return tuple(times)
 
-    `blocks` is the part of `steady` that was inside timed blocks; what is done beside the phases has names of its own.
+
+def _parts(phases: Sequence[PhaseRecord]) -> dict[str, float]:
+    """Return the median seconds of each part; a launch that does not name a part spent no time on it."""
+    named = [name for name in PARTS if any(name in phase.parts for phase in phases)]
+    medians = {name: statistics.median(phase.parts.get(name, 0.0) for phase in phases) for name in named}
+    return {name: seconds for name, seconds in medians.items() if 0 < seconds < float("inf")}
+
+
+def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
+    """Return the phases that a cache can shorten, from the probes that found everything in the cache."""
+    sound = [probe for probe in probes if probe.failure is None and probe.answered]
+    return tuple(time for time in _phases([probe.phases for probe in sound]) if time.phase in WARM_PHASES)
+
+
+def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observations, ...]:
+    """Return what the launches of each variant observed, in the case's order."""
+    observations = []
+    for variant in case.variants:
+        observed = [
+            values
+            for launch in launches
+            if launch.variant == variant.name and launch.failure is None and launch.observes
+            if (values := known(launch.facts.observations)) is not None
+        ]
+        if observed:
+            found = tuple(_merged(observed))
+            observations.append(Observations(variant=variant.name, launches=len(observed), found=found))
+    return tuple(observations)
+
+
+def _merged(launches: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
+    """Merge the observations of several launches: each value with its number of launches, most frequent first."""
+    for name in dict.fromkeys(name for launch in launches for name in launch):
+        values = [launch[name] for launch in launches if name in launch]
+        counts = Counter(map(written, values)).most_common(MAXIMUM_DIFFERING)
+        types = {_observation_type(value) for value in values}
+        yield Observation(
+            name=name,
+            type=types.pop() if len(types) == 1 else "text",
+            values=tuple(ObservedValue(value=value, launches=count) for value, count in counts),
+        )
+
+
+def _observation_type(value: Scalar) -> ObservationType:
+    if isinstance(value, bool):
+        return "truth"
+    return "text" if isinstance(value, str) else "number"
+
+
+def _compiled(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Compiled, ...]:
+    """Return how compiling each variant for the case's target ended, in the case's order."""
+    if case.accelerator.target is None:
+        return ()
+    target = targets.find(case.accelerator.target)
+    compiled = {
+        launch.variant: (launch, fact)
+        for launch in launches
+        if launch.failure is None and (fact := known(launch.facts.compiled)) is not None
+    }
+    names = [variant.name for variant in case.variants if variant.name in compiled]
+    return tuple(_compiled_variant(name, target, *compiled[name]) for name in names)
+
+
+def _compiled_variant(variant: str, target: targets.Target, launch: LaunchRecord, fact: CompiledFor) -> Compiled:
+    size, how = known(launch.facts.executable), DISPATCHED if fact.dispatched else target.platform
+    return Compiled(
+        variant=variant,
+        target=target.name,
+        devices=target.devices,
+        fits=bool(fact.fits),
+        peak_bytes=size.peak_bytes if size else None,
+        device_memory_bytes=fact.device_memory_bytes,
+        refused=fact.refused,
+        divided=fact.divided,
+        dispatched=fact.dispatched,
+        fused=tuple(fact.fused),
+        estimates=tuple(number.name for number in MEASURED.values() if how in number.estimated_for),
+    )
+
+
+def _overhead(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
+    """Return where the wall seconds went: launches by phase, starting and ending processes, the judge, the rest.
+
+    `blocks` is the part of `steady` inside timed blocks.
     """
     spent: dict[str, float] = {}
     processes = blocks = probes = 0.0
@@ -267,17 +348,17 @@ def _overhead(launches: Iterable[LaunchRecord], course: Course) -> dict[str, str
         blocks += sum(block.seconds for block in launch.blocks)
         for phase in launch.phases:
             spent[phase.phase] = spent.get(phase.phase, 0.0) + phase.seconds
-    inside = sum(spent.values())
-    spent |= {
-        "process": processes - inside,
+    return {
+        "total": timing.total_seconds,
+        "blocks": blocks,
+        **spent,
+        "process": processes - sum(spent.values()),
         "warm-probe": probes,
-        "judge": course.judge_seconds,
-        "supervisor": course.total_seconds - processes - probes - course.judge_seconds,
+        "judge": timing.judge_seconds,
+        "supervisor": timing.total_seconds - processes - probes - timing.judge_seconds,
     }
-    ordered = {"total": course.total_seconds, "blocks": blocks, **spent}
-    return {name: decimal_string(seconds, digits=4) for name, seconds in ordered.items()}
 
 
 def _unit(launches: Iterable[LaunchRecord]) -> str:
     named = (unit for launch in launches if (unit := known(launch.facts.unit)))
-    return next(named, "step")[:63]
+    return next(named, "step")[:UNIT_CHARACTERS]

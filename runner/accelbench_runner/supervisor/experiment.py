@@ -35,10 +35,9 @@ from accelbench.report import noise
 from accelbench.verdict.redaction import rejections
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
-from accelbench_runner.supervisor.assemble import Course, assemble
+from accelbench_runner.supervisor.assemble import CaseTiming, assemble
 from accelbench_runner.supervisor.children import Interruption
-from accelbench_runner.supervisor.compiled import NothingToJudge
-from accelbench_runner.supervisor.judge_process import Judge
+from accelbench_runner.supervisor.judge_process import Judge, NothingToJudge
 from accelbench_runner.supervisor.launcher import Launcher
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder, TerminationMessage
 
@@ -329,7 +328,7 @@ class Supervisor:
     def _deliver(
         self, kind: DocumentKind, *, complete: bool, stopped: StopReason | None, notes: tuple[str, ...] = ()
     ) -> Result:
-        course = Course(
+        timing = CaseTiming(
             started=self._started,
             finished=_now(),
             total_seconds=self.clock() - self._began,
@@ -340,7 +339,7 @@ class Supervisor:
             notes=(*notes, *self.log.left_out()),
             discarded=tuple(self._discarded),
         )
-        result = assemble(self.case, self._launches, self._assessment, course)
+        result = assemble(self.case, self._launches, self._assessment, timing)
         self._digest = self.log.document(kind, str(result.rounds), result.to_json())
         return result
 

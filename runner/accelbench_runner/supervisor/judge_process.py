@@ -8,6 +8,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from accelbench.api.case import Case
+from accelbench.api.reasons import StopReason
+from accelbench.api.result import Certificate
 from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.supervisor.children import Channel, Interruption, run_child
@@ -110,3 +112,14 @@ class Judge:
             return Assessment.model_validate_json(answer.stdout)
         except ValidationError as error:
             raise JudgeError(f"the judge's answer cannot be read: {error}") from error
+
+
+class NothingToJudge:
+    """Stand in for the judge where variants are only compiled: there are no outputs and no times."""
+
+    def assess(
+        self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
+    ) -> Assessment:
+        """Stop after one round, because a compiler gives the same program again."""
+        del case, launches, outputs, limit_seconds
+        return Assessment(certificate=Certificate(), comparisons=(), rounds=1, stop=StopReason.COMPILED)

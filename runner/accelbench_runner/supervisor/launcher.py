@@ -10,12 +10,27 @@ from accelbench.api.case import Case
 from accelbench.api.result import Phase
 from accelbench.launch.facts import PROBES, Facts, Probe
 from accelbench.launch.record import LaunchRecord, WarmProbe
+from accelbench.machine import memory
 from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.supervisor.children import Ending, Interruption, UnkillableError, run_child
 from accelbench_runner.supervisor.crowd import Crowd
 from accelbench_runner.supervisor.endings import End, MemoryTold, explain, under_way
 from accelbench_runner.supervisor.listening import Forward, LaunchListener, own
+
+MOST_COMPILER_BYTES = 8 * 1024**3
+"""The largest compiler that was measured took 1.55 GiB, for 256 chips (docs/adr/0043)."""
+LEAST_COMPILER_BYTES = 1024**3
+COMPILER_SHARE = 0.8
+"""A compiler gets this share of the available memory, so that the supervisor survives it."""
+
+
+def compiler_memory_limit() -> int:
+    """Return the bytes of data that a launch may hold while it compiles for a target."""
+    available = memory.available()
+    if available is None:
+        return MOST_COMPILER_BYTES
+    return max(LEAST_COMPILER_BYTES, min(MOST_COMPILER_BYTES, int(COMPILER_SHARE * available)))
 
 
 @dataclass(frozen=True)
@@ -130,7 +145,7 @@ class Launcher:
         directory = Path(request.directory)
         request_file = directory / "request.json"
         request_file.write_text(request.model_copy(update={"descriptor": writing}).to_json())
-        memory = MemoryTold.read()
+        memory_before = MemoryTold.read()
         try:
             ending = run_child(
                 self.command,
@@ -144,7 +159,7 @@ class Launcher:
             if probe := under_way(listener, directory):
                 raise UnkillableError(f"{own(probe)} hangs: {error}") from error
             raise
-        told, others = MemoryTold.read().since(memory), listener.allowance.others_share()
+        told, others = MemoryTold.read().since(memory_before), listener.allowance.others_share()
         return ending, explain(listener, ending, request, told, others)
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a variant: what its launches report, reduced to one each, and what is calculated from them. Pure."""
+"""Reduce what the launches of a variant report to one number each, and calculate the rest. Pure."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.api.case import Case
-from accelbench.api.numbers import MEASURED, Numbers, Reduction
+from accelbench.api.numbers import MEASURED, Reduction
 from accelbench.api.result import Bound, LimitsSource
-from accelbench.document import DecimalString, decimal_string
 from accelbench.launch.fact import Unreadable, known
 from accelbench.launch.facts import EnergyScope
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import place, roof, work_per_unit, works_from_memory
 
 LARGEST_RATIO = 1e15
-"""An error that no tolerance allows is a number all the same."""
+"""The largest parity that is stored: a wrong shape or name counts as an infinite error."""
 REDUCTIONS: Mapping[Reduction, Callable[[Sequence[int]], int | None]] = {
     "agreed": lambda values: values[0] if len(set(values)) == 1 else None,
     "most": max,
@@ -26,76 +25,82 @@ ENERGY: Mapping[EnergyScope, str] = {"device": "device_joules_per_unit", "proces
 
 
 @dataclass(frozen=True)
-class Roofline:
-    """A variant under the roofline: its numbers by field, and what they were held against."""
+class Cost:
+    """Hold what a unit of work costs, by field of `Numbers`, and the roofline's limit that binds."""
 
-    numbers: Mapping[str, DecimalString | None]
+    numbers: Mapping[str, float]
     bound: Bound | None = None
     limits: LimitsSource | None = None
 
 
-def reported(launches: Sequence[LaunchRecord]) -> Numbers:
-    """What the launches of a variant report, whether they time anything or not."""
-    told = {
+def reported(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
+    """Return the numbers that launches report themselves, by field of `Numbers`; no times are needed."""
+    values = {
         name: [value for launch in launches if (value := _fact(launch, number.fact)) is not None]
         for name, number in MEASURED.items()
         if number.fact
     }
-    return Numbers(**{name: REDUCTIONS[MEASURED[name].launches](values) for name, values in told.items() if values})
+    return {name: REDUCTIONS[MEASURED[name].launches](each) for name, each in values.items() if each}
 
 
 def _fact(launch: LaunchRecord, path: str) -> Any:
-    """None where the launch did not report it, or what it is inside."""
-    found: Any = launch.facts
+    """Return the fact at `path`, such as `executable.peak_bytes`; None if the launch did not report it."""
+    value: Any = launch.facts
     for name in path.split("."):
-        found = known(getattr(found, name))
-        if found is None:
+        value = known(getattr(value, name))
+        if value is None:
             return None
-    return found
+    return value
 
 
-def worst_parity(launches: Sequence[LaunchRecord]) -> DecimalString | None:
-    """Over all launches that were compared."""
+def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
+    """Return the largest error over its tolerance; None if no launch was compared."""
     ratios = [launch.parity.worst_ratio for launch in launches if launch.parity]
-    return decimal_string(min(max(ratios), LARGEST_RATIO)) if ratios else None
+    return min(max(ratios), LARGEST_RATIO) if ratios else None
 
 
-def cost(case: Case, launches: Sequence[LaunchRecord], everyone: Sequence[LaunchRecord], seconds: float) -> Roofline:
-    """Of one variant, by its `launches`, at `seconds` a unit; limits come from `everyone`, all launches of the case."""
-    spent = joules(launches, seconds) | price(case, seconds)
+def cost(case: Case, launches: Sequence[LaunchRecord], all_launches: Sequence[LaunchRecord], seconds: float) -> Cost:
+    """Return what a unit of one variant costs at `seconds` a unit.
+
+    `launches` are the variant's. The measured limits of the device come from `all_launches` of the case.
+    """
+    paid = joules(launches, seconds) | price(case, seconds)
     work = work_per_unit(launches[0])
     if work is None:
-        return Roofline(spent)
+        return Cost(paid)
     flops, moved = work
-    limits = roof(case, everyone)
+    limits = roof(case, all_launches)
     from_memory = works_from_memory(launches[0])
     placed = place(seconds, flops, moved, limits, from_memory=bool(from_memory))
-    unknown = from_memory is None and moved
-    told = {
+    # Without a known cache size, memory may or may not be what binds.
+    undecided = from_memory is None and moved
+    numbers = {
         "flops_per_unit": flops,
         "bytes_per_unit": moved,
         "flops_per_second": placed.flops_per_second,
         "bytes_per_second": placed.bytes_per_second,
         "intensity": placed.intensity,
-        "share_of_limit": None if unknown else placed.share,
+        "share_of_limit": None if undecided else placed.share,
         "limit_flops_per_second": limits.flops_per_second,
         "limit_bytes_per_second": limits.bytes_per_second,
     }
-    numbers = {name: decimal_string(value) for name, value in told.items() if value}
-    return Roofline(spent | numbers, None if unknown else placed.bound, limits.source)
+    paid |= {name: value for name, value in numbers.items() if value}
+    return Cost(paid, None if undecided else placed.bound, limits.source)
 
 
-def price(case: Case, seconds: float) -> dict[str, DecimalString]:
-    """What a unit costs, in the currency of the case's price; empty where it has none."""
+def price(case: Case, seconds: float) -> dict[str, float]:
+    """Return the price of a unit in the case's currency; empty without a price per hour."""
     per_second = case.accelerator.price_per_second
-    return {} if per_second is None else {"price_per_unit": decimal_string(per_second * seconds)}
+    return {} if per_second is None else {"price_per_unit": per_second * seconds}
 
 
-def joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, DecimalString]:
-    """What a unit takes, by the field that it is the number of; the first launch says who counts."""
-    told = [launch.facts.energy for launch in launches]
-    spent = [each for each in told if not isinstance(each, Unreadable)]
-    if not spent:
+def joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, float]:
+    """Return the energy of a unit at the launches' median power; empty if no launch could read a counter.
+
+    The field depends on what the first launch's counter covers: the device or the processors.
+    """
+    readings = [launch.facts.energy for launch in launches if not isinstance(launch.facts.energy, Unreadable)]
+    if not readings:
         return {}
-    watts = statistics.median(each.joules / each.seconds for each in spent)
-    return {ENERGY[spent[0].scope]: decimal_string(watts * seconds)}
+    watts = statistics.median(reading.joules / reading.seconds for reading in readings)
+    return {ENERGY[readings[0].scope]: watts * seconds}
