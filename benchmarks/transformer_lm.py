@@ -52,8 +52,9 @@ moments and batch: `tensor` 4, `fsdp` the rest. Nothing ran; no figure was check
   refuses what does not fit. `peak` and `temporary` are both XLA's; on a TPU the peak can be the lower of the two, and
   XLA does not say why.
 - `pytorch/eager` is not compiled. Its operations are dispatched on arrays without numbers
-  ([ADR 47](../adr/0047-pytorch-for-a-target.md)), so what its allocator and its libraries take is in no figure. Its
-  attention keeps no scores; JAX's makes them in full. PyTorch's programs are not divided, so there is one GPU alone.
+  ([ADR 47](../adr/0047-dispatch-eager-pytorch-for-a-target.md)), so no figure counts what its allocator and its
+  libraries need. Its attention keeps no scores; JAX's makes them in full. PyTorch's programs are not divided, so there
+  is one GPU alone.
 - `arguments` are weights, both moments and the batch. `by hand` is the same without any compiler
   (`tests/workloads/by_hand.py`); on TPUs in tiles of 8 x 128, which fill up what does not divide. PyTorch's tokens have
   eight bytes.

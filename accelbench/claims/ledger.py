@@ -1,7 +1,7 @@
 """The ledger: for each claim its words, what confirms and what refutes it, and the manifests that ask.
 
 The claim itself is its manifests' expectations. A claim about a whole suite is held to several results together, one
-about whole trainings to their total times. docs/adr/0048-claims-that-an-expert-would-sign.md has the rules.
+about whole trainings to their total times. docs/method/claims-policy.md has the rules.
 """
 
 from collections.abc import Iterable

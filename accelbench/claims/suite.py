@@ -1,7 +1,7 @@
 """A claim about a whole suite: how many of a variant's speedups over another lie where. Pure.
 
 A case's rounds make pairs, as they do within a result. Each case counts once.
-docs/adr/0016-a-suite-is-held-to-most-of-its-cases.md has the reasons.
+docs/method/claims-about-suites.md has the reasons.
 """
 
 from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ comparison unless `--allow-different` names the entry or its group; the others a
 
 An entry that one side lacks was not recorded there (an older accelbench, a framework that did not run) and cannot
 refuse. A variable or a parameter that one side lacks was not set, which is a difference.
-docs/adr/0012-what-must-be-alike-to-compare.md gives the reasons.
+docs/adr/0012-what-must-match-to-compare-runs.md gives the reasons.
 """
 
 import json

@@ -4,7 +4,7 @@ Within a run, rounds make pairs; two runs share none, so each side's launches ar
 is Welch's. What slows a whole run, its mood, is not in that interval. So where each side is one run, it is also said
 how a variant changed relative to its baseline, in which a mood cancels; and where a side holds several results, a
 series, its unit of randomness is the result, and moods are in the interval. Margin and confidence are the runs' own, of
-the first side where they differ. docs/adr/0012-what-must-be-alike-to-compare.md has the reasons.
+the first side where they differ. docs/adr/0012-what-must-match-to-compare-runs.md has the reasons.
 """
 
 import math

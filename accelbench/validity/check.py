@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class DisturbanceLimit:
-    """How large a share a disturbance may take. docs/adr/0022-which-disturbances-bias.md has the figures."""
+    """How large a share a disturbance may take. docs/method/discarded-rounds.md has the figures."""
 
     widens: float
     """Above this, times spread further: the round counts, and the reading says so."""

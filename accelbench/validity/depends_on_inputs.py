@@ -5,7 +5,7 @@ closed over for a constant, which it may compute with once and for all.
 
 How exactly a step computes, `parity` has asked, on inputs that stay the same. These are other ones in every case. Where
 a computation chooses (relu, max-pool, the sign of Adam's first step), some of them lie at a kink, and a correct program
-may then choose otherwise than the reference: docs/adr/0052-unseen-inputs-ask-whether-they-are-read.md.
+may then choose otherwise than the reference: docs/method/unseen-inputs.md.
 """
 
 from collections.abc import Mapping

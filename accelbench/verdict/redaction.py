@@ -1,7 +1,7 @@
 """What may be shown of a result: each variant's time by one estimator, and none of a variant that a check rejects.
 
 Pure. Whatever shows a result to people or programs asks here first, results of older versions included: they hold times
-of variants that computed something else. docs/adr/0021-one-time-for-a-variant.md has the reasons.
+of variants that computed something else. docs/method/one-time-per-variant.md has the reasons.
 """
 
 import math

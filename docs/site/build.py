@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 SOURCE = PurePosixPath("source")
 """Where the site has what lies outside docs/."""
-LED_TO = ("adr/", "results/", "source/")
+LED_TO = ("adr/", "method/", "results/", "source/")
 """Pages that others lead to: they need no place in `nav`."""
 NOT_SHOWN = {"site", "__pycache__"}
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")

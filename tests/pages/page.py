@@ -19,7 +19,7 @@ __all__ = ["REGISTRY", "ROOT", "SHORT", "SHORT_COMPARE", "Command", "File", "Pag
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = "registry.example.com/ml"
 """The reader's own, on every page."""
-NOT_PAGES = ("docs/adr/", "docs/results/")
+NOT_PAGES = ("docs/adr/", "docs/method/", "docs/results/")
 """What was decided and what was measured: they are kept as they were."""
 HEADING = re.compile(r"#+ (.*)")
 FENCE = re.compile(r"(`{3,})(\w*)")

@@ -8,7 +8,7 @@ TARGETS = """# Targets
 
 What programs can be compiled for without having it. Generated from `accelbench/targets/chips.yaml` and the code by
 `python docs/reference/build.py`. [How to ask](../tutorials/targets.md) has an example;
-[ADR 43](../adr/0043-a-target-is-compiled-for.md) says why it is done so.
+[ADR 43](../adr/0043-compile-for-targets-without-running.md) says why it is done so.
 
 A run names targets: `accelbench run FILE --target h100x8,v5e-16`, or `spec.accelerator.targets` in a manifest. In a
 cluster a [profile](profiles.md) can name one. Each target is a case of its own. Nothing runs: a result has no time and
@@ -35,12 +35,13 @@ that would run, so everything is exact there. Counts are of the program as it st
 `kernelsPerCall` counts what a loop runs, and is missing where a TPU's program does not say how often that is.
 [Numbers](numbers.md) says more of each."""
 TARGETS_FRAMEWORKS = """- **JAX**: variants that are compiled as a whole, such as `jax/jit`. Operations that are
-  dispatched one by one, and parts that are compiled by hand, are refused with the reason. A workload may say how its
-  arrays lie on several devices ([ADR 46](../adr/0046-a-mesh-has-names.md)); one that does not is whole on each, and the
-  report says so.
+  dispatched one by one, and parts that are compiled by hand, are refused with the reason. A workload may define how
+  its arrays are divided over several devices ([ADR 46](../adr/0046-meshes-have-named-axes.md)). If it does not, each
+  device holds all of them, and the report says so.
 - **PyTorch**: `pytorch/eager` and what else runs eagerly, for GPUs and `cpu`. Nothing is compiled: operations are
-  dispatched on arrays that have shapes and no numbers ([ADR 47](../adr/0047-pytorch-for-a-target.md)). Memory that
-  libraries such as cuDNN work in is not counted, so the real peak may be several times what is told
+  dispatched on arrays that have shapes but no data
+  ([ADR 47](../adr/0047-dispatch-eager-pytorch-for-a-target.md)). Workspaces of libraries such as cuDNN are not
+  counted, so the real peak may be several times the reported one
   ([what a GPU said](../results/h100/README.md#peak-memory-and-whether-it-fits)). torch.compile needs a driver, and is
   refused. PyTorch is not told for TPUs. Programs are not divided: each device does everything.
 - **NumPy** is compiled for nothing."""

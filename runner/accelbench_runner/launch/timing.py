@@ -68,7 +68,7 @@ class Timing:
             return calls, dependence.witness(adapter, program, work, block, calls, seconds_per_call, seed)
 
     def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
-        """Warms up; then what few long calls leave to be done is looked at, and planned for as well (ADR 53)."""
+        """Warm up and plan blocks long enough for the work that calls leave behind: docs/method/block-length.md."""
         with self._reporter.phase("warm-up"):
             seconds_per_call = blocks.warm_up(work, self._clock)
             overhead = blocks.overhead_seconds(work, self._clock)
