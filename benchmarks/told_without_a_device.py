@@ -48,8 +48,8 @@ def compiled(name: str, use: str, precision: Any, target: targets.Target) -> Exe
         program = getattr(workload, kind.method)(parameters, arrays, adapter)
         return program, adapter.prepare(program)
 
-    adapter.compile_for(*adapter.abstractly(set_up), target)
-    found: ExecutableSize | None = adapter.executable_size()
+    adapter.targets.compile(*adapter.targets.build_abstract(set_up), target)
+    found: ExecutableSize | None = adapter.accounting.executable_size()
     return found
 
 

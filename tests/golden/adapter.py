@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.launch.facts import Arithmetic, CompileCache, Device, GradMode, Precision
+from accelbench.launch.facts import CompileCache, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.frameworks.adapter import (
+    Accounting,
+    Adapter,
     AdapterSettings,
     Compilations,
     Counted,
@@ -40,28 +42,64 @@ class EndedError(BaseException):
     """No exception that a launch could catch: its process has crashed, or hangs."""
 
 
-class SimulatedAdapter:
+class SimulatedAccounting(Accounting):
+    """Report what the truth says."""
+
+    def __init__(self, settings: AdapterSettings, truth: Truth) -> None:
+        self._settings, self._truth = settings, truth
+        self.compiled = Compilations()
+        self.counts = {"hits": 0, "misses": 0}
+        self.calls = 0
+        self._preparations = 0
+        self._dispatched: list[int] = []
+
+    def prepared(self) -> None:
+        self._preparations += 1
+        self._dispatched_before = len(self._dispatched)
+
+    def compilations(self) -> Compilations:
+        return Compilations(dict(self.compiled.seconds), list(self.compiled.causes))
+
+    def compile_cache(self) -> CompileCache | None:
+        return CompileCache(**self.counts) if self._truth.compile_seconds else None
+
+    def operations(self, work: Work) -> Counted | None:
+        return Counted(Operations(products=self._truth.products), "the simulated program")
+
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        before = self.calls
+        call()
+        self._dispatched.append(self.calls - before)
+        if self._truth.remembers and self._preparations > 1 and any(self._dispatched[self._dispatched_before : -1]):
+            return {}
+        return {"product": UNITS * self._dispatched[-1]} if self._dispatched[-1] else {}
+
+    def threads(self) -> int | None:
+        return self._settings.threads if self._truth.threads is None else self._truth.threads
+
+    def emulated(self) -> str:
+        return self._truth.emulated
+
+    def cache_bytes(self) -> int | None:
+        return 1024**2
+
+
+class SimulatedAdapter(Adapter):
     """One launch's framework."""
 
     float_bytes = 4
 
     def __init__(self, settings: AdapterSettings, truth: Truth, machine: SimulatedMachine, cache: set[str]) -> None:
         self._settings, self._truth, self._machine, self._cache = settings, truth, machine, cache
-        self._compiled = Compilations()
-        self._counts = {"hits": 0, "misses": 0}
-        self._calls = 0
+        self.accounting: SimulatedAccounting = SimulatedAccounting(settings, truth)
         self._steady_calls: int | None = None
         self._drained = False
         self._prepared = 0
         self._captured: Any = None
-        self._dispatched: list[int] = []
         machine.work(truth.import_seconds)
 
     def versions(self) -> dict[str, str]:
         return {"simulated": "1"}
-
-    def import_compiler(self) -> bool:
-        return False
 
     def initialise(self) -> None:
         self._machine.work(self._truth.device_init_seconds)
@@ -75,7 +113,7 @@ class SimulatedAdapter:
 
     def prepare(self, program: Program) -> Work:
         self._prepared += 1
-        self._dispatched_before = len(self._dispatched)
+        self.accounting.prepared()
         call, batches = step_loop(program)
         self._captured = self._captured or batches
         state = program.state
@@ -89,7 +127,7 @@ class SimulatedAdapter:
         def simulated(state: Any, batches: Any) -> tuple[Any, Any]:
             self._before_call()
             self._machine.call()
-            if self._calls > COMPUTED_CALLS and self._prepared == 1:
+            if self.accounting.calls > COMPUTED_CALLS and self._prepared == 1:
                 return state, None
             state, out = call(state, self._captured if self._truth.captures else batches)
             if self._truth.not_a_number:
@@ -102,9 +140,9 @@ class SimulatedAdapter:
         return Work(fresh, simulated, batches, synchronise, program.inner * program.units)
 
     def _before_call(self) -> None:
-        if self._calls == 0:
+        if self.accounting.calls == 0:
             self._machine.work(self._truth.slow_first_call_seconds)
-        self._calls += 1
+        self.accounting.calls += 1
         if self._steady_calls is None:
             return
         self._steady_calls += 1
@@ -126,49 +164,24 @@ class SimulatedAdapter:
         if not self._truth.compile_seconds:
             return
         hit = bool(self._cache)
-        self._counts["hits" if hit else "misses"] += 1
+        self.accounting.counts["hits" if hit else "misses"] += 1
         self._cache.add("the program")
         self._compile(self._truth.cached_compile_seconds if hit else self._truth.compile_seconds, "the first call")
 
     def _compile(self, seconds: float, cause: str) -> None:
         self._machine.work(seconds)
-        self._compiled.causes.append(cause)
+        compiled = self.accounting.compiled
+        compiled.causes.append(cause)
         for part, share in PARTS.items():
-            self._compiled.seconds[part] = self._compiled.seconds.get(part, 0.0) + share * seconds
-
-    def compilations(self) -> Compilations:
-        return Compilations(dict(self._compiled.seconds), list(self._compiled.causes))
-
-    def compile_cache(self) -> CompileCache | None:
-        return CompileCache(**self._counts) if self._truth.compile_seconds else None
+            compiled.seconds[part] = compiled.seconds.get(part, 0.0) + share * seconds
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
         self._steady_calls = 0
         yield
 
-    def operations(self, work: Work) -> Counted | None:
-        return Counted(Operations(products=self._truth.products), "the simulated program")
-
-    def arithmetic(self, work: Work) -> Arithmetic:
-        return Arithmetic()
-
-    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        before = self._calls
-        call()
-        self._dispatched.append(self._calls - before)
-        if self._truth.remembers and self._prepared > 1 and any(self._dispatched[self._dispatched_before : -1]):
-            return {}
-        return {"product": UNITS * self._dispatched[-1]} if self._dispatched[-1] else {}
-
-    def constants(self) -> list[str]:
-        return []
-
     def gradients(self) -> GradMode:
         return self._truth.gradients
-
-    def executable_size(self) -> None:
-        return None
 
     def last(self, out: Any) -> Any:
         return out
@@ -187,24 +200,6 @@ class SimulatedAdapter:
             flush_denormal=self._truth.flush_denormal,
         )
 
-    def threads(self) -> int | None:
-        return self._settings.threads if self._truth.threads is None else self._truth.threads
-
-    def peak_memory_bytes(self) -> int | None:
-        return None
-
-    def reserved_memory_bytes(self) -> int | None:
-        return None
-
-    def device_id(self) -> str | None:
-        return None
-
-    def emulated(self) -> str:
-        return self._truth.emulated
-
-    def host_over_device(self) -> list[float]:
-        return []
-
     def drain(self) -> None:
         if not self._drained:
             self._drained = True
@@ -213,12 +208,6 @@ class SimulatedAdapter:
 
     def ready(self, value: Any) -> bool | None:
         return not self._truth.never_ready
-
-    def overwrite(self, size: int) -> Callable[[], None] | None:
-        return None
-
-    def cache_bytes(self) -> int | None:
-        return 1024**2
 
     def product(self, size: int) -> Callable[[], None]:
         self._machine.asked("late work" if size == PRODUCT else "product")

@@ -19,14 +19,14 @@ def chain_in_jax() -> dict[str, Any]:
 found = {}
 for mode in ("jit", "scan", "op-by-op"):
     adapter, program, work = prepare("matmul-chain", f"jax/{mode}", {"size": 32, "length": 100})
-    start = len(adapter.compilations().causes)
+    start = len(adapter.accounting.compilations().causes)
     adapter.compile_ahead(work)
-    ahead = adapter.compilations().causes[start:]
+    ahead = adapter.accounting.compilations().causes[start:]
     work.synchronise(work.call(work.fresh(), work.batches))
-    first = adapter.compilations().causes[start + len(ahead):]
+    first = adapter.accounting.compilations().causes[start + len(ahead):]
     work.synchronise(work.call(work.fresh(), work.batches))
-    again = adapter.compilations().causes[start + len(ahead) + len(first):]
-    text = adapter.executable.as_text() if ahead else ""
+    again = adapter.accounting.compilations().causes[start + len(ahead) + len(first):]
+    text = adapter.compiled.executable.as_text() if ahead else ""
     counts = {"dots": text.count(" dot("), "loops": text.count(" while(")}
     found[mode] = {"ahead": ahead, "first": first, "again": again, **counts}
 print(json.dumps(found))
@@ -91,7 +91,7 @@ def test_a_fused_sum_is_one_pass_over_memory() -> None:
         """
 adapter, program, work = prepare("elementwise-fusion", "jax/jit", {"size": 4096})
 adapter.compile_ahead(work)
-entry = adapter.executable.as_text().split("ENTRY")[1]
+entry = adapter.compiled.executable.as_text().split("ENTRY")[1]
 print(json.dumps(entry.count(" fusion(") + entry.count(" call(")))
 """,
     )
@@ -103,7 +103,7 @@ def test_pytorch_takes_precision_and_threads_as_asked_and_can_be_asked_back() ->
         "pytorch",
         """
 adapter, program, work = prepare("matmul-chain", "pytorch/eager", {"size": 8, "length": 2}, "bfloat16", 2)
-print(json.dumps([adapter.precision().model_dump(), adapter.threads(), str(program.state.dtype)]))
+print(json.dumps([adapter.precision().model_dump(), adapter.accounting.threads(), str(program.state.dtype)]))
 """,
     )
     precision, threads, dtype = read
@@ -148,7 +148,7 @@ def test_several_host_devices_of_xla_are_emulated() -> None:
 import os
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 adapter, _, _ = prepare("matmul-chain", "jax/jit", {"size": 8, "length": 2})
-print(json.dumps(adapter.emulated()))
+print(json.dumps(adapter.accounting.emulated()))
 """,
     )
     assert said == "XLA makes 4 devices of one host's processor"
@@ -161,12 +161,12 @@ def test_several_processes_of_one_host_on_gloo_are_emulated(tmp_path: Path) -> N
 import os
 from torch import distributed
 adapter, _, _ = prepare("matmul-chain", "pytorch/eager", {{"size": 8, "length": 2}})
-alone = adapter.emulated()
+alone = adapter.accounting.emulated()
 child = os.fork()
 distributed.init_process_group(
     "gloo", init_method="file://{tmp_path}/group", rank=1 if child else 0, world_size=2
 )
-together = adapter.emulated()
+together = adapter.accounting.emulated()
 distributed.barrier()
 if not child:
     os._exit(0)
@@ -233,6 +233,6 @@ def test_a_framework_is_imported_by_its_adapter_alone() -> None:
         for file in package.rglob("*.py")
         if re.search(r"^ *(import|from) (jax|torch)\b", file.read_text(), re.MULTILINE)
     }
-    torch = ("arithmetic", "backends", "graphs", "targets")
-    beside = {f"frameworks/torch_{part}.py" for part in torch} | {"frameworks/jax_targets.py"}  # imported by them
-    assert importing == {"frameworks/jax.py", "frameworks/pytorch.py"} | beside
+    torch = {f"frameworks/torch_{part}.py" for part in ("accounting", "backends", "graphs", "operations", "targets")}
+    jax = {f"frameworks/jax_{part}.py" for part in ("accounting", "targets")}  # imported by the adapter
+    assert importing == {"frameworks/jax.py", "frameworks/pytorch.py"} | torch | jax

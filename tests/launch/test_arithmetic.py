@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accelbench_runner.frameworks.arithmetic import of_hlo
+from accelbench_runner.frameworks.xla_arithmetic import count_hlo
 from launch.inside import inside
 
 COUNT = """
@@ -39,7 +39,7 @@ for use, function in %s:
     work = adapter.prepare(replace(program, step=step))
     adapter.compile_ahead(work)
     work.synchronise(work.call(work.fresh(), work.batches))
-    counted = adapter.arithmetic(work)
+    counted = adapter.accounting.arithmetic(work)
     assert counted.types == (["bfloat16", "float32"] if function is narrow else ["float32"]), counted
     found[f"{use} {function.__name__}"] = [counted.written, counted.run]
 print(json.dumps(found))
@@ -112,7 +112,7 @@ ENTRY %main (x: f32[64,32], w: f32[32,16], image: f32[1,8,8,3], kernel: f32[3,3,
 
 def test_librarys_products_and_convolutions_count_by_their_shapes() -> None:
     product, convolution = 2 * 64 * 32 * 16, 2 * 8 * 8 * 4 * 3 * 3 * 3
-    assert of_hlo(ON_A_GPU) == pytest.approx(2 * product + 64 * 16 + convolution)
+    assert count_hlo(ON_A_GPU) == pytest.approx(2 * product + 64 * 16 + convolution)
 
 
 CONVOLUTIONS_OF_CUDNN = """HloModule jit_step
@@ -134,10 +134,10 @@ ENTRY %main (image: f32[2,8,6,3], kernel: f32[4,3,3,3], at: f32[2,8,6,4]) -> f32
 
 def test_a_librarys_calls_return_the_memory_that_they_worked_in_as_well() -> None:
     forward = 2 * (2 * 8 * 6 * 4) * (3 * 3 * 3)
-    assert of_hlo(CONVOLUTIONS_OF_CUDNN) == pytest.approx(3 * forward + 2 * 5 * 11 * 7)
+    assert count_hlo(CONVOLUTIONS_OF_CUDNN) == pytest.approx(3 * forward + 2 * 5 * 11 * 7)
 
 
 def test_a_loop_of_unknown_length_cannot_be_counted() -> None:
     endless = ON_A_GPU.replace('custom-call(%x, %w), custom_call_target="__cublas$gemm"', "while(%x), body=%fused")
-    assert of_hlo(endless) is None
-    assert of_hlo("no module") is None
+    assert count_hlo(endless) is None
+    assert count_hlo("no module") is None

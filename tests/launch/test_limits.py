@@ -44,6 +44,10 @@ class Machine:
     def device(self, _value: Any) -> Device:
         return Device(platform="cuda", name=self.model)
 
+    @property
+    def accounting(self) -> "Machine":
+        return self
+
     def cache_bytes(self) -> int | None:
         return self.cache
 

@@ -9,7 +9,7 @@ import pytest
 from accelbench.frameworks import Options
 from accelbench.workload import Program
 from accelbench_runner.frameworks.adapter import AdapterSettings, UnsupportedError
-from accelbench_runner.frameworks.numpy import NumPy, Watched
+from accelbench_runner.frameworks.numpy import CountingArray, NumPy
 
 Step = Callable[[Any, Any], Any]
 STATE = {"x": np.full((4, 6), 0.5)}
@@ -30,10 +30,10 @@ def counted(step: Step) -> tuple[float | None, list[str], int, Mapping[str, int]
     work = numpy.prepare(
         Program(state=numpy.put(STATE), batches=numpy.put(({**BATCH},)), step=lambda s, b: (s, step(s["x"], b["w"])))
     )
-    found = numpy.arithmetic(work)
+    found = numpy.accounting.arithmetic(work)
     assert found.written == found.run
-    dispatched = numpy.dispatched(lambda: work.call(work.fresh(), work.batches))
-    return found.run, found.types, numpy.operations(work).operations.products, dispatched
+    dispatched = numpy.accounting.dispatched(lambda: work.call(work.fresh(), work.batches))
+    return found.run, found.types, numpy.accounting.operations(work).operations.products, dispatched
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_where_nobody_can_count_there_is_no_number(step: Step, products: int) ->
 def test_the_state_of_a_timed_call_is_a_plain_array() -> None:
     numpy = adapter()
     work = numpy.prepare(Program(state=numpy.put(STATE), step=lambda s, _: ({"x": s["x"] + 1}, None)))
-    numpy.arithmetic(work)
+    numpy.accounting.arithmetic(work)
     state, _ = work.call(work.fresh(), work.batches)
     assert type(state["x"]) is np.ndarray
-    assert not isinstance(state["x"], Watched)
+    assert not isinstance(state["x"], CountingArray)
 
 
 def test_calls_that_do_the_same_dispatch_the_same() -> None:

@@ -26,7 +26,7 @@ for use in %r:
     adapter, program, work = prepare("declaring", use, {})
     adapter.compile_ahead(work)
     work.synchronise(work.call(work.fresh(), work.batches))
-    counted = adapter.operations(work)
+    counted = adapter.accounting.operations(work)
     found[use] = {
         "declared": {"products": 4, "convolutions": 0},
         "found": asdict(counted.operations) if counted else None,
@@ -164,7 +164,7 @@ for name, use, parameters in %r:
     adapter, program, work = prepare(name, use, parameters)
     adapter.compile_ahead(work)
     work.synchronise(work.call(work.fresh(), work.batches))
-    size = adapter.executable_size()
+    size = adapter.accounting.executable_size()
     found[use] = size and size.model_dump()
 print(json.dumps(found))
 """

@@ -30,6 +30,10 @@ class Counting:
             self.causes.append(f"{batch} was compiled")
         return state + batch, np.array(batch)
 
+    @property
+    def accounting(self) -> "Counting":
+        return self
+
     def compilations(self) -> Compilations:
         return Compilations(causes=list(self.causes))
 

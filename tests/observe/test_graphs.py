@@ -20,9 +20,9 @@ print(json.dumps(observe(Asked("variable-length", "pytorch/compile", (("shorteni
 SIZES = """
 import json
 import torch
-from accelbench_runner.frameworks.torch_graphs import Compiled
+from accelbench_runner.frameworks.torch_graphs import GraphCounter
 
-counted = Compiled()
+counted = GraphCounter()
 torch._inductor.config.post_grad_custom_post_pass = counted
 torch._dynamo.config.capture_dynamic_output_shape_ops = True
 

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - arguments are the interface's
-"""All that a framework has to do for a launch that compiles nothing."""
+"""Execute programs on lists: everything that a framework without accounting and targets has to implement."""
 
 import copy
 import platform
@@ -32,8 +32,8 @@ class Lists(Adapter):
 
     def put(self, arrays: Any) -> Any:
         if isinstance(arrays, Mapping):
-            return {name: self.put(each) for name, each in arrays.items()}
-        return [self.put(each) for each in arrays] if isinstance(arrays, list | tuple) else arrays.tolist()
+            return {name: self.put(array) for name, array in arrays.items()}
+        return [self.put(array) for array in arrays] if isinstance(arrays, list | tuple) else arrays.tolist()
 
     def prepare(self, program: Program) -> Work:
         call, batches = step_loop(program)
@@ -46,10 +46,6 @@ class Lists(Adapter):
             units=program.inner * program.units,
         )
 
-    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        call()
-        return {}
-
     def gradients(self) -> GradMode:
         return "functional"
 
@@ -57,10 +53,10 @@ class Lists(Adapter):
         return out[-1] if self._listed else out
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        return {name: np.array(each) for name, each in arrays.items()}
+        return {name: np.array(array) for name, array in arrays.items()}
 
     def device(self, value: Any) -> Device:
-        return self._settings.placed({"cpu"}, {""}, 1)
+        return self._settings.describe_device({"cpu"}, {""}, 1)
 
     def precision(self) -> Precision:
         return Precision(policy=self._settings.precision, dtype="float64", flush_denormal=False)

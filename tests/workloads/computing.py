@@ -112,7 +112,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
         work=dependence.forget_inputs(work),
     )
     facts = Facts(
-        arithmetic=adapter.arithmetic(work),
+        arithmetic=adapter.accounting.arithmetic(work),
         units_per_call=work.units,
         flops_per_unit=workload.cost(parameters, adapter.float_bytes).flops,
         gradients=Gradients(wanted=measure.differentiates, found=adapter.gradients()),

@@ -32,7 +32,7 @@ for workload, use, parameters in ASKED:
     adapter, program, work = prepare(workload, use, parameters)
     adapter.compile_ahead(work)
     state = sum(leaf.nbytes for leaf in jax.tree.leaves(work.fresh()))
-    found.append([state, adapter.executable_size().aliased_bytes])
+    found.append([state, adapter.accounting.executable_size().aliased_bytes])
 print(json.dumps(found))
 """
 PRODUCTS = """
@@ -40,8 +40,8 @@ found = {}
 for use in ("jax/jit-scanned", "jax/jit-checkpoint-scanned"):
     adapter, program, work = prepare("activation-checkpointing", use, {"layers": 8, "width": 16, "batch": 512})
     adapter.compile_ahead(work)
-    size = adapter.executable_size()
-    found[use] = [adapter.operations(work).operations.products, size.temporary_bytes]
+    size = adapter.accounting.executable_size()
+    found[use] = [adapter.accounting.operations(work).operations.products, size.temporary_bytes]
 print(json.dumps(found))
 """
 BLOCKS = """

@@ -23,7 +23,7 @@ SIZES: dict[str, dict[str, Any]] = {
 SMALL = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 64, "sequence": 16, "batch": 8, "learning_rate": 0.01}
 OTHER = {**SMALL, "embedding": "tied", "activations": "recomputed"}
 SHAPES_ALONE = """
-from accelbench_runner.frameworks import arithmetic, jax_targets
+from accelbench_runner.frameworks import jax_targets, xla_arithmetic
 
 def abstract(use, parameters):
     workload = catalogue.find("transformer-lm")
@@ -36,14 +36,14 @@ def abstract(use, parameters):
         program = getattr(workload, kind.method)(parsed, workload.shapes(parsed), adapter)
         return program, adapter.prepare(program)
 
-    return adapter.abstractly(set_up)
+    return adapter.targets.build_abstract(set_up)
 """
 COUNTED = """
 import jax
 counted = []
 for parameters in ASKED:
     program, work = abstract("jax/jit-scanned", parameters)
-    counted.append(arithmetic.of_jaxpr(jax.make_jaxpr(program.step)(program.state, program.batches[0]).jaxpr))
+    counted.append(xla_arithmetic.count_jaxpr(jax.make_jaxpr(program.step)(program.state, program.batches[0]).jaxpr))
 print(json.dumps(counted))
 """
 ON_EIGHT = """

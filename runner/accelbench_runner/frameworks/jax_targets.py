@@ -1,11 +1,14 @@
-"""Devices that are not there, for JAX to compile for: XLA's compilers for GPUs and TPUs need none.
+"""Compile JAX programs for absent devices: XLA's compilers for GPUs and TPUs need no device.
 
-GPUs: the specification that a driver would give is written out (`accelbench.targets`). TPUs: libtpu knows its slices.
+For a GPU, XLA gets the specification that a driver would report (`accelbench.targets`). For a TPU, libtpu knows the
+slices.
 """
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,24 +16,107 @@ import numpy as np
 from jax.experimental import mesh_utils, topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from accelbench.launch.facts import CompiledFor, ExecutableSize
+from accelbench.machine import memory
 from accelbench.targets import Specification, Target
 from accelbench.targets.mesh import UnevenMeshError, divide
-from accelbench.workload import Program
-from accelbench_runner.frameworks.adapter import UnsupportedError
+from accelbench.workload import Divided, Program
+from accelbench_runner.frameworks import xla_programs
+from accelbench_runner.frameworks.adapter import Targets, UnsupportedError
+from accelbench_runner.frameworks.jax_accounting import CompiledCall, JaxAccounting, try_call
+from accelbench_runner.frameworks.work import Work
+from accelbench_runner.frameworks.xla_operations import count_stablehlo
 
 LIBTPU = {
-    "TPU_SKIP_MDS_QUERY": "1",  # no machine's metadata: this is no machine of Google's
+    "TPU_SKIP_MDS_QUERY": "1",  # do not query Google Cloud's metadata server
     "TPU_WORKER_HOSTNAMES": "localhost",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # else a lock file lets one process at a time compile
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # otherwise a lock file lets one process at a time compile
     "TPU_MIN_LOG_LEVEL": "3",
 }
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
+MAXIMUM_REFUSAL_CHARACTERS = 400
+
+
+class JaxTargets(Targets):
+    """Compile the prepared call with the target's compiler."""
+
+    abstract = False
+    """True while `put` returns traced shapes."""
+
+    def __init__(self, compiled: CompiledCall, accounting: JaxAccounting) -> None:
+        self._compiled, self._accounting = compiled, accounting
+
+    def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
+        """Trace `build`, so that arrays that the program derives (an optimiser's state) are shapes as well."""
+        built: list[tuple[Program, Work]] = []
+
+        def traced() -> Any:
+            built.append(build())
+            ((program, work),) = built
+            return program.state, program.batches, work.batches
+
+        self.abstract = True
+        try:
+            state, program_batches, work_batches = jax.eval_shape(traced)
+        finally:
+            self.abstract = False
+        ((program, work),) = built
+        return (
+            replace(program, state=state, batches=program_batches),
+            replace(work, fresh=lambda: state, batches=work_batches),
+        )
+
+    def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
+        """Compile from shapes and types; a refusal for lack of memory is a result, not an error."""
+        if not hasattr(work.call, "trace"):
+            raise UnsupportedError(
+                "this variant runs operation by operation or part by part, so there is no whole program to compile: "
+                "use jax/jit"
+            )
+        self._lower(program, work, target)
+        program_size = try_call(lambda: count_stablehlo(self._compiled.lowered.compiler_ir().operation))
+        facts = CompiledFor(
+            fits=1,
+            device_memory_bytes=target.chip.memory_bytes or memory.available(),
+            divided=program.divided is not None and target.devices > 1,
+        )
+        try:
+            executable = self._compiled.executable = self._compiled.lowered.compile()
+        except jax.errors.JaxRuntimeError as error:
+            if OUT_OF_MEMORY not in str(error):
+                raise
+            refused = " ".join(str(error).split())[:MAXIMUM_REFUSAL_CHARACTERS]
+            return facts.model_copy(update={"fits": 0, "refused": refused}), ExecutableSize(program_size=program_size)
+        size = self._accounting.executable_size() or ExecutableSize()
+        contents = xla_programs.inspect(executable.as_text())
+        size = size.model_copy(update=memory_plan(executable.memory_analysis(), target.platform))
+        if contents is None:
+            return facts, size
+        # A TPU's compiler has already refused a program that does not fit; a GPU's leaves the check to its caller.
+        fits = target.platform == "tpu" or (size.peak_bytes or 0) <= (facts.device_memory_bytes or math.inf)
+        facts = facts.model_copy(update={"fits": int(fits), "fused": list(contents.fused)})
+        return facts, size.model_copy(update=contents.numbers())
+
+    def _lower(self, program: Program, work: Work, target: Target) -> None:
+        divided = program.divided or Divided()
+        devices = mesh(target, divided.mesh)
+        state = work.fresh()
+        call: Any = work.call
+        shardings = [
+            placements(state, devices, divided.state),
+            placements(work.batches, devices, divided.batches),
+        ]
+        with jax.set_mesh(devices) if target.devices > 1 else nullcontext():
+            if program.divided is not None and target.devices > 1:
+                call = in_place(call, program, shardings[0])
+            self._compiled.traced = call.trace(*map(abstract, (state, work.batches), shardings))
+            self._compiled.lowered = self._compiled.traced.lower()
 
 
 def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
-    """The target's devices, so many along each axis.
+    """Arrange the target's devices in a mesh with the given axes.
 
-    Raises UnsupportedError where what compiles for them is missing, and where the axes do not come to their number.
+    Raises UnsupportedError if the target's compiler is not installed, or if the axes do not divide its devices.
     """
     if target.missing:
         raise UnsupportedError(target.missing)
@@ -41,9 +127,9 @@ def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
     devices = _devices(target)
     if target.platform != "tpu" or target.devices == 1:
         return Mesh(np.array(devices).reshape(*sizes.values()), tuple(sizes))
-    # Neighbours beside each other, as a run on that slice would have them.
-    laid = mesh_utils.create_device_mesh(tuple(sizes.values()), devices, allow_split_physical_axes=True)
-    return Mesh(laid, tuple(sizes))
+    # Adjacent devices of the slice become neighbours in the mesh, as in a run on that slice.
+    arranged = mesh_utils.create_device_mesh(tuple(sizes.values()), devices, allow_split_physical_axes=True)
+    return Mesh(arranged, tuple(sizes))
 
 
 def _devices(target: Target) -> Sequence[Any]:
@@ -60,7 +146,7 @@ def _devices(target: Target) -> Sequence[Any]:
             topology = topologies.get_topology_desc(
                 platform="cuda",
                 topology_name=target.chip.name,
-                target_config=described(specification, target.chip.memory_bytes or 0),
+                target_config=gpu_target_config(specification, target.chip.memory_bytes or 0),
                 topology=target.topology,
             )
         case _:
@@ -69,10 +155,10 @@ def _devices(target: Target) -> Sequence[Any]:
     return devices
 
 
-def described(chip: Specification, memory_bytes: int) -> str:
-    """The GPU as XLA reads it, GpuTargetConfigProto in text format.
+def gpu_target_config(chip: Specification, memory_bytes: int) -> str:
+    """Format the GPU as XLA's GpuTargetConfigProto, in text format.
 
-    Threads, blocks and registers are those of every GPU since Volta.
+    Limits of threads, blocks and registers are those of every GPU since Volta.
     """
     return f"""gpu_device_info {{
   threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
@@ -94,10 +180,10 @@ device_description_str: "{chip.name}"
 
 
 def placements(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
-    """Where each array lies: whole on each device, or split as `divided` says, axis by axis.
+    """Return the sharding of each array: replicated, or split axis by axis as `divided` specifies.
 
-    `divided` has the axes of each array (`("data", None)`), or stands for all arrays below where it ends.
-    Raises UnsupportedError where an array's dimension cannot be split evenly.
+    `divided` holds the mesh axes of each array (`("data", None)`); axes at an inner node apply to all arrays below it.
+    Raises UnsupportedError if a dimension of an array cannot be split evenly.
     """
     if _is_axes(divided):
         return jax.tree.map_with_path(lambda path, leaf: _placement(path, leaf, devices, divided), tree)
@@ -106,7 +192,7 @@ def placements(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
 
 def _is_axes(value: Any) -> bool:
     return isinstance(value, PartitionSpec) or (
-        isinstance(value, tuple) and all(each is None or isinstance(each, str) for each in value)
+        isinstance(value, tuple) and all(axis is None or isinstance(axis, str) for axis in value)
     )
 
 
@@ -123,23 +209,23 @@ def _placement(path: Any, leaf: Any, devices: Mesh, axes: Sequence[Any]) -> Name
     return NamedSharding(devices, PartitionSpec(*axes[: len(shape)]))
 
 
-def abstract(tree: Any, placed: Any) -> Any:
-    """Shapes and types of arrays, and where they lie."""
+def abstract(tree: Any, shardings: Any) -> Any:
+    """Return the shape, type and sharding of each array."""
     return jax.tree.map(
-        lambda leaf, placement: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=placement), tree, placed
+        lambda leaf, sharding: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=sharding), tree, shardings
     )
 
 
-def in_place(call: Any, program: Program, state_placed: Any) -> Any:
-    """A compiled call whose next state lies where its state does: else a compiler may put it elsewhere."""
+def in_place(call: Any, program: Program, state_sharding: Any) -> Any:
+    """Pin the sharding of the next state to that of the state; a compiler may choose another."""
     donated = (0,) if program.donate else ()
-    return jax.jit(call.__wrapped__, donate_argnums=donated, out_shardings=(state_placed, None))
+    return jax.jit(call.__wrapped__, donate_argnums=donated, out_shardings=(state_sharding, None))
 
 
-def planned(plan: Any, platform: str) -> dict[str, int]:
-    """What a call holds on a device, by XLA's plan; a backend that plans no peak holds all of it at once.
+def memory_plan(plan: Any, platform: str) -> dict[str, int]:
+    """Return the bytes that a call holds on a device by XLA's plan; without a planned peak, the sum of all of them.
 
-    For processors XLA says a peak that leaves temporary bytes out.
+    XLA's peak for processors leaves temporary buffers out, so it is not used.
     """
     whole = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
     peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes

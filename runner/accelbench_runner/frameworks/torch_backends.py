@@ -1,4 +1,4 @@
-"""What PyTorch does differently on the processor and on an accelerator, which it calls its backends."""
+"""Hide the differences between PyTorch's backends: the processor and accelerators."""
 
 import os
 from collections.abc import Callable
@@ -7,30 +7,30 @@ from typing import Any
 
 import torch
 
-from accelbench_runner.frameworks.adapter import UnsupportedError, installed
+from accelbench_runner.frameworks.adapter import UnsupportedError, installed_version
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 class TimedEvents:
-    """The device's events on the current stream, around a block."""
+    """Time blocks with events on the device's current stream."""
 
     def __init__(self, event: Callable[..., Any]) -> None:
         self._started, self._stopped = (event(enable_timing=True) for _ in range(2))
         self.ratios: list[float] = []
-        """The host's seconds over the device's, block by block."""
+        """Host seconds over device seconds of each block."""
 
     def start(self) -> None:
-        """In the stream, before the first call's work."""
+        """Record the event before the first call's work."""
         self._started.record()
 
     def stop(self) -> None:
-        """In the stream, behind the last call's work."""
+        """Record the event after the last call's work."""
         self._stopped.record()
 
     def compare(self, host_seconds: float) -> None:
-        """An event that the device has not reached is waited for here, outside the timed part."""
+        """Wait for the second event, outside the timed part, and keep the ratio."""
         self._stopped.synchronize()
         milliseconds: float = self._started.elapsed_time(self._stopped)
         if milliseconds > 0:
@@ -38,104 +38,104 @@ class TimedEvents:
 
 
 class HostBackend:
-    """The processor: a call has returned when it is done, and PyTorch counts none of its memory."""
+    """Serve the processor: a call returns when it is done, and PyTorch does not count memory."""
 
     events: TimedEvents | None = None
 
     def __init__(self, name: str) -> None:
         self.device = torch.device(name)
 
-    def wake(self, *, compiles: bool) -> None:
-        """Whatever takes its time the first time; raises UnsupportedError where there is no such device."""
+    def start(self, *, compiles: bool) -> None:
+        """Do what takes time only once; raise UnsupportedError if there is no such device."""
         if compiles:
-            _find_vector_instructions()
+            _detect_vector_instructions()
 
     def versions(self) -> dict[str, str]:
-        """Of what PyTorch computes with there."""
+        """Return the versions of what PyTorch computes with on the device."""
         return {}
 
     def synchronise(self) -> None:
-        """Returns when the device is done."""
+        """Wait until the device is done."""
 
     def ready(self) -> bool | None:
-        """Whether it is; None where that cannot be asked."""
+        """Return whether the device is done; None if that cannot be asked."""
         return None
 
     def model(self, device: torch.device) -> str:  # noqa: ARG002 - there is one processor
-        """Its name; empty where PyTorch knows none."""
+        """Return the device's name; empty if PyTorch knows none."""
         return ""
 
     def id(self) -> str | None:
-        """As its monitor knows it."""
+        """Return the device's ID for its monitor; None if unknown."""
         return None
 
     def peak_memory_bytes(self) -> int | None:
-        """That arrays took."""
+        """Return the peak that arrays occupied; None if not counted."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """That the allocator held."""
+        """Return the peak that the allocator held; None if not counted."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Of its last level."""
+        """Return the size of the last-level cache; None if unknown."""
         return None
 
 
 class AcceleratorBackend(HostBackend):
-    """A device with streams and an allocator of its own, by the module that PyTorch has for it: `torch.cuda`."""
+    """Serve a device with streams and an allocator, through PyTorch's module for it (`torch.cuda`)."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._module = torch.get_device_module(name)
 
-    def wake(self, *, compiles: bool) -> None:  # noqa: ARG002 - kernels are compiled for what is there
-        """Makes the events, which need a device."""
+    def start(self, *, compiles: bool) -> None:  # noqa: ARG002 - only the processor needs preparation
+        """Create the events, which need a device."""
         if not self._module.is_available():
             raise UnsupportedError(f"no {self.device.type.upper()} device is visible to PyTorch")
         self.events = TimedEvents(self._module.Event)
 
     def versions(self) -> dict[str, str]:
-        """Of what PyTorch was built for, its cuDNN, and Inductor's Triton."""
+        """Return the versions of PyTorch's CUDA or ROCm, of cuDNN and of Triton."""
         backend = self.device.type
-        found = {
+        versions = {
             backend: getattr(torch.version, backend, None),
             "cudnn": _dotted(torch.backends.cudnn.version()),
-            "triton": installed("triton", "pytorch-triton"),
+            "triton": installed_version("triton", "pytorch-triton"),
         }
-        return {name: str(value) for name, value in found.items() if value}
+        return {name: str(value) for name, value in versions.items() if value}
 
     def synchronise(self) -> None:
-        """All streams."""
+        """Wait for all streams."""
         self._module.synchronize()
 
     def ready(self) -> bool | None:
-        """Streams can be asked, and no single tensor."""
+        """Ask the current stream; a single tensor cannot be asked."""
         done: bool = self._module.current_stream().query()
         return done
 
     def model(self, device: torch.device) -> str:
-        """As its driver calls it."""
+        """Return the driver's name of the device."""
         name: str = self._module.get_device_name(device)
         return name
 
     def id(self) -> str | None:
-        """CUDA tells the UUID, without the word before it; a slice's is not known by that name."""
+        """Return the UUID with NVML's prefix, which CUDA leaves out; NVML does not find a MIG slice by it."""
         uuid = getattr(self._properties(), "uuid", None)
         return f"GPU-{uuid}" if uuid else None
 
     def peak_memory_bytes(self) -> int | None:
-        """Of the caching allocator."""
+        """Read the caching allocator."""
         peak: int = self._module.max_memory_allocated()
         return peak
 
     def reserved_memory_bytes(self) -> int | None:
-        """Of the same."""
+        """Read the caching allocator."""
         reserved: int = self._module.max_memory_reserved()
         return reserved
 
     def cache_bytes(self) -> int | None:
-        """Of L2, where the driver tells it."""
+        """Return the size of L2; None if the driver does not report it."""
         return getattr(self._properties(), "L2_cache_size", None)
 
     def _properties(self) -> Any:
@@ -143,14 +143,15 @@ class AcceleratorBackend(HostBackend):
 
 
 def find(name: str) -> HostBackend:
-    """The backend of that name."""
+    """Return the backend of that name."""
     return HostBackend(name) if name == "cpu" else AcceleratorBackend(name)
 
 
-def _find_vector_instructions() -> None:
-    """Inductor compiles and loads a library for every set it knows of, and keeps them like what it compiled.
+def _detect_vector_instructions() -> None:
+    """Let Inductor find the processor's vector instructions, once for all launches of a case.
 
-    10 s that say nothing of any program: they are no compile time, and the first launch of a case spends them for all.
+    Inductor compiles and loads a library for each instruction set, and caches them with its programs. That takes 10 s,
+    which belong to no program's compile time.
     """
     own = os.environ.get(CACHE)
     if ABOUT_THE_MACHINE in os.environ:
@@ -161,5 +162,5 @@ def _find_vector_instructions() -> None:
 
 
 def _dotted(cudnn: int | None) -> str:
-    """`92600` as cuDNN's own package has it: `9.26.0`."""
+    """Format cuDNN's version `92600` as `9.26.0`."""
     return f"{cudnn // 10000}.{cudnn % 10000 // 100}.{cudnn % 100}" if cudnn else ""

@@ -1,139 +1,185 @@
-"""Devices that are not there, for eager PyTorch: its operations are dispatched on arrays with shapes and no numbers.
+"""Simulate absent devices for eager PyTorch: operations are dispatched on arrays with shapes and without numbers.
 
-FakeTensor says what each operation would return on a device. An account beside it says what lives there meanwhile.
+FakeTensor computes what each operation would return on the device. `DeviceAccount` records what the device's memory
+would hold meanwhile.
 """
 
 import gc
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
-from torch._subclasses.fake_tensor import FakeTensorMode as Numberless
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.optim import optimizer
 from torch.utils import _pytree as pytree
 
-from accelbench.launch.facts import ExecutableSize
+from accelbench import figures
+from accelbench.frameworks.pytorch import FRAMEWORK
+from accelbench.launch.facts import CompiledFor, ExecutableSize
+from accelbench.machine import memory
+from accelbench.targets import Target
 from accelbench.workload import Program
-from accelbench_runner.frameworks.adapter import UnsupportedError
-from accelbench_runner.frameworks.torch_arithmetic import Dispatched
+from accelbench_runner.frameworks.adapter import Targets, UnsupportedError
+from accelbench_runner.frameworks.torch_accounting import Placement
+from accelbench_runner.frameworks.torch_operations import DispatchCounter
+from accelbench_runner.frameworks.work import Work
 
-ASKED_FOR_DEVICE = torch.ops.prim.device.default
-"""PyTorch's C++ asks where an array is."""
+DEVICE_QUERY = torch.ops.prim.device.default
+"""PyTorch's C++ reads an array's device with this operation."""
 HOST = torch.device("cpu")
 BLOCK_BYTES = {"cuda": 512}
-"""The allocator hands out multiples of these, by kind of device (c10/cuda/CUDACachingAllocator)."""
+"""Granularity of the allocator by device type (c10/cuda/CUDACachingAllocator)."""
 NO_KERNEL = {
     *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "lift_fresh", "set_", "resize_"),
     *("_local_scalar_dense", "_record_function_enter_new", "_record_function_exit", "_unsafe_view", "_reshape_alias"),
 }
-"""Operations, beside views, for which nothing runs on the device."""
+"""Operations, apart from views, for which no kernel runs."""
+NO_DRIVER = "torch.compile generates its kernels for a device whose driver is there: ask for pytorch/eager"
 NO_NUMBERS = "the step looks at a number or at a shape that depends on numbers ({}), and nothing is computed here"
 NO_AUTOCAST = "the step asks for torch.autocast, which PyTorch turns off where no such device is"
 
 
+class TorchTargets(Targets):
+    """Dispatch a call's operations for the target one by one, as eager PyTorch would; nothing is compiled."""
+
+    def __init__(self, placement: Placement, *, compiles: bool) -> None:
+        self._placement, self._compiles = placement, compiles
+        self._account: DeviceAccount | None = None
+
+    def for_target(self, target: Target) -> AbstractContextManager[None]:
+        """Return a context in which arrays have no numbers; torch.compile is refused, as it needs the driver."""
+        if self._compiles:
+            raise UnsupportedError(NO_DRIVER)
+        if target.platform not in FRAMEWORK.platforms:
+            supported = figures.listed(FRAMEWORK.platforms)
+            raise UnsupportedError(f"{FRAMEWORK.title} computes on {supported}, and not on {target.platform}")
+        return self._simulate(target)
+
+    @contextmanager
+    def _simulate(self, target: Target) -> Iterator[None]:
+        with simulated_device(target.platform) as account:
+            self._account = self._placement.simulated = account
+            self._placement.device = account.device
+            yield
+
+    def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
+        """Dispatch two calls and report the second."""
+        assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
+        size = measure_call(self._account, program, work.call, work.batches)
+        available = target.chip.memory_bytes or memory.available()
+        fits = available is None or size.peak_bytes is None or size.peak_bytes <= available
+        return CompiledFor(fits=int(fits), device_memory_bytes=available, dispatched=True), size
+
+
 @dataclass(frozen=True)
-class Block:
-    """Memory of one or several arrays."""
+class Allocation:
+    """Describe a block of device memory, which views share."""
 
     serial: int
     size: int
     rounded: int
+    """Size in multiples of the allocator's granularity."""
 
 
-class Account(Dispatched):
-    """What lives on the device, and what runs there, while operations are dispatched.
+class DeviceAccount(DispatchCounter):
+    """Record allocations and kernels of the device while operations are dispatched.
 
-    C++ is told that arrays are on the host: told the truth, autograd and the attention kernels ask a driver. Python,
-    FakeTensor and what is accounted here know better.
+    C++ code believes that arrays are on the host: otherwise autograd and the attention kernels would call a driver.
+    Python code, FakeTensor and this account see the device.
     """
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
         self.device = device
         self.kernels = 0
-        self._least = BLOCK_BYTES.get(device.type, 1)
-        self._blocks: dict[int, Block] = {}
-        self._serial = self._begun = 0
-        self._events: list[tuple[bool, Block]] = []
+        self._granularity = BLOCK_BYTES.get(device.type, 1)
+        self._live: dict[int, Allocation] = {}
+        self._serial = self._first_serial = 0
+        self._events: list[tuple[bool, Allocation]] = []
 
     def __torch_dispatch__(
         self, operation: Any, types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Runs the operation without numbers, and keeps account of it."""
-        if operation is ASKED_FOR_DEVICE:
+        """Run the operation without numbers and record it."""
+        if operation is DEVICE_QUERY:
             return HOST
         keywords = dict(keywords or {})
         if keywords.get("device") == HOST and operation.overloadpacket.__name__.startswith("new_"):
-            keywords["device"] = arguments[0].device  # C++ was told HOST, and means where the other array is
+            keywords["device"] = arguments[0].device  # C++ passes HOST for the device of the other array
         return super().__torch_dispatch__(operation, types, arguments, keywords)
 
-    def note(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Beside what every account of dispatched operations counts: memory and kernels."""
-        super().note(operation, arguments, keywords, result)
-        here = [leaf for leaf in pytree.tree_leaves(result) if self._is_here(leaf)]
-        for tensor in here:
-            self._hold(tensor)
-        touched = here or any(self._is_here(leaf) for leaf in pytree.tree_leaves((arguments, keywords)))
+    def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
+        """Count the operation, its allocations and its kernel."""
+        super().record(operation, arguments, keywords, result)
+        results = [leaf for leaf in pytree.tree_leaves(result) if self._is_here(leaf)]
+        for tensor in results:
+            self._allocate(tensor)
+        touched = results or any(self._is_here(leaf) for leaf in pytree.tree_leaves((arguments, keywords)))
         packet = getattr(operation, "overloadpacket", None)
         if touched and packet is not None and not operation.is_view and packet.__name__ not in NO_KERNEL:
             self.kernels += 1
 
-    def begin(self) -> None:
-        """A call begins: what was counted before is forgotten, what lives goes on living."""
+    def begin_call(self) -> None:
+        """Reset the counts for a new call; live allocations stay."""
         self.operations, self.kernels, self.recorded = 0.0, 0, False
         self.types.clear()
         self._events.clear()
-        self._begun = self._serial
+        self._first_serial = self._serial
 
-    def blocks(self, value: Any) -> dict[int, Block]:
-        """Those that hold arrays of the device within a value, by serial."""
-        found = (self._blocks.get(_address(each)) for each in tensors(value) if self._is_here(each))
-        return {block.serial: block for block in found if block is not None}
+    def allocations(self, value: Any) -> dict[int, Allocation]:
+        """Return the allocations that hold the device's arrays in `value`, by serial number."""
+        held = (self._live.get(_address(tensor)) for tensor in tensors(value) if self._is_here(tensor))
+        return {allocation.serial: allocation for allocation in held if allocation is not None}
 
-    def living(self) -> dict[int, Block]:
-        """All that there are now, by serial."""
-        return {block.serial: block for block in self._blocks.values()}
+    def live(self) -> dict[int, Allocation]:
+        """Return all live allocations by serial number."""
+        return {allocation.serial: allocation for allocation in self._live.values()}
 
-    def most(self, before: Mapping[int, Block], without: frozenset[int] = frozenset()) -> int:
-        """The most bytes that lived at once since the call began, but for those blocks; `before` lived already."""
-        now = most = sum(block.rounded for serial, block in before.items() if serial not in without)
-        for is_new, block in self._events:
-            if block.serial not in without and (block.serial in before or block.serial > self._begun):
-                now += block.rounded if is_new else -block.rounded
-                most = max(most, now)
-        return most
+    def peak_bytes(self, before: Mapping[int, Allocation], without: frozenset[int] = frozenset()) -> int:
+        """Return the peak since the call began, with the allocations `before` it and except those in `without`."""
+        now = peak = sum(allocation.rounded for serial, allocation in before.items() if serial not in without)
+        for is_new, allocation in self._events:
+            serial = allocation.serial
+            if serial not in without and (serial in before or serial > self._first_serial):
+                now += allocation.rounded if is_new else -allocation.rounded
+                peak = max(peak, now)
+        return peak
 
     def _is_here(self, leaf: Any) -> bool:
         return isinstance(leaf, torch.Tensor) and leaf.device.type == self.device.type
 
-    def _hold(self, tensor: torch.Tensor) -> None:
+    def _allocate(self, tensor: torch.Tensor) -> None:
         address = _address(tensor)
-        if address in self._blocks:
+        if address in self._live:
             return
         storage = tensor.untyped_storage()
         size = storage.nbytes()
         self._serial += 1
-        block = Block(self._serial, size, -(-size // self._least) * self._least)
-        self._blocks[address] = block
-        self._events.append((True, block))
-        weakref.finalize(storage, self._release, address)
+        allocation = Allocation(self._serial, size, -(-size // self._granularity) * self._granularity)
+        self._live[address] = allocation
+        self._events.append((True, allocation))
+        weakref.finalize(storage, self._free, address)
 
-    def _release(self, address: int) -> None:
-        self._events.append((False, self._blocks.pop(address)))
+    def _free(self, address: int) -> None:
+        self._events.append((False, self._live.pop(address)))
 
 
 def _address(tensor: torch.Tensor) -> int:
-    address: int = tensor.untyped_storage()._cdata  # noqa: SLF001 - its identity: views of one memory have it in common
+    address: int = tensor.untyped_storage()._cdata  # noqa: SLF001 - identifies the storage, which views share
     return address
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Those in a pytree of tensors, modules and optimizers; no gradients, which are neither given nor returned."""
+    """Yield the tensors in a pytree of tensors, modules and optimizers; gradients are no input or output of a call."""
     for leaf in pytree.tree_leaves(value):
         if isinstance(leaf, torch.nn.Module):
             yield from tensors([*leaf.parameters(), *leaf.buffers()])
@@ -145,16 +191,16 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 @contextmanager
-def absent(platform: str) -> Iterator[Account]:
-    """Inside, arrays have no numbers, and an account is kept of those on the device; raises UnsupportedError."""
-    if FakeTensor not in optimizer._foreach_supported_types:  # noqa: SLF001 - as DTensor does for itself
+def simulated_device(platform: str) -> Iterator[DeviceAccount]:
+    """Make arrays without numbers inside, and account for those on the device; raise UnsupportedError."""
+    if FakeTensor not in optimizer._foreach_supported_types:  # noqa: SLF001 - DTensor registers itself likewise
         optimizer._foreach_supported_types.append(FakeTensor)  # noqa: SLF001
-    account = Account(torch.device(platform, 0) if platform != HOST.type else HOST)
+    account = DeviceAccount(torch.device(platform, 0) if platform != HOST.type else HOST)
     with torch.autograd.set_multithreading_enabled(False), warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*Disabling autocast", category=UserWarning)
         warnings.filterwarnings("error", message=".*GradScaler is enabled, but", category=UserWarning)
         try:
-            with Numberless(), account:
+            with FakeTensorMode(), account:
                 yield account
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise UnsupportedError(NO_NUMBERS.format(error.func)) from error
@@ -162,37 +208,39 @@ def absent(platform: str) -> Iterator[Account]:
             raise UnsupportedError(NO_AUTOCAST) from error
 
 
-def _followed(call: Any, state: Any, batches: Any) -> Any:
-    """What a call returns; raises UnsupportedError where it asks for more than shapes: for files, threads, numbers."""
+def _dispatch(call: Any, state: Any, batches: Any) -> Any:
+    """Make the call; raise UnsupportedError if it needs more than shapes, such as files, threads or numbers."""
     try:
         return call(state, batches)
     except (KeyboardInterrupt, MemoryError, DataDependentOutputException, DynamicOutputShapeException, UserWarning):
         raise
     except BaseException as error:
-        said = str(error).strip().partition("\n")[0]
+        first_line = str(error).strip().partition("\n")[0]
         raise UnsupportedError(
-            f"the step fails on arrays that have no numbers: {type(error).__name__}: {said}"
+            f"the step fails on arrays that have no numbers: {type(error).__name__}: {first_line}"
         ) from error
 
 
-def called(account: Account, program: Program, call: Any, batches: Any) -> ExecutableSize:
-    """What a steady call holds and runs on the device. The first one makes what an optimizer holds from then on.
+def measure_call(account: DeviceAccount, program: Program, call: Any, batches: Any) -> ExecutableSize:
+    """Return memory and kernels of a steady call; the first call creates what an optimizer keeps from then on.
 
-    The state that it began with, and batches of other calls, are no part of it.
+    The initial state and the batches of other calls are left out.
     """
-    state = _followed(call, program.state, batches)[0]
+    state = _dispatch(call, program.state, batches)[0]
     gc.collect()
-    account.begin()
-    given, others = account.blocks((state, batches)), account.blocks((program.state, program.batches))
-    before = {serial: each for serial, each in account.living().items() if serial in given or serial not in others}
-    result = _followed(call, state, batches)
-    made = account.blocks(result)
+    account.begin_call()
+    given, others = account.allocations((state, batches)), account.allocations((program.state, program.batches))
+    before = {
+        serial: allocation for serial, allocation in account.live().items() if serial in given or serial not in others
+    }
+    result = _dispatch(call, state, batches)
+    returned = account.allocations(result)
     return ExecutableSize(
         kernels=account.kernels,
         kernels_per_call=account.kernels,
-        argument_bytes=sum(block.size for block in given.values()),
-        output_bytes=sum(block.size for block in made.values()),
-        aliased_bytes=sum(block.size for serial, block in made.items() if serial in given),
-        temporary_bytes=account.most(before, frozenset(before) | frozenset(made)),
-        peak_bytes=account.most(before),
+        argument_bytes=sum(allocation.size for allocation in given.values()),
+        output_bytes=sum(allocation.size for allocation in returned.values()),
+        aliased_bytes=sum(allocation.size for serial, allocation in returned.items() if serial in given),
+        temporary_bytes=account.peak_bytes(before, frozenset(before) | frozenset(returned)),
+        peak_bytes=account.peak_bytes(before),
     )

@@ -1,4 +1,4 @@
-"""What an adapter makes of a program, and a launch times: a call, its state and its batches."""
+"""Define the unit that an adapter prepares and a launch times: a call, its state and its batches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,39 +6,40 @@ from typing import Any, Protocol
 
 
 class DeviceEvents(Protocol):
-    """The device's own clock beside the host's: marks in its queue, before the first call and after the last."""
+    """Time a block by the device's own clock, with events before its first call and after its last."""
 
     def start(self) -> None:
-        """Marks where the device is."""
+        """Record the first event in the device's queue."""
         ...
 
     def stop(self) -> None:
-        """Marks where it will be."""
+        """Record the second event in the device's queue."""
         ...
 
     def compare(self, host_seconds: float) -> None:
-        """Told once the device is past both marks what the host made of it."""
+        """Compare the host's time of the block with the device's, after synchronisation."""
         ...
 
 
-def _unchecked(_result: Any) -> None:
-    """Whatever a call returned will do."""
+def _accept(_result: Any) -> None:
+    pass
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is timed. `call` takes a state and the batches and returns the next state and everything it computed."""
+    """Hold a call and its inputs. `call` takes a state and the batches; it returns the next state and the outs."""
 
     fresh: Callable[[], Any]
+    """Returns a fresh initial state."""
     call: Callable[[Any, Any], tuple[Any, Any]]
     batches: Any
     synchronise: Callable[[Any], None]
-    """Returns when everything in its argument has been computed."""
+    """Waits until everything in its argument is computed."""
     units: int
     """Units of work in one call."""
-    check: Callable[[Any], None] = _unchecked
-    """Told what a call of one step returned; raises InvalidWorkloadError where that is no state with an out."""
+    check: Callable[[Any], None] = _accept
+    """Raises InvalidWorkloadError if the result of a single step is not a state and an out."""
     events: DeviceEvents | None = None
-    """Where the device has some that can be timed."""
+    """None if the device has no events to time by."""
     evict: Callable[[], None] | None = None
-    """Empties the caches before the clock starts, for work that asks for cold data."""
+    """Empties the caches before the clock starts, for work on cold data."""

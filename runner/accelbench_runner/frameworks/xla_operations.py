@@ -1,7 +1,6 @@
-"""What a program of XLA's does in one run, and how large it was: counted in HLO, in StableHLO, or in a JAX trace.
+"""Count products, convolutions and kernels of one run, in HLO, in StableHLO or in a JAX trace.
 
-XLA's own cost analysis counts a loop's body once and says nothing of single operations; here a body counts as often as
-it runs.
+XLA's own cost analysis counts a loop's body once and does not list operations; here a body counts as often as it runs.
 """
 
 import re
@@ -23,34 +22,34 @@ BODY = re.compile(r"body=%?([\w.\-]+)")
 SMALL_CALL = 'xla_cpu_small_call="true"'
 TARGET = re.compile(r'custom_call_target="([^"]+)"')
 FRAME = {"builtin.module", "func.func", "func.call", "func.return", "stablehlo.return", "sdy.mesh"}
-"""What MLIR wraps operations in, and names devices with."""
+"""Structure of an MLIR module; not operations."""
 NO_KERNELS = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
     *("partition-id", "replica-id", "add-dependency", "domain", "async-update"),
 }
-"""Instructions that name what is there already."""
+"""Instructions for which no kernel runs."""
 
 
 class UncountableError(Exception):
-    """A loop that does something and does not say how often, or a choice between more and less."""
+    """Report a loop of unknown length, or a branch whose alternatives do different work."""
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of HLO's text format."""
+    """Hold one line of HLO's text format."""
 
     opcode: str
     line: str
 
     @property
     def called(self) -> list[str]:
-        """The computations that it runs."""
+        """Return the names of the computations that it runs."""
         listed = [name.strip().lstrip("%") for names in CALLED_LIST.findall(self.line) for name in names.split(",")]
         return CALLED.findall(self.line) + [name for name in listed if name]
 
 
 class Module:
-    """A parsed module: its computations, and what one run of each does."""
+    """Parse a module into computations, and count one run of each."""
 
     def __init__(self, text: str) -> None:
         self._computations: dict[str, list[Instruction]] = {}
@@ -66,11 +65,11 @@ class Module:
                 self._computations[name].append(Instruction(opcode[1], line))
 
     def instructions(self, computation: str) -> Sequence[Instruction]:
-        """Of a computation, in order."""
+        """Return the instructions of a computation, in order."""
         return self._computations.get(computation, ())
 
     def count(self, computation: str) -> Operations:
-        """Raises UncountableError."""
+        """Count products and convolutions; raise UncountableError."""
         if computation not in self._counted:
             instructions = self.instructions(computation)
             self._counted[computation] = sum(map(self._count_one, instructions), Operations())
@@ -84,31 +83,31 @@ class Module:
             case "convolution":
                 return CONVOLUTION
             case "custom-call":
-                return sum(inside, _custom(instruction.line))
+                return sum(inside, _library_call(instruction.line))
             case "while":
                 body = sum(inside, Operations())
-                return body * trips(instruction.line) if body != Operations() else body
+                return body * trip_count(instruction.line) if body != Operations() else body
             case "conditional":
-                return alike(inside) if inside else Operations()
+                return common_count(inside) if inside else Operations()
             case _:
                 return sum(inside, Operations())
 
     def kernels(self, computation: str) -> int:
-        """Raises UncountableError."""
+        """Count kernels; raise UncountableError."""
         if computation not in self._kernels:
             instructions = self.instructions(computation)
             self._kernels[computation] = sum(map(self._kernels_of_one, instructions))
         return self._kernels[computation]
 
     def _kernels_of_one(self, instruction: Instruction) -> int:
-        """What a fusion, a reduction or a sort calls runs inside it; the end of what was started is not another.
+        """Count one instruction's kernels. Computations that a fusion, reduction or sort calls run inside its kernel.
 
-        A loop of known length does without its condition; a CPU makes one function of a small call.
+        The condition of a loop of known length does not run, and the CPU compiles a small call into one function.
         """
         line = instruction.line
         match instruction.opcode:
             case "while":
-                return sum(map(self.kernels, BODY.findall(line))) * trips(line)
+                return sum(map(self.kernels, BODY.findall(line))) * trip_count(line)
             case "call" if SMALL_CALL not in line:
                 return sum(map(self.kernels, instruction.called))
             case "call-start" | "async-start":
@@ -120,14 +119,14 @@ class Module:
 
 
 def count_hlo(text: str) -> Operations | None:
-    """Operations in one run of the module, in HLO's text format; None for no module, and where only the run tells."""
+    """Count operations of one run of an HLO module; None without a module, or if a count depends on data."""
     return _counted(text, Module.count)
 
 
 def count_kernels(text: str) -> int | None:
-    """Instructions that run by themselves in one run of the optimised module: a fusion is one, whatever is in it.
+    """Count kernels of one run of an optimised HLO module; a fusion is one kernel.
 
-    None for no module, or a loop of unknown length.
+    Returns None without a module, or if it has a loop of unknown length.
     """
     return _counted(text, Module.kernels)
 
@@ -143,16 +142,15 @@ def _counted(text: str, count: Callable[[Module, str], Number]) -> Number | None
 
 
 def count_stablehlo(operation: Any) -> int:
-    """Operations of an MLIR module, in each function and each body once: the size of what XLA is given."""
-    inside = (each for region in operation.regions for block in region for each in block.operations)
-    itself = operation.name not in FRAME
-    return itself + sum(count_stablehlo(each.operation) for each in inside)
+    """Count operations of an MLIR module, each function and each body once: the size of XLA's input."""
+    inner = (op for region in operation.regions for block in region for op in block.operations)
+    return (operation.name not in FRAME) + sum(count_stablehlo(op.operation) for op in inner)
 
 
-def _custom(line: str) -> Operations:
-    """A library's: oneDNN's and cuBLAS's products, cuDNN's convolutions and attention."""
-    found = TARGET.search(line)
-    target = found[1].lower() if found else ""
+def _library_call(line: str) -> Operations:
+    """Count a library call: products of oneDNN and cuBLAS, convolutions and attention of cuDNN."""
+    match = TARGET.search(line)
+    target = match[1].lower() if match else ""
     if "fmha" in target:
         return PRODUCT * 2
     if is_convolution_call(line):
@@ -161,34 +159,34 @@ def _custom(line: str) -> Operations:
 
 
 def is_product_call(line: str) -> bool:
-    """Whether a custom call is a library's matrix product."""
-    found = TARGET.search(line)
-    return found is not None and any(word in found[1].lower() for word in ("matmul", "gemm", "dot"))
+    """Return whether a custom call is a library's matrix product."""
+    match = TARGET.search(line)
+    return match is not None and any(word in match[1].lower() for word in ("matmul", "gemm", "dot"))
 
 
 def is_convolution_call(line: str) -> bool:
-    """Whether a custom call is a library's convolution, or a gradient of one."""
-    found = TARGET.search(line)
-    return found is not None and "conv" in found[1].lower() and "fmha" not in found[1].lower()
+    """Return whether a custom call is a library's convolution, or a gradient of one."""
+    match = TARGET.search(line)
+    return match is not None and "conv" in match[1].lower() and "fmha" not in match[1].lower()
 
 
-def trips(line: str) -> int:
-    """How often a loop's body runs; raises UncountableError."""
+def trip_count(line: str) -> int:
+    """Return how often a loop's body runs; raise UncountableError if HLO does not record it."""
     known = TRIPS.search(line)
     if known is None:
         raise UncountableError
     return int(known[1])
 
 
-def alike(branches: Sequence[Amount]) -> Amount:
-    """What each of the branches does; raises UncountableError where only the run tells which it is."""
+def common_count(branches: Sequence[Amount]) -> Amount:
+    """Return the count that all branches share; raise UncountableError if they differ."""
     if any(branch != branches[0] for branch in branches):
         raise UncountableError
     return branches[0]
 
 
 def count_jaxpr(jaxpr: Any) -> Operations | None:
-    """Operations in one run of a jaxpr; None where only the run tells."""
+    """Count operations of one run of a jaxpr; None if a count depends on data."""
     try:
         return _of_jaxpr(jaxpr)
     except UncountableError:
@@ -209,16 +207,16 @@ def _of_jaxpr(jaxpr: Any) -> Operations:
             case "while" if sum(inside, Operations()) != Operations():
                 raise UncountableError
             case "cond":
-                total += alike(inside)
+                total += common_count(inside)
             case _:
                 total += sum(inside, Operations())
     return total
 
 
 def inner_jaxprs(parameters: Any) -> Iterator[Any]:
-    """The jaxprs among an equation's parameters."""
+    """Yield the jaxprs among an equation's parameters."""
     for value in parameters.values():
-        for each in value if isinstance(value, tuple | list) else (value,):
-            inner = getattr(each, "jaxpr", each)
+        for parameter in value if isinstance(value, tuple | list) else (value,):
+            inner = getattr(parameter, "jaxpr", parameter)
             if hasattr(inner, "eqns"):
                 yield inner

@@ -1,6 +1,7 @@
-"""What a program of XLA's is made of, each instruction once: kernels, what fused, and how devices exchange data.
+"""Inspect a compiled XLA program: its kernels, its fusions, and the collectives by which devices exchange data.
 
-Loops are not multiplied out: not every backend says how often its loops run. `xla_operations` counts what a call runs.
+Each instruction counts once, because not every backend records how often a loop runs. `xla_operations` counts what a
+call runs.
 """
 
 import math
@@ -20,11 +21,10 @@ from accelbench_runner.frameworks.xla_operations import (
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 ALL_KINDS = (*COLLECTIVES, "ragged-all-to-all", "collective-broadcast")
-"""Those that have a number of their own, and the rest."""
-NAMES_OF_MEMORY = {"AllocateBuffer", "ConcatBitcast"}
-"""Custom calls of TPUs that run nothing."""
-FUSED = 8
-"""Different fusions that are named at most."""
+"""`COLLECTIVES` are reported one by one, the others only in the sum."""
+NO_KERNEL_CALLS = {"AllocateBuffer", "ConcatBitcast"}
+"""Custom calls of TPUs for which no kernel runs."""
+MAXIMUM_FUSIONS = 8
 MAXIMUM_CHARACTERS = 120
 RESULT = re.compile(r" = (.*?)(?<=\s)[a-z][a-z0-9\-]*\(")
 SHAPE = re.compile(r"\b(pred|[a-z]+[0-9]+[a-z0-9]*)\[([0-9,]*)\]")
@@ -32,23 +32,23 @@ LAYOUT_OR_NOTE = re.compile(r"\{[^{}]*\}|/\*.*?\*/")
 CHANNEL = re.compile(r"\bchannel_id=(\d+)")
 WIDTH = re.compile(r"[0-9]+")
 PLAIN = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast", "copy", "iota", "fusion"}
-"""What says nothing of a fusion: it moves or names."""
+"""Opcodes that are left out of a fusion's name: they move or name data."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """A compiled program, each instruction once."""
+class ProgramContents:
+    """Summarise a compiled program, each instruction once."""
 
     kernels: int
     fusions: int
     fused: tuple[str, ...] = ()
-    """The fusions of most operations: `add, dot, tanh (4 kernels)`."""
+    """The largest fusions: `add, dot, tanh (4 kernels)`."""
     collectives: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By kind, how many and how many bytes they leave on a device."""
+    """Count and result bytes on a device, by kind."""
 
     def numbers(self) -> dict[str, int]:
-        """By the fields of `ExecutableSize`."""
-        found = {
+        """Return the numbers by the fields of `ExecutableSize`."""
+        numbers = {
             "kernels": self.kernels,
             "fusions": self.fusions,
             "collectives": sum(count for count, _ in self.collectives.values()),
@@ -56,29 +56,29 @@ class Made:
         }
         for kind in COLLECTIVES:
             name = kind.replace("-", "_")
-            found[f"{name}s"], found[f"{name}_bytes"] = self.collectives.get(kind, (0, 0))
-        return found
+            numbers[f"{name}s"], numbers[f"{name}_bytes"] = self.collectives.get(kind, (0, 0))
+        return numbers
 
 
-def look_at(text: str) -> Made | None:
-    """What is in the optimised module, in HLO's text format; None for no module."""
+def inspect(text: str) -> ProgramContents | None:
+    """Inspect an optimised module in HLO's text format; None without a module."""
     module = Module(text)
     if not module.entry:
         return None
     kernels = list(_kernels(module, module.entry))
-    fusions = [each for each in kernels if each.opcode == "fusion"]
-    found: dict[str, tuple[int, int]] = {}
-    for instruction in _exchanges(module):
+    fusions = [kernel for kernel in kernels if kernel.opcode == "fusion"]
+    collectives: dict[str, tuple[int, int]] = {}
+    for instruction in _collectives(module):
         kind = instruction.opcode.removesuffix("-start")
-        count, size = found.get(kind, (0, 0))
-        found[kind] = (count + 1, size + bytes_left(instruction))
-    return Made(len(kernels), len(fusions), tuple(_named(module, fusions)), found)
+        count, size = collectives.get(kind, (0, 0))
+        collectives[kind] = (count + 1, size + result_bytes(instruction))
+    return ProgramContents(len(kernels), len(fusions), tuple(_name_fusions(module, fusions)), collectives)
 
 
-def _exchanges(module: Module) -> Iterator[Instruction]:
-    """Collectives. A TPU's program names one up to three times, where it begins, goes on and ends: by one channel."""
+def _collectives(module: Module) -> Iterator[Instruction]:
+    """Yield each collective once: a TPU's program lists one up to three times (start, update, done), by one channel."""
     channels = set()
-    for instruction in _everything(module, module.entry):
+    for instruction in _walk(module, module.entry):
         if instruction.opcode.removesuffix("-start") not in ALL_KINDS:
             continue
         channel = CHANNEL.search(instruction.line)
@@ -89,7 +89,7 @@ def _exchanges(module: Module) -> Iterator[Instruction]:
 
 
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
-    """What runs by itself, where it is called; what a fusion, a reduction or a sort calls runs inside it."""
+    """Yield kernels where they are called. What a fusion, reduction or sort calls runs inside its kernel."""
     for instruction in module.instructions(computation):
         match instruction.opcode:
             case "while":
@@ -98,7 +98,7 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
                 inner = instruction.called
             case "call-start" | "async-start" | "conditional":
                 inner = instruction.called
-            case "custom-call" if (named := TARGET.search(instruction.line)) and named[1] in NAMES_OF_MEMORY:
+            case "custom-call" if (named := TARGET.search(instruction.line)) and named[1] in NO_KERNEL_CALLS:
                 continue
             case opcode:
                 if opcode not in NO_KERNELS and not opcode.endswith("-done"):
@@ -108,32 +108,31 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
             yield from _kernels(module, name)
 
 
-def _everything(module: Module, computation: str) -> Iterator[Instruction]:
-    """Every instruction, inside fusions too, where it is called."""
+def _walk(module: Module, computation: str) -> Iterator[Instruction]:
+    """Yield every instruction where it is called, also inside fusions."""
     for instruction in module.instructions(computation):
         yield instruction
         for name in instruction.called:
-            yield from _everything(module, name)
+            yield from _walk(module, name)
 
 
-def _named(module: Module, fusions: Sequence[Instruction]) -> Iterator[str]:
-    """The fusions of most operations first; alike ones together, with how many kernels they are."""
+def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[str]:
+    """Yield the operations of each kind of fusion and its number of kernels, largest fusions first."""
     kinds: Counter[tuple[str, ...]] = Counter()
     for fusion in fusions:
-        inside = (each.opcode for name in fusion.called for each in _everything(module, name))
-        counts = sorted(Counter(opcode for opcode in inside if opcode not in PLAIN).items())
+        opcodes = (instruction.opcode for name in fusion.called for instruction in _walk(module, name))
+        counts = sorted(Counter(opcode for opcode in opcodes if opcode not in PLAIN).items())
         if counts:
             kinds[tuple(f"{name} x{count}" if count > 1 else name for name, count in counts)] += 1
-    for operations, count in sorted(kinds.items(), key=lambda each: (-len(each[0]), each[0]))[:FUSED]:
-        said = ", ".join(operations)
-        often = f" ({count} kernels)" if count > 1 else ""
-        yield said[: MAXIMUM_CHARACTERS - len(often)] + often
+    for operations, count in sorted(kinds.items(), key=lambda kind: (-len(kind[0]), kind[0]))[:MAXIMUM_FUSIONS]:
+        suffix = f" ({count} kernels)" if count > 1 else ""
+        yield ", ".join(operations)[: MAXIMUM_CHARACTERS - len(suffix)] + suffix
 
 
-def bytes_left(instruction: Instruction) -> int:
-    """Bytes of what a collective leaves on a device: of its result, without what it was given and any context."""
-    found = RESULT.search(instruction.line)
-    shape = LAYOUT_OR_NOTE.sub("", LAYOUT_OR_NOTE.sub("", found[1])) if found else ""
+def result_bytes(instruction: Instruction) -> int:
+    """Return the bytes of a collective's result on a device, without its operands and context."""
+    match = RESULT.search(instruction.line)
+    shape = LAYOUT_OR_NOTE.sub("", LAYOUT_OR_NOTE.sub("", match[1])) if match else ""
     if instruction.opcode.endswith("-start") and instruction.opcode != "all-reduce-start":
         parts = _parts(shape)
         shape = parts[1] if len(parts) > 1 else shape
@@ -141,7 +140,7 @@ def bytes_left(instruction: Instruction) -> int:
 
 
 def _parts(shape: str) -> list[str]:
-    """The elements of a tuple's type."""
+    """Split a tuple type into its elements."""
     depth, parts = 0, [""]
     for character in shape.strip()[1:-1]:
         depth += (character in "([") - (character in ")]")
@@ -154,5 +153,5 @@ def _parts(shape: str) -> list[str]:
 
 def _bytes(kind: str, dimensions: str) -> int:
     width = 8 if kind == "pred" else int(WIDTH.search(kind)[0])  # type: ignore[index]  # the pattern asks for digits
-    elements = math.prod(int(each) for each in dimensions.split(",") if each)
+    elements = math.prod(int(dimension) for dimension in dimensions.split(",") if dimension)
     return math.ceil(elements * width / 8)

@@ -5,16 +5,18 @@ The process has a limit of memory of its own, that the kernel holds it to: a com
 
 import resource
 
-from accelbench import targets
 from accelbench.launch.facts import Facts
+from accelbench.targets import find as find_target
 from accelbench_runner.devices import cpu
-from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.adapter import Adapter, Targets, UnsupportedError
 from accelbench_runner.launch.machine import Machine
 from accelbench_runner.launch.preparation import import_framework, set_up_to_compile
 from accelbench_runner.launch.reporter import Reporter
 from accelbench_runner.launch.task import Task
 from accelbench_runner.launch.versions import versions_of
 from accelbench_runner.protocol import LaunchRequest, Measured
+
+NO_TARGETS = "this framework compiles for no device but the one that it runs on"
 
 
 class Compilation:
@@ -27,32 +29,35 @@ class Compilation:
             resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
         self._task = Task.of(request, reporter, machine)
         self._reporter = reporter
-        self._target = targets.find(request.case.accelerator.target or "")
+        self._target = find_target(request.case.accelerator.target or "")
 
     def run(self) -> None:
         """Import, set up, compile; raises what the variant raises, and UnsupportedError where it cannot be compiled."""
         task, reporter = self._task, self._reporter
         adapter, _ = import_framework(task)
         self.adapter = adapter
-        there = adapter.for_target(self._target)  # refused before anything takes its time
+        if adapter.targets is None:
+            raise UnsupportedError(NO_TARGETS)
+        for_target = adapter.targets.for_target(self._target)  # refuses before anything is initialised
         with reporter.phase("device-init"):
             adapter.initialise()
         reporter.facts(Facts(protocol="compile", versions=versions_of(adapter, task.libraries)))
-        with there:
-            self._compile(adapter)
+        with for_target:
+            self._compile(adapter, adapter.targets)
         reporter.say(Measured())
 
-    def _compile(self, adapter: Adapter) -> None:
+    def _compile(self, adapter: Adapter, targets: Targets) -> None:
         task, reporter = self._task, self._reporter
         held = cpu.held_bytes()
-        program, work = set_up_to_compile(task, adapter)
+        program, work = set_up_to_compile(task, adapter, targets)
         cpu.restart_peak()
-        before = adapter.compilations().seconds
+        before = adapter.accounting.compilations().seconds
         with reporter.phase("compile") as parts:
-            compiled, executable = adapter.compile_for(program, work, self._target)
-            spent = {part: seconds - before.get(part, 0.0) for part, seconds in adapter.compilations().seconds.items()}
+            compiled, executable = targets.compile(program, work, self._target)
+            after = adapter.accounting.compilations().seconds
+            spent = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
             parts |= {part: seconds for part, seconds in spent.items() if seconds > 0}
-        written = adapter.arithmetic(work).written
+        written = adapter.accounting.arithmetic(work).written
         flops = None if written is None else round(written)
         reporter.facts(
             Facts(

@@ -13,12 +13,13 @@ operations are counted there too. What is left for the way out, where nobody tak
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from accelbench.catalogue import inputs, workload_checks
 from accelbench.launch.facts import Dependence, Replay
-from accelbench.workload import Array, NamedArrays, Program, VariantKind, Workload
+from accelbench.workload import NamedArrays, Program, VariantKind, Workload
 from accelbench_runner.clock import Clock
+from accelbench_runner.frameworks.adapter import Adapter
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 from accelbench_runner.launch.captured import captured_arrays
@@ -36,38 +37,6 @@ MANY_SECONDS = 0.02
 """A call that takes longer, while it is counted, is not made many times."""
 MOST_REPLAYED = 4096
 """Calls of a block, made twice untimed: a program that is fast only while it is timed may take its time there."""
-
-
-class Counting(Protocol):
-    """What is asked of an adapter."""
-
-    def put(self, arrays: Any) -> Any:
-        """Arrays on the device."""
-        ...
-
-    def prepare(self, program: Program) -> Work:
-        """The program in the variant's mode."""
-        ...
-
-    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """How often the framework runs each operation inside the call."""
-        ...
-
-    def constants(self) -> list[str]:
-        """Arrays that were compiled into the program."""
-        ...
-
-    def last(self, out: Any) -> Any:
-        """The out of the last step."""
-        ...
-
-    def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Exported arrays in NumPy."""
-        ...
-
-    def out_of_memory(self, error: BaseException) -> bool:
-        """Whether the error means that memory ran out."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,12 +59,12 @@ def forget_inputs(work: Work) -> Work:
     return replace(work, fresh=lambda: None, batches=None)
 
 
-def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
+def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
     """What the step does with other inputs; writes what the judge compares, `unseen.npz`.
 
     What the step raises on unseen inputs is reported, not raised: it has passed with those it was built from.
     """
-    captured = captured_arrays(subject.step) or adapter.constants()
+    captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:
         seen = inputs.generate(subject.workload, subject.parameters, subject.seed)
         arrays = inputs.unseen(subject.workload, subject.parameters, seen, unseen_seed)
@@ -137,7 +106,7 @@ def examine(adapter: Counting, subject: Subject, unseen_seed: int, directory: Pa
 class _Trial:
     """The timed program on other inputs."""
 
-    adapter: Counting
+    adapter: Adapter
     export: Callable[[Any, Any], Mapping[str, Any]]
     work: Work
     clock: Clock
@@ -157,7 +126,7 @@ class _Trial:
     def exporting(self, result: Any) -> dict[str, int]:
         """Operations run on the way out, once it has been compiled."""
         self.exported(result)
-        return self.adapter.dispatched(lambda: self.exported(result))
+        return self.adapter.accounting.dispatched(lambda: self.exported(result))
 
 
 Block = Callable[[int, Callable[[Any], None]], object]
@@ -176,7 +145,7 @@ class Witness:
 
 
 def witness(
-    adapter: Counting, program: Program, work: Work, block: Block, calls: int, seconds: float, unseen_seed: int
+    adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds: float, unseen_seed: int
 ) -> Witness:
     """What blocks do of one call, and of `calls` or of many at random; a call takes so many `seconds`."""
     counted: dict[str, Any] = {"seen": count(adapter, work, lambda: block(1, lambda _: None))}
@@ -191,7 +160,7 @@ def witness(
     return Witness(counted, calls, _exported(adapter, program.export, results.pop()))
 
 
-def retold(adapter: Counting, program: Program, work: Work, seen: Witness) -> dict[str, Any]:
+def retold(adapter: Adapter, program: Program, work: Work, seen: Witness) -> dict[str, Any]:
     """The witness's counts with `replay`: how far its results are from those of untimed calls, and these from another.
 
     Called from where nothing is timed.
@@ -207,14 +176,14 @@ def retold(adapter: Counting, program: Program, work: Work, seen: Witness) -> di
     return {**seen.counted, "replay": replay}
 
 
-def count(adapter: Counting, work: Work, run: Callable[[], object]) -> dict[str, int]:
+def count(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
     """How often each operation runs in `run`, less those that a fresh state takes, with which it begins."""
-    beside = adapter.dispatched(lambda: work.synchronise(work.fresh()))
-    inside = adapter.dispatched(run)
+    beside = adapter.accounting.dispatched(lambda: work.synchronise(work.fresh()))
+    inside = adapter.accounting.dispatched(run)
     return {name: more for name, number in inside.items() if (more := number - beside.get(name, 0)) > 0}
 
 
-def _exported(adapter: Counting, export: Callable[[Any, Any], Mapping[str, Any]], result: Any) -> NamedArrays:
+def _exported(adapter: Adapter, export: Callable[[Any, Any], Mapping[str, Any]], result: Any) -> NamedArrays:
     """What the judge compares, of what a call returned."""
     state, out = result
     return as_real(adapter.to_numpy(export(state, adapter.last(out))))

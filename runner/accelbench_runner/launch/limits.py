@@ -6,15 +6,15 @@ the triad, and counts two reads and one write.
 
 import os
 from collections.abc import Callable
-from typing import Any, Protocol
 
-from accelbench.launch.facts import Device, Limits
+from accelbench.launch.facts import Limits
 from accelbench.platforms import Platform
 from accelbench.validity import shared_device
 from accelbench.validity.data_sheets import SHEETS
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.monitor import DeviceMonitor
+from accelbench_runner.frameworks.adapter import Adapter
 
 ROUNDS = 2
 """Limits are measured in the first rounds: the best launch of a case speaks for its device."""
@@ -31,34 +31,8 @@ ROOM_SHARE = 0.25
 Call = Callable[[], None]
 
 
-class Reaching(Protocol):
-    """What is asked of an adapter."""
-
-    float_bytes: int
-
-    def put(self, arrays: Any) -> Any:
-        """Arrays on the device."""
-        ...
-
-    def device(self, value: Any) -> Device:
-        """Where it lies."""
-        ...
-
-    def cache_bytes(self) -> int | None:
-        """Of the device's last cache before memory."""
-        ...
-
-    def product(self, size: int) -> Call:
-        """A (size, size) product in the policy's type; the call returns when it is done."""
-        ...
-
-    def triad(self, elements: int) -> Call:
-        """`a <- b + 0.5 a` in the policy's type; the call returns when it is done."""
-        ...
-
-
 def measure_undisturbed(
-    adapter: Reaching, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
+    adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
 ) -> Limits | None:
     """As `measure`; None where others took the processors meanwhile: limits too low accuse the innocent.
 
@@ -74,18 +48,18 @@ def measure_undisturbed(
     return found if processors.usage().by_others_since(used) <= shared_device.NEIGHBOURS.biases * offered else None
 
 
-def measure(adapter: Reaching, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
+def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
     """FLOP/s of the product, bytes/s of the triad; None where either cannot be had."""
     try:
         flops = _product(adapter, platform.largest_product, clock)
-        cache_bytes = adapter.cache_bytes() or monitor.cache_bytes()
+        cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
         moved = _triad(adapter, _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes()), clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
         return None  # what the device cannot hold, the type cannot do, or the clock cannot see, has no limit
     return Limits(flops_per_second=flops, bytes_per_second=moved) if flops and moved else None
 
 
-def _product(adapter: Reaching, largest: int, clock: Clock) -> float:
+def _product(adapter: Adapter, largest: int, clock: Clock) -> float:
     best, size = 0.0, SMALLEST_PRODUCT
     while size <= largest:
         fastest = _fastest(adapter.product(size), BUDGET_SECONDS / 3, clock)
@@ -96,7 +70,7 @@ def _product(adapter: Reaching, largest: int, clock: Clock) -> float:
     return best
 
 
-def _triad(adapter: Reaching, held: int, clock: Clock) -> float:
+def _triad(adapter: Adapter, held: int, clock: Clock) -> float:
     elements = held // (2 * adapter.float_bytes)
     return 3.0 * elements * adapter.float_bytes / _fastest(adapter.triad(elements), BUDGET_SECONDS, clock)
 

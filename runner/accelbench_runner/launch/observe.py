@@ -46,7 +46,7 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
     work.synchronise(state)
     calls: list[Call] = []
     for batch in program.batches if program.inner == 1 else (work.batches,):
-        before = len(adapter.compilations().causes)
+        before = len(adapter.accounting.compilations().causes)
         out: Any = None
         raised: Exception | None = None
         try:
@@ -59,7 +59,7 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
             if isinstance(error, MemoryError | InvalidWorkloadError) or adapter.out_of_memory(error):
                 raise
             out, raised = None, error
-        calls.append(Call(out, raised, len(adapter.compilations().causes) - before))
+        calls.append(Call(out, raised, len(adapter.accounting.compilations().causes) - before))
     return calls, state
 
 

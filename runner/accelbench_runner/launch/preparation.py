@@ -9,7 +9,7 @@ from accelbench.catalogue import inputs, workload_checks
 from accelbench.launch.fact import NOT_REPORTED
 from accelbench.launch.facts import Facts, WorkingSet
 from accelbench.workload import Arrays, Program
-from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, Targets, UnsupportedError
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch.task import Task
 from accelbench_runner.launch.versions import package_of
@@ -74,7 +74,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     return program, work
 
 
-def set_up_to_compile(task: Task, adapter: Adapter) -> tuple[Program, Work]:
+def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[Program, Work]:
     """The same for a target, and nothing runs: where the workload says the shapes of its arrays, none is drawn."""
     shapes = task.workload.shapes(task.parameters)
     if shapes is None:
@@ -86,7 +86,7 @@ def set_up_to_compile(task: Task, adapter: Adapter) -> tuple[Program, Work]:
         return program, adapter.prepare(program)
 
     with task.reporter.phase("setup"):
-        program, work = adapter.abstractly(program_and_work)
+        program, work = targets.build_abstract(program_and_work)
         workload_checks.check_names(build, program)
     task.reporter.facts(_what_it_is(task, adapter, program, work, shapes))
     return program, work
@@ -104,7 +104,7 @@ def _what_it_is(task: Task, adapter: Adapter, program: Program, work: Work, arra
         bytes_per_unit=cost.bytes if cost else NOT_REPORTED,
         working_set=WorkingSet(
             bytes=inputs.working_set(arrays, adapter.float_bytes),
-            cache_bytes=adapter.cache_bytes() or task.monitor.cache_bytes(),
+            cache_bytes=adapter.accounting.cache_bytes() or task.monitor.cache_bytes(),
         ),
     )
 
@@ -117,7 +117,7 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: 
     clock, reporter = task.clock, task.reporter
     state = work.fresh()
     work.synchronise(state)
-    before = adapter.compilations().seconds
+    before = adapter.accounting.compilations().seconds
     reporter.say(PhaseStarted(phase="compile"))
     began = clock.seconds()
     adapter.compile_ahead(work)
@@ -126,11 +126,11 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: 
     if compiled:
         reporter.say(PhaseStarted(phase="first-step"))
     called = clock.seconds()
-    ahead = adapter.compilations().seconds
+    ahead = adapter.accounting.compilations().seconds
     result = work.call(state, work.batches)
     work.synchronise(result)
     ended = clock.seconds()
-    after = adapter.compilations().seconds
+    after = adapter.accounting.compilations().seconds
     within = min(ended - called, sum(after.values()) - sum(ahead.values()))
     parts = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
     if imported_seconds:

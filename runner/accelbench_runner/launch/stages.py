@@ -77,19 +77,19 @@ class Launch:
         self.adapter = adapter
         with self._reporter.phase("device-init"):
             adapter.initialise()
-        device = adapter.device_id()
+        device = adapter.accounting.device_id()
         settings = self._reporter.probe("watch", lambda: task.monitor.awake(device))
         self._reporter.facts(
             Facts(
                 protocol=task.measure.protocol,
                 versions=versions_of(adapter, task.libraries),
                 device_settings=dict(settings) if settings else NOT_REPORTED,
-                emulated=adapter.emulated(),
+                emulated=adapter.accounting.emulated(),
             )
         )
         if task.request.purpose == "probe":
             self._first_call(adapter, set_up(task, adapter)[1])
-            self._reporter.facts(Facts(compile_cache=adapter.compile_cache() or NOT_REPORTED))
+            self._reporter.facts(Facts(compile_cache=adapter.accounting.compile_cache() or NOT_REPORTED))
             return
         if task.measure.protocol == "observe":
             self._observe(adapter)
@@ -114,7 +114,7 @@ class Launch:
                 threads=Threads(
                     requested=self._task.request.threads,
                     affinity=len(os.sched_getaffinity(0)),
-                    framework=adapter.threads(),
+                    framework=adapter.accounting.threads(),
                 ),
             )
         )
@@ -165,7 +165,7 @@ class Launch:
         state, out = self._first_call(adapter, work)
         self._reporter.facts(
             Facts(
-                compile_cache=adapter.compile_cache() or NOT_REPORTED,
+                compile_cache=adapter.accounting.compile_cache() or NOT_REPORTED,
                 compile_peak_memory_bytes=max(0, cpu.peak_bytes() - self._held_bytes),
             )
         )
@@ -185,8 +185,8 @@ class Launch:
         """What was compiled; and what one call does, against what the workload declares, where it declares any."""
         declared = self._task.workload.operations(self._task.parameters)
         with self._reporter.aside("operations"):
-            self._reporter.facts(Facts(executable=adapter.executable_size() or NOT_REPORTED))
-            counted = adapter.operations(work) if declared else None
+            self._reporter.facts(Facts(executable=adapter.accounting.executable_size() or NOT_REPORTED))
+            counted = adapter.accounting.operations(work) if declared else None
         if declared is None:
             return
         self._reporter.facts(
@@ -216,7 +216,7 @@ class Launch:
             return
         with self._reporter.aside("operations"):
             self._seen = dependence.retold(adapter, program, work, seen)
-            self._reporter.facts(Facts(arithmetic=adapter.arithmetic(work)))
+            self._reporter.facts(Facts(arithmetic=adapter.accounting.arithmetic(work)))
 
     def _try_unseen_inputs(
         self,

@@ -13,10 +13,11 @@ delays does not: a run that seems late is made again, and its least lateness hel
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from accelbench.launch.facts import Synchronisation, WatchedRun
 from accelbench_runner.clock import Clock
+from accelbench_runner.frameworks.adapter import Execution
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 
@@ -42,26 +43,10 @@ Probe = Callable[[Callable[[], Any]], Any]
 """Makes a look of accelbench's own, and returns what it found; None where it gave no answer."""
 
 
-class Settling(Protocol):
-    """What is asked of an adapter."""
-
-    def drain(self) -> None:
-        """Returns when everything that the device was ever given is done."""
-        ...
-
-    def ready(self, value: Any) -> bool | None:
-        """Whether all of `value` is there."""
-        ...
-
-    def product(self, size: int) -> Callable[[], None]:
-        """A call that leaves nothing undone."""
-        ...
-
-
 class Aftermath:
     """Watches what goes on when a clock has stopped; made where nothing is timed, for what it needs may compile."""
 
-    def __init__(self, adapter: Settling, clock: Clock, burnt: Callable[[], float], probe: Probe) -> None:
+    def __init__(self, adapter: Execution, clock: Clock, burnt: Callable[[], float], probe: Probe) -> None:
         """`burnt` tells the processor time of other threads than the one that asks."""
         self._adapter, self._clock, self._burnt, self._probe = adapter, clock, burnt, probe
         self._product: Callable[[], None] | None = probe(self._first_product)

@@ -101,7 +101,7 @@ class Timing:
         last = self._time(measure).seconds[-1]
         with self._reporter.aside("synchronisation"):
             found = aftermath.judge_result((state, out), last)
-        compile_cache = self._adapter.compile_cache()
+        compile_cache = self._adapter.accounting.compile_cache()
         self._reporter.facts(Facts(synchronisation=found or NOT_REPORTED, compile_cache=compile_cache or NOT_REPORTED))
         return state, out, work.units * len(batches)
 
@@ -123,8 +123,8 @@ class Timing:
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
         resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), ClockDrift(self._clock)
-        compiled = adapter.compilations()
-        compared = len(adapter.host_over_device())
+        compiled = adapter.accounting.compilations()
+        compared = len(adapter.accounting.host_over_device())
 
         def inspect(result: Any) -> None:
             devices.append(adapter.device(result))
@@ -134,17 +134,17 @@ class Timing:
         self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
             measured = measure(inspect)
-            for part, seconds in adapter.compilations().seconds.items():
+            for part, seconds in adapter.accounting.compilations().seconds.items():
                 if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
                     parts[part] = more
         watched = self._reporter.probe("watch", self._watch.end)
-        on_device = adapter.peak_memory_bytes()
+        on_device = adapter.accounting.peak_memory_bytes()
         on_host = max(0, cpu.peak_bytes() - self._held_bytes)
         peak = monitor.peak_bytes(on_host) if on_device is None else on_device
-        ratios = adapter.host_over_device()[compared:]
+        ratios = adapter.accounting.host_over_device()[compared:]
         for seconds in measured.seconds:
             self._reporter.say(BlockTimed(units=measured.units, seconds=seconds))
-        causes = self._causes + adapter.compilations().causes[len(compiled.causes) :]
+        causes = self._causes + adapter.accounting.compilations().causes[len(compiled.causes) :]
         if watched:
             self._reporter.facts(watched)
         self._reporter.facts(
@@ -153,7 +153,7 @@ class Timing:
                 recompilations=len(causes),
                 recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:MOST_CAUSES]],
                 peak_memory_bytes=peak or NOT_REPORTED,
-                reserved_memory_bytes=adapter.reserved_memory_bytes() or NOT_REPORTED,
+                reserved_memory_bytes=adapter.accounting.reserved_memory_bytes() or NOT_REPORTED,
                 host_over_device=HostOverDevice(least=min(ratios), median=statistics.median(ratios))
                 if ratios
                 else NOT_REPORTED,

@@ -1,8 +1,7 @@
-"""Floating-point operations of a program in JAX: as it was written, and as XLA left it.
+"""Count floating-point operations of a JAX program: as written (jaxpr) and as optimised (HLO).
 
-Both are counted by the same rule, so that one may be held against the other: 2 m n k for a product, one for each
-number that elementwise arithmetic gives or a reduction takes. Moving, comparing and selecting numbers is none. XLA's
-own cost analysis counts a loop's body once.
+One rule makes both counts comparable: 2 m n k for a product, one per result of elementwise arithmetic, one per operand
+of a reduction, none for moving, comparing and selecting. XLA's own cost analysis counts a loop's body once.
 """
 
 import math
@@ -14,11 +13,11 @@ from accelbench_runner.frameworks.xla_operations import (
     Instruction,
     Module,
     UncountableError,
-    alike,
+    common_count,
     inner_jaxprs,
     is_convolution_call,
     is_product_call,
-    trips,
+    trip_count,
 )
 
 ELEMENTWISE = {
@@ -31,33 +30,33 @@ REDUCTIONS = {
     *("reduce", "reduce-window", "reduce_window_sum", "reduce_window"),
 }
 SHAPE = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(bf16|f\d+\w*)\[([\d,]*)\]")
-"""Of a result, or of the first of several: a library's call also returns the memory that it worked in."""
+"""Matches the type of an instruction's first result: a library's call also returns its workspace."""
 OPERANDS = re.compile(r"%([\w.\-]+)")
 CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
 LABELS = re.compile(r"dim_labels=\w+_(\w+)->(\w+)")
-"""Of a convolution's kernel and of its result, by letters: `o` and `f` are the features that it gives, `i` those that
-it takes. A library's call for a gradient has the labels of the convolution whose gradient it is."""
+"""Matches the dimension labels of a convolution's kernel and result: `o` and `f` are output features, `i` input
+features. A library's call for a gradient carries the labels of the forward convolution."""
 
 Shape = tuple[int, ...]
 
 
-def of_hlo(text: str) -> float | None:
-    """In one run of the optimised module; None for no module, and where only the run tells what is done."""
+def count_hlo(text: str) -> float | None:
+    """Count one run of an optimised module; None without a module, or if a count depends on data."""
     module = Module(text)
     if not module.entry:
         return None
-    shapes = {found[1]: _dimensions(found[3]) for line in text.splitlines() if (found := SHAPE.match(line))}
-    return _or_none(lambda: _of_computation(module, shapes, {}, module.entry))
+    shapes = {match[1]: _dimensions(match[3]) for line in text.splitlines() if (match := SHAPE.match(line))}
+    return _or_none(lambda: _count_computation(module, shapes, {}, module.entry))
 
 
-def _of_computation(module: Module, shapes: dict[str, Shape], known: dict[str, float], name: str) -> float:
+def _count_computation(module: Module, shapes: dict[str, Shape], known: dict[str, float], name: str) -> float:
     if name not in known:
         instructions = module.instructions(name)
-        known[name] = math.fsum(_of_instruction(module, shapes, known, each) for each in instructions)
+        known[name] = math.fsum(_count_instruction(module, shapes, known, instruction) for instruction in instructions)
     return known[name]
 
 
-def _of_instruction(  # noqa: PLR0911 - one return a kind of instruction
+def _count_instruction(  # noqa: PLR0911 - one return a kind of instruction
     module: Module, shapes: dict[str, Shape], known: dict[str, float], instruction: Instruction
 ) -> float:
     line, result = instruction.line, SHAPE.match(instruction.line)
@@ -65,23 +64,23 @@ def _of_instruction(  # noqa: PLR0911 - one return a kind of instruction
     operands = [shapes[name] for name in OPERANDS.findall(line.partition(" = ")[2]) if name in shapes]
     match instruction.opcode:
         case "dot" | "convolution" | "custom-call":
-            return _of_product(instruction.opcode, line, shape or (), operands)
+            return _count_product(instruction.opcode, line, shape or (), operands)
         case "while":
-            body = math.fsum(_of_computation(module, shapes, known, name) for name in instruction.called)
-            return body * trips(line) if body else 0.0
+            body = math.fsum(_count_computation(module, shapes, known, name) for name in instruction.called)
+            return body * trip_count(line) if body else 0.0
         case "conditional":
-            return alike([_of_computation(module, shapes, known, name) for name in instruction.called])
+            return common_count([_count_computation(module, shapes, known, name) for name in instruction.called])
         case opcode if opcode in REDUCTIONS:
             return float(math.prod(operands[0])) if operands else 0.0
         case opcode if opcode in ELEMENTWISE:
             return float(math.prod(shape)) if shape is not None else 0.0
         case "fusion" | "call" | "async-start" | "call-start":
-            return math.fsum(_of_computation(module, shapes, known, name) for name in instruction.called)
+            return math.fsum(_count_computation(module, shapes, known, name) for name in instruction.called)
         case _:
             return 0.0
 
 
-def _of_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
+def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0
     left, right = operands[:2]
@@ -93,7 +92,7 @@ def _of_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape])
             "BackwardInput": kernel.index("i"),
             "BackwardFilter": result.index("f"),  # the operand is the gradient at the result
         }
-        index = next((found for kind, found in features.items() if kind in line), kernel.index("o"))
+        index = next((position for kind, position in features.items() if kind in line), kernel.index("o"))
         return 2.0 * math.prod(shape) * math.prod(right) / max(1, right[index])
     if opcode == "custom-call" and is_product_call(line):
         size = math.prod(shape) or math.prod(left)
@@ -105,35 +104,35 @@ def _dimensions(text: str) -> Shape:
     return tuple(int(number) for number in text.split(",") if number)
 
 
-def of_jaxpr(jaxpr: Any) -> float | None:
-    """In one run of a jaxpr, what nobody uses included; None where only the run tells what is done."""
-    return _or_none(lambda: _of_jaxpr(jaxpr))
+def count_jaxpr(jaxpr: Any) -> float | None:
+    """Count one run of a jaxpr, unused results included; None if a count depends on data."""
+    return _or_none(lambda: _count_jaxpr(jaxpr))
 
 
-def calls_back(jaxpr: Any) -> bool:
-    """Whether a jaxpr has Python do a part of the work, which nobody can count."""
+def has_callback(jaxpr: Any) -> bool:
+    """Return whether a jaxpr calls back into Python, whose operations cannot be counted."""
     return any(
         equation.primitive.name in {"pure_callback", "io_callback"}
-        or any(map(calls_back, inner_jaxprs(equation.params)))
+        or any(map(has_callback, inner_jaxprs(equation.params)))
         for equation in jaxpr.eqns
     )
 
 
-def types(jaxpr: Any) -> set[str]:
-    """Of the arrays of floating-point numbers that a jaxpr takes and makes; of single numbers none."""
-    variables = [*jaxpr.invars, *(each for equation in jaxpr.eqns for each in equation.outvars)]
-    found = {str(each.aval.dtype) for each in variables if _is_float(each.aval) and each.aval.shape}
-    return found.union(*(types(inner) for equation in jaxpr.eqns for inner in inner_jaxprs(equation.params)))
+def float_types(jaxpr: Any) -> set[str]:
+    """Return the floating-point types of the arrays in a jaxpr; scalars do not count."""
+    variables = [*jaxpr.invars, *(variable for equation in jaxpr.eqns for variable in equation.outvars)]
+    own = {str(variable.aval.dtype) for variable in variables if _is_float(variable.aval) and variable.aval.shape}
+    return own.union(*(float_types(inner) for equation in jaxpr.eqns for inner in inner_jaxprs(equation.params)))
 
 
-def _of_jaxpr(jaxpr: Any) -> float:
-    return math.fsum(map(_of_equation, jaxpr.eqns))
+def _count_jaxpr(jaxpr: Any) -> float:
+    return math.fsum(map(_count_equation, jaxpr.eqns))
 
 
-def _of_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primitive
-    inside = [_of_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
+def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primitive
+    inside = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
     taken: Any = equation.invars[0].aval if equation.invars else None
-    size: float = float(sum(math.prod(each.aval.shape) for each in equation.outvars if _is_float(each.aval)))
+    size: float = float(sum(math.prod(out.aval.shape) for out in equation.outvars if _is_float(out.aval)))
     match equation.primitive.name:
         case "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
@@ -148,7 +147,7 @@ def _of_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primit
         case "while" if any(inside):
             raise UncountableError
         case "cond":
-            return alike(inside)
+            return common_count(inside)
         case name if name in REDUCTIONS:
             return float(math.prod(taken.shape)) if _is_float(taken) else 0.0
         case name if name in ELEMENTWISE:

@@ -1,0 +1,170 @@
+"""Report what JAX compiled, computes and occupies: by XLA's events, its programs and its allocator."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+
+from accelbench.launch.facts import Arithmetic, CompileCache, ExecutableSize
+from accelbench_runner.frameworks import xla_arithmetic
+from accelbench_runner.frameworks.adapter import (
+    Accounting,
+    Compilations,
+    Counted,
+    Span,
+    count_cached_files,
+    seconds_by_part,
+)
+from accelbench_runner.frameworks.work import Work
+from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
+
+PARTS = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+    "/jax/core/compile/backend_compile_duration": "backend",
+}
+CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
+PROGRAM = "PjitFunction("
+"""Prefix of the profiler's events for programs that JAX runs."""
+RESERVED = ("peak_pool_bytes", "peak_bytes_reserved", "pool_bytes", "bytes_reserved")
+"""Names of the memory that an allocator holds, in order of preference."""
+
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class CompiledCall:
+    """Hold the stages of the prepared call for accounting and targets."""
+
+    op_by_op: bool = False
+    """True if operations are dispatched one by one, and the program contains no compiled call of its own."""
+    traced: Any = None
+    lowered: Any = None
+    executable: Any = None
+
+
+class JaxAccounting(Accounting):
+    """Read JAX's monitoring events, XLA's programs and the allocator's statistics."""
+
+    def __init__(self, compiled: CompiledCall) -> None:
+        self._compiled = compiled
+        self._spans: list[tuple[Span, str]] = []
+        self._cache = {"hits": 0, "misses": 0}
+        self._cached = count_cached_files("JAX_COMPILATION_CACHE_DIR")
+
+    def listen(self) -> None:
+        """Register for JAX's events; call it before the first compilation."""
+        jax.monitoring.register_event_time_span_listener(self._record_span)
+        jax.monitoring.register_event_listener(self._count_event)
+
+    def _record_span(self, event: str, began: float, ended: float, **details: Any) -> None:
+        if event in PARTS:
+            self._spans.append((Span(began, ended, PARTS[event]), str(details.get("fun_name", "a function"))))
+
+    def _count_event(self, event: str, **_details: Any) -> None:
+        if event in CACHE_EVENTS:
+            self._cache[CACHE_EVENTS[event]] += 1
+
+    def compilations(self) -> Compilations:
+        """Sum the spans, which nest: a trace inside a trace, a constant compiled inside one."""
+        return Compilations(
+            seconds=seconds_by_part(span for span, _ in self._spans),
+            causes=[f"{name} was compiled" for span, name in self._spans if span.part == "backend"],
+        )
+
+    def compile_cache(self) -> CompileCache:
+        """Count hits and misses, including those of operations that are dispatched one by one."""
+        return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached)
+
+    def constants(self) -> list[str]:
+        """List the arrays that the trace closed over."""
+        consts = [] if self._compiled.traced is None else self._compiled.traced.jaxpr.consts
+        return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "ndim", 0)]
+
+    def executable_size(self) -> ExecutableSize | None:
+        """Return what XLA reports of the executable; a number that the backend does not give is None."""
+        executable, lowered = self._compiled.executable, self._compiled.lowered
+        if executable is None:
+            return None
+        return ExecutableSize(
+            kernels_per_call=try_call(lambda: count_kernels(executable.as_text())),
+            program_size=try_call(lambda: count_stablehlo(lowered.compiler_ir().operation)),
+            aliased_bytes=try_call(lambda: executable.memory_analysis().alias_size_in_bytes),
+            temporary_bytes=try_call(lambda: executable.memory_analysis().temp_size_in_bytes),
+            accessed_bytes=try_call(lambda: int(executable.cost_analysis()["bytes accessed"])),
+        )
+
+    def operations(self, work: Work) -> Counted | None:
+        """Count in the optimised HLO of a compiled call, or in the trace of a call that is dispatched op by op."""
+        if self._compiled.executable is not None:
+            operations = count_hlo(self._compiled.executable.as_text())
+            return Counted(operations, "the optimised HLO") if operations else None
+        if not self._compiled.op_by_op:
+            return None
+        operations = count_jaxpr(_trace(work))
+        return Counted(operations, "the operations dispatched") if operations else None
+
+    def arithmetic(self, work: Work) -> Arithmetic:
+        """Count in the trace and in the optimised HLO; a call that is dispatched op by op runs as it was written."""
+        if self._compiled.executable is not None:
+            jaxpr = self._compiled.traced.jaxpr.jaxpr
+            run = xla_arithmetic.count_hlo(self._compiled.executable.as_text())
+            types = sorted(xla_arithmetic.float_types(jaxpr))
+            if xla_arithmetic.has_callback(jaxpr):
+                return Arithmetic(types=types)
+            written = xla_arithmetic.count_jaxpr(jaxpr)
+            return Arithmetic(written=written, run=run, source="the optimised HLO", types=types)
+        if not self._compiled.op_by_op or (jaxpr := try_call(lambda: _trace(work))) is None:
+            return Arithmetic()
+        counted = xla_arithmetic.count_jaxpr(jaxpr)
+        types = sorted(xla_arithmetic.float_types(jaxpr))
+        return Arithmetic(written=counted, run=counted, source="the operations dispatched", types=types)
+
+    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """Count the programs that run: compiled by the author, or one per operation that is dispatched."""
+        options = jax.profiler.ProfileOptions()
+        options.python_tracer_level = 0
+        options.enable_hlo_proto = False  # it would write out every program that the process has compiled
+        with tempfile.TemporaryDirectory() as directory:
+            with jax.profiler.trace(directory, profiler_options=options):
+                call()
+            return Counter(
+                event.name.removeprefix(PROGRAM).removesuffix(")")
+                for file in Path(directory).rglob("*.xplane.pb")
+                for plane in jax.profiler.ProfileData.from_file(str(file)).planes
+                for line in plane.lines
+                for event in line.events
+                if event.name.startswith(PROGRAM)
+            )
+
+    def peak_memory_bytes(self) -> int | None:
+        """Return the peak on the first device; the CPU client keeps no such statistics."""
+        statistics = jax.devices()[0].memory_stats()
+        return int(statistics["peak_bytes_in_use"]) if statistics and "peak_bytes_in_use" in statistics else None
+
+    def reserved_memory_bytes(self) -> int | None:
+        """Return the size of the pool, which by default is most of the device's memory from the start."""
+        statistics = jax.devices()[0].memory_stats() or {}
+        return next((int(statistics[name]) for name in RESERVED if statistics.get(name)), None)
+
+    def emulated(self) -> str:
+        """Detect several CPU devices in one process, which XLA_FLAGS or jax_num_cpu_devices ask for."""
+        devices = jax.local_devices()
+        several = devices[0].platform == "cpu" and len(devices) > 1
+        return f"XLA makes {len(devices)} devices of one host's processor" if several else ""
+
+
+def _trace(work: Work) -> Any:
+    return jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr
+
+
+def try_call(call: Callable[[], Answer | None]) -> Answer | None:
+    """Return what the call returns, None if it raises: a backend may lack a statistic, which must not fail a launch."""
+    try:
+        return call()
+    except Exception:  # noqa: BLE001
+        return None
