@@ -7,7 +7,7 @@ from accelbench import figures
 from accelbench.api.result import Check, CheckOutcome, Result
 from accelbench.report import noise
 from accelbench.validity.certificate import validity_checks
-from accelbench.validity.check import CaseCheck, ValidityCheck, to_do
+from accelbench.validity.check import CaseCheck, ValidityCheck, remedy_for
 
 
 def failed(result: Result) -> tuple[Check, ...]:
@@ -98,7 +98,7 @@ def _what_to_do(name: str, result: Result) -> str:
     check = _registered(name)
     if check is None or (name in noise.ADVICE and (result.noisy or noise.advises(result))):
         return ""
-    said = to_do(check, result.fingerprint)
+    said = remedy_for(check, result.fingerprint)
     return f"What to do: {said}." if said else ""
 
 

@@ -1,4 +1,4 @@
-"""Rounds do not follow each other: correlated ones carry less information than the interval thinks."""
+"""Check that rounds are independent: correlated rounds carry less information than the interval assumes."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,9 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     case = evidence.case
     seconds = {
         variant.name: {
-            launch.round: value for launch in evidence.of(variant.name) if (value := launch.seconds()) is not None
+            launch.round: value
+            for launch in evidence.launches_of(variant.name)
+            if (value := launch.seconds()) is not None
         }
         for variant in case.variants
     }
@@ -22,7 +24,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
             continue
         rounds = sorted(baseline.keys() & times.keys())
         if len(rounds) < FEWEST:
-            yield variant, untested(f"cannot be told from {len(rounds)} rounds; it takes {FEWEST}")
+            yield variant, untested(f"needs {FEWEST} rounds, has {len(rounds)}")
             continue
         logs = log_speedups([baseline[number] for number in rounds], [times[number] for number in rounds])
         correlation, limit = lag_one_correlation(logs), correlation_limit(len(logs))
@@ -32,14 +34,14 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 CHECK = CaseCheck(
     name="autocorrelated",
-    threshold=f"lag-1 correlation at most what independent rounds exceed in 1 % of cases, from {FEWEST} rounds on",
+    threshold=f"lag-1 correlation below the 99th percentile of independent rounds; needs {FEWEST} rounds",
     reason="at a lag-1 correlation of 0.7, a 95 % interval covers only 58 %",
     evaluate=_evaluate,
     measured_only=True,
     noise=True,
     remedy=(
-        "neighbouring rounds resemble each other, so something on the machine drifts: measure again when it is "
-        "quieter, or leave it processors of its own (--processors 1 on a laptop). Fewer rounds would only hide it"
+        "something on the machine drifts, as neighbouring rounds resemble each other: measure again when it is idle, "
+        "or leave it some processors (--processors 1 on a laptop). Fewer rounds would only hide it"
     ),
     rounds=FEWEST,
 )

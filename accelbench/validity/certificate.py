@@ -1,4 +1,4 @@
-"""The certificate of a case: every check of this folder, with its reading and threshold."""
+"""Run all validity checks on a case and collect their readings in a certificate."""
 
 import importlib
 import pkgutil
@@ -12,9 +12,9 @@ from accelbench.validity.evidence import Evidence
 
 @cache
 def validity_checks() -> tuple[ValidityCheck, ...]:
-    """Every check, by name: the `CHECK` of each module in `accelbench/validity/`."""
+    """Return the `CHECK` of each module in `accelbench/validity/`, sorted by name."""
     folder = pkgutil.iter_modules(accelbench.validity.__path__, prefix=f"{accelbench.validity.__name__}.")
-    modules = [importlib.import_module(found.name) for found in folder]
+    modules = [importlib.import_module(module.name) for module in folder]
     return tuple(sorted((module.CHECK for module in modules if hasattr(module, "CHECK")), key=lambda check: check.name))
 
 
@@ -35,6 +35,6 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
 
 
 def _alike(readings: tuple[Check, ...], variants: int) -> tuple[Check, ...]:
-    """One reading in place of `variants` readings that differ in nothing but the variant."""
+    """Merge the readings into one if there is one for each variant and they differ in nothing else."""
     merged = {reading.model_copy(update={"variant": None}) for reading in readings}
     return tuple(merged) if len(merged) == 1 and len(readings) == variants else readings

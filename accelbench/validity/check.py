@@ -1,6 +1,6 @@
-"""What a validity check is: a name, a threshold with its reason, and what evaluates the evidence.
+"""Define a validity check: a name, a threshold with its reason, and a function that evaluates the evidence.
 
-Add one by adding a file to this folder that defines `CHECK`; `accelbench.validity.certificate` finds it.
+To add a check, add a module to this folder that defines `CHECK`; `accelbench.validity.certificate` collects them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,43 +18,43 @@ WHOLE_PERCENT = 0.01
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found; `reading` says it with numbers, or why it could not be tested."""
+    """Hold the outcome of a check and its reading: the measured numbers, or why it is untested."""
 
     outcome: CheckOutcome
     reading: str
     widened: bool = False
-    """It passed, and yet something disturbed the launch: times spread further, and the speedup did not move."""
+    """True if the check passed although a disturbance widened the spread of times without moving the speedup."""
 
 
 @dataclass(frozen=True)
 class DisturbanceLimit:
-    """How large a share a disturbance may take. docs/method/discarded-rounds.md has the figures."""
+    """Hold the shares of time that a disturbance may take; docs/method/discarded-rounds.md."""
 
     widens: float
-    """Above this, times spread further: the round counts, and the reading says so."""
+    """Above this share times spread further: the round counts, and the reading reports it."""
     biases: float
-    """Above this, speedups were seen to move: the round is discarded."""
+    """Above this share speedups moved in experiments: the round is discarded."""
 
 
 def passed(reading: str) -> Finding:
-    """Within the threshold."""
+    """Return a finding within the threshold."""
     return Finding("passed", reading)
 
 
 def widened(reading: str) -> Finding:
-    """Disturbed, and within the threshold: what biases no speedup."""
+    """Return a finding that passed, with a disturbance that is too small to bias a speedup."""
     return Finding("passed", reading, widened=True)
 
 
 def percent(share: float) -> str:
-    """A share of something, to the digits that a disturbance is worth: `7 %`, `0.4 %`."""
+    """Format a share: `7 %`, or one significant digit below 1 %, as `0.4 %`."""
     return f"{100 * share:.0f} %" if share >= WHOLE_PERCENT or not share else f"{100 * share:.1g} %"
 
 
 def failed(reading: str | Unreadable) -> Finding:
-    """Beyond the threshold, or not shown to be within where a verdict cannot do without.
+    """Return a finding beyond the threshold.
 
-    Where a probe of accelbench's own gave no answer, it is untested: no variant fails for that.
+    If accelbench's own probe gave no answer, the finding is untested instead: the variant is not to blame.
     """
     if isinstance(reading, Unreadable) and reading.probe_failed:
         return untested(reading)
@@ -62,76 +62,79 @@ def failed(reading: str | Unreadable) -> Finding:
 
 
 def untested(reading: str | Unreadable) -> Finding:
-    """Neither: there was no way to tell."""
+    """Return a finding without an answer, with the reason."""
     return Finding("untested", reading.why if isinstance(reading, Unreadable) else reading)
 
 
 @dataclass(frozen=True)
 class LaunchCheck:
-    """A check that looks at each launch by itself; a variant is as good as its worst launch."""
+    """Check each launch by itself; a variant gets the most severe finding of its launches."""
 
     name: str
     threshold: str
     reason: str
-    """Why the threshold is what it is."""
+    """Why the threshold has this value."""
     evaluate: Callable[[Case, LaunchRecord], Finding]
     measured_only: bool = False
-    """It needs times or the device asked for; `accelbench check` has neither and skips it."""
+    """True if it needs times or the requested device; `accelbench check` has neither and skips it."""
     observed: bool = False
-    """It is asked of launches that time nothing, too: of those whose protocol is observe."""
+    """True if it also applies to launches of the protocol observe, which time nothing."""
     disturbance: bool = False
-    """What fails it is no variant's doing: the round is quarantined for all variants alike, and measured again."""
+    """True if other load fails it, not the variant: the round is quarantined for all variants and measured again."""
     advice: Callable[[Mapping[str, str]], str] = lambda _: ""
-    """What whoever measures can do about a disturbance, on a machine with this fingerprint."""
-    always: bool = False
-    """It looks at quarantined launches too: what they computed does not depend on who disturbed them."""
+    """Returns what to do about a disturbance on a machine with this fingerprint."""
+    include_quarantined: bool = False
+    """True if it also checks quarantined launches: a disturbance does not change what they compute."""
     remedy: str = ""
-    """What whoever measures can do about a variant that fails it; empty where the reading says enough."""
-    of: Callable[[Facts], object] | None = None
-    """The fact that it looks at, where not every launch is asked for it: those that did not report it say nothing."""
+    """What to do about a variant that fails; empty if the reading is enough."""
+    fact: Callable[[Facts], object] | None = None
+    """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """One reading for each variant that has launches."""
+        """Yield one reading for each variant that has launches."""
         for variant in evidence.variants:
-            launches = evidence.of(variant) + (evidence.quarantined_of(variant) if self.always else ())
-            silent = {launch.round: fact for launch in launches if (fact := self._silence(launch))}
+            launches = evidence.launches_of(variant) + (
+                evidence.quarantined_of(variant) if self.include_quarantined else ()
+            )
+            silent = {launch.round: fact for launch in launches if (fact := self._unreported(launch))}
             findings = [
                 (launch.round, self.evaluate(evidence.case, launch))
                 for launch in launches
                 if launch.round not in silent
             ]
             if findings:
-                yield _check(self, worst(findings, disturbance=self.disturbance), variant)
+                yield _check(self, most_severe(findings, disturbance=self.disturbance), variant)
             else:
                 yield _check(self, untested(silent[launches[0].round]), variant)
 
-    def _silence(self, launch: LaunchRecord) -> Unreadable | None:
-        fact = self.of(launch.facts) if self.of else None
+    def _unreported(self, launch: LaunchRecord) -> Unreadable | None:
+        fact = self.fact(launch.facts) if self.fact else None
         return fact if isinstance(fact, Unreadable) and not fact.reported else None
 
 
 @dataclass(frozen=True)
 class CaseCheck:
-    """A check that needs all launches at once: a finding for a variant, or with None for all of them alike."""
+    """Check all launches of a case together; a finding is for one variant, or for all of them (None)."""
 
     name: str
     threshold: str
     reason: str
-    """Why the threshold is what it is."""
+    """Why the threshold has this value."""
     evaluate: Callable[[Evidence], Iterable[tuple[str | None, Finding]]]
     measured_only: bool = False
-    """It needs times or the device asked for; `accelbench check` has neither and skips it."""
+    """True if it needs times or the requested device; `accelbench check` has neither and skips it."""
     observed: bool = False
-    """It is asked of launches that time nothing, too: of those whose protocol is observe."""
+    """True if it also applies to launches of the protocol observe, which time nothing."""
     noise: bool = False
-    """Other load can fail it, as well as the variant: an interval stands beside it where the case accepts noise."""
+    """True if other load can fail it as well as the variant; if the case accepts noise, the interval is shown anyway.
+    """
     remedy: str = ""
-    """What whoever measures can do about a variant that fails it; empty where the reading says enough."""
+    """What to do about a variant that fails; empty if the reading is enough."""
     rounds: int = 0
-    """From so many rounds on it can be made: with fewer it is untested, and nothing is wrong."""
+    """Number of rounds that it needs; with fewer it is untested."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """The readings, in the order of the evaluation."""
+        """Yield the readings, in the order of the evaluation."""
         for variant, finding in self.evaluate(evidence):
             yield _check(self, finding, variant)
 
@@ -139,8 +142,8 @@ class CaseCheck:
 ValidityCheck = LaunchCheck | CaseCheck
 
 
-def to_do(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
-    """What whoever measures can do where it fails, on a machine with this fingerprint; empty where it does not say."""
+def remedy_for(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
+    """Return what to do if the check fails on a machine with this fingerprint; empty if there is no advice."""
     advice = check.advice(fingerprint) if isinstance(check, LaunchCheck) else ""
     return check.remedy or advice
 
@@ -152,8 +155,8 @@ def _severity(finding: Finding) -> int:
     return _SEVERITY[finding.outcome] + finding.widened
 
 
-def worst(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
-    """The last of the worst: of launches that all passed the newest speaks, else the first that did not."""
+def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
+    """Return the most severe finding; ties: the newest if all passed, else the first."""
     severity = max(_severity(finding) for _, finding in findings)
     worst = [(number, finding) for number, finding in findings if _severity(finding) == severity]
     if severity == 0:

@@ -1,4 +1,4 @@
-"""What was timed is long against the clock that timed it, and the clock ran true."""
+"""Check that the clock is accurate and that blocks are long compared with its resolution."""
 
 import statistics
 
@@ -18,19 +18,19 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
         return failed("no block was timed")
     meddling = launch.facts.meddling
     if not isinstance(meddling, Unreadable) and meddling.functions:
-        return failed(f"the program replaced {', '.join(meddling.functions)}, which measures it")
+        return failed(f"the program replaced {', '.join(meddling.functions)}, which accelbench measures with")
     clock = launch.facts.clock
     if isinstance(clock, Unreadable):
         return failed(clock)
-    block = statistics.median(each.seconds for each in launch.blocks)
+    seconds = statistics.median(block.seconds for block in launch.blocks)
     resolution, reading_seconds = clock.resolution_seconds, clock.reading_seconds
     if launch.protocol == "steady":
-        what = f"blocks of {1000 * block:.3g} ms"
-        long_enough = block >= SHORTEST_BLOCK_SECONDS and resolution <= RESOLUTION_SHARE * block
+        timed = f"blocks of {1000 * seconds:.3g} ms"
+        long_enough = seconds >= SHORTEST_BLOCK_SECONDS and resolution <= RESOLUTION_SHARE * seconds
     else:
-        what = f"calls of {1e6 * block:.3g} us"
-        long_enough = resolution + 2 * reading_seconds <= CALL_SHARE * block
-    reading = f"{what}, clock resolves {1e9 * resolution:.3g} ns, is read in {1e9 * reading_seconds:.3g} ns"
+        timed = f"calls of {1e6 * seconds:.3g} us"
+        long_enough = resolution + 2 * reading_seconds <= CALL_SHARE * seconds
+    reading = f"{timed}, clock resolves {1e9 * resolution:.3g} ns, is read in {1e9 * reading_seconds:.3g} ns"
     if abs(clock.drift) > ALLOWED_DRIFT:
         return failed(f"{reading}, ran {clock.drift:+.2%} ahead of the raw clock")
     return passed(reading) if resolution > 0 and long_enough else failed(reading)
@@ -41,13 +41,13 @@ CHECK = LaunchCheck(
     threshold=(
         f"blocks at least {1000 * SHORTEST_BLOCK_SECONDS:g} ms, resolution at most {RESOLUTION_SHARE:.1%} of it; where "
         f"calls are timed one by one, resolution and two readings at most {CALL_SHARE:.0%} of one; "
-        f"within {ALLOWED_DRIFT:.1%} of the raw clock; no function of accelbench's replaced"
+        f"within {ALLOWED_DRIFT:.1%} of the raw clock; no function of accelbench replaced"
     ),
     reason=(
-        "a tenth of the 1 % that a margin may ask for. Blocks are calibrated to 10 ms before caches and clocks have "
-        "settled, so one may turn out half as long, which is still longer than a scheduler tick. A single call cannot "
-        "be made longer, and reading the clock costs both sides the same: half of the usual margin. Time servers "
-        "stretch a clock by 0.05 % at most"
+        "0.1 % is a tenth of the smallest margin, 1 %. Blocks are calibrated to 10 ms before caches and clocks have "
+        "settled, so a block may take only half of that, which is still longer than a scheduler tick. A single call "
+        "cannot be made longer, and both sides pay the same for reading the clock, so half of the usual margin is "
+        "allowed. Time servers stretch a clock by 0.05 % at most"
     ),
     evaluate=_evaluate,
     measured_only=True,

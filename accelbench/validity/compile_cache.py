@@ -1,4 +1,4 @@
-"""A launch compiles everything itself; a warm probe, on the caches that the launch has left, nothing."""
+"""Check that a launch compiles everything, and that its warm probe then finds everything in the cache."""
 
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable, is_reported
@@ -12,26 +12,26 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
         return passed("nothing is compiled")
     if isinstance(cold, Unreadable):
         return untested(cold)
-    found = f"cold: {cold.hits} hits, {cold.misses} misses"
+    reading = f"cold: {cold.hits} hits, {cold.misses} misses"
     if cold.before or (cold.hits and not cold.misses):
-        return failed(f"{found}, {cold.before} files in its cache beforehand")
+        return failed(f"{reading}, {cold.before} files in its cache beforehand")
     if launch.warm is None:
-        return passed(found)
+        return passed(reading)
     warm = launch.warm.cache
     if launch.warm.failure or isinstance(warm, Unreadable):
         return untested(
-            f"{found}; accelbench's own warm probe failed: {launch.warm.failure or 'it reported no counts'}"
+            f"{reading}; accelbench's own warm probe failed: {launch.warm.failure or 'it reported no counts'}"
         )
-    found += f"; warm: {warm.hits} hits, {warm.misses} misses"
-    return passed(found) if launch.warm.answered else untested(f"{found}: its times are not those of a hit")
+    reading += f"; warm: {warm.hits} hits, {warm.misses} misses"
+    return passed(reading) if launch.warm.answered else untested(f"{reading}: its times are not those of a hit")
 
 
 CHECK = LaunchCheck(
     name="compile-cache",
-    threshold="a launch begins with an empty cache and misses; its warm probe has no miss",
+    threshold="a launch starts with an empty cache and has a miss; its warm probe has none",
     reason=(
-        "a compile time from a cache is a different quantity, and often a hundred times shorter; small similar "
-        "programs may hit what the launch itself has just compiled, and do so wherever they run"
+        "loading from a cache is often a hundred times as fast as compiling. Small similar programs may hit what the "
+        "launch itself has just compiled, on every machine"
     ),
     evaluate=_evaluate,
     measured_only=True,

@@ -1,4 +1,4 @@
-"""What accelerators can do at most, as their makers publish it: dense, without sparsity, at the highest clock."""
+"""List the published peak rates of accelerators: dense, without sparsity, at the highest clock."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ TERA, GIGA, MEBI = 1e12, 1e9, 1024**2
 
 @dataclass(frozen=True)
 class DataSheet:
-    """One model of device; `flops_per_second` by the precision policy, what float32 products are computed with."""
+    """Hold one device model's limits; `flops_per_second` is by precision policy."""
 
     flops_per_second: Mapping[Precision, float]
     bytes_per_second: float
     cache_bytes: int
-    """Of its last cache before memory."""
+    """Size of the last cache before memory."""
 
 
 def _sheet(
@@ -27,7 +27,10 @@ def _sheet(
     memory: float,
     cache: int,
 ) -> DataSheet:
-    """TFLOP/s, GB/s, MiB. Matrix units count where they compute the type: float64 since A100, never float32."""
+    """Build a data sheet from TFLOP/s, GB/s and MiB.
+
+    Matrix units count if they compute the type: for float64 since A100, never for float32.
+    """
     teras: dict[Precision, float | None] = {
         "float64": float64,
         "float32": float32,
@@ -59,4 +62,4 @@ SHEETS: Mapping[str, DataSheet] = {
     "Tesla V100-SXM2-32GB": _sheet(7.8, 15.7, None, None, 125, memory=900, cache=6),
     "Tesla T4": _sheet(0.25, 8.1, None, None, 65, memory=320, cache=4),
 }
-"""By the name that CUDA and NVML give; a slice (MIG) has another, and is in no table."""
+"""By the device name of CUDA and NVML. MIG slices have other names and are not listed."""

@@ -1,4 +1,4 @@
-"""Every launch treats the smallest numbers alike: all flush them to zero, or none does."""
+"""Check that all launches treat denormal numbers alike: all flush them to zero, or none does."""
 
 from collections.abc import Iterator
 
@@ -26,6 +26,6 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 CHECK = CaseCheck(
     name="denormals",
     threshold="all variants alike",
-    reason="arithmetic on denormals is twenty times slower on some processors; maybe none occur, so it is a warning",
+    reason="arithmetic on denormals is 20 times slower on some processors; untested, because a workload may have none",
     evaluate=_evaluate,
 )

@@ -1,4 +1,4 @@
-"""The devices are real: several host devices of one processor, or several processes of one host, check mechanics."""
+"""Check that devices are real: emulated devices, or several processes on one host, test only the mechanics."""
 
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable, clip
@@ -7,15 +7,15 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    why = launch.facts.emulated
-    if isinstance(why, Unreadable):
-        return failed(why)
-    return failed(clip(f"{why}: mechanics only")) if why else passed("real devices")
+    emulation = launch.facts.emulated
+    if isinstance(emulation, Unreadable):
+        return failed(emulation)
+    return failed(clip(f"{emulation}: mechanics only")) if emulation else passed("real devices")
 
 
 CHECK = LaunchCheck(
     name="emulated",
     threshold="no emulated device",
-    reason="devices that share one processor and its memory are slower together, not faster: their times mean nothing",
+    reason="emulated devices share one processor and its memory: more of them are slower, so their times mean nothing",
     evaluate=_evaluate,
 )

@@ -1,4 +1,4 @@
-"""Nothing ran faster than its device can: declared work that was not done shows as a speed that cannot be."""
+"""Check that nothing ran faster than its device can: a higher rate reveals declared work that was not done."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,20 +11,21 @@ from accelbench.validity.evidence import Evidence
 from accelbench.validity.roofline import CACHES, Roof, roof, work_per_unit, works_from_memory
 
 ALLOWED: dict[LimitsSource, float] = {"data-sheet": 1.02, "measured": 1.5}
-"""Times the limit. Nothing is faster than its data sheet, but for clocks' rounding. A product and a triad, measured,
-reach at least two thirds of what the processor can, or it would be their framework's defect."""
+"""Allowed multiple of the limit. Nothing is faster than its data sheet, except for the rounding of clocks. A matrix
+product and a stream triad reach at least two thirds of what the processor can, unless the framework has a defect."""
 LAUNCHES = 2
-"""That have to have measured a limit before it accuses anybody: one can find a processor slow that is quick again a
-moment later (beside a neighbour that ended, PyTorch's products reached 199 of 486 GFLOP/s, on two processors)."""
+"""Number of launches that must have measured a limit before a variant can fail. One launch may measure a slow processor
+that is fast again a moment later (next to another program PyTorch's products reached 199 of 486 GFLOP/s on two cores).
+"""
 WINOGRAD = 4
-"""Convolutions may seem to do as many times what they do: declared are the direct method's FLOPs, of which F(4x4, 3x3)
-does a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016)."""
+"""Convolutions may seem to run this many times as fast: the workload declares the FLOPs of the direct method, of which
+F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016)."""
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     limits = roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
-        launches = [launch for launch in evidence.of(variant) if launch.seconds()]
+        launches = [launch for launch in evidence.launches_of(variant) if launch.seconds()]
         if limits.source is None:
             yield variant, untested(_no_limits(evidence.launches))
         elif not launches or work_per_unit(launches[0]) is None:
@@ -34,10 +35,10 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
-    """Why they are not known: our own probe's failure, where it was that."""
-    told = (launch.facts.limits for launch in launches)
-    ours = (each for each in told if isinstance(each, Unreadable) and each.probe_failed)
-    return next(ours, "the device's limits are neither published nor measured")
+    """Return why the limits are unknown: our own probe's failure if it failed."""
+    limits = (launch.facts.limits for launch in launches)
+    failures = (limit for limit in limits if isinstance(limit, Unreadable) and limit.probe_failed)
+    return next(failures, "the device's limits are neither published nor measured")
 
 
 def _fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
@@ -57,12 +58,12 @@ def _fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
         reached, limit = quantity(moved / seconds, "B/s"), quantity(limits.bytes_per_second, "B/s")
         readings.append(f"{reached}, where the device reaches {limit}")
     if not readings:
-        return untested("no operations to count, and what it works on may live in a cache")
+        return untested("it has no operations to count, and its working set may fit in a cache")
     reading = f"{', '.join(readings)} ({source.replace('-', ' ')})"
     if beyond and limits.source == "measured" and limits.launches < LAUNCHES:
-        return untested(f"{reading}: one launch alone measured that limit, and may have found it too low")
+        return untested(f"{reading}: only one launch measured that limit, which may be too low")
     if beyond:
-        return failed(f"round {fastest.round}: {reading}: work is left out, or declared that is not there")
+        return failed(f"round {fastest.round}: {reading}: the program skips work, or the workload declares too much")
     return passed(reading)
 
 
@@ -74,11 +75,11 @@ def _convolves(launch: LaunchRecord) -> bool:
 CHECK = CaseCheck(
     name="impossible-speed",
     threshold=(
-        f"at most {ALLOWED['data-sheet']:g} times the data sheet or {ALLOWED['measured']:g} times what was measured, "
-        f"in {LAUNCHES} launches or more, {WINOGRAD} times that for convolutions; bytes where the working set "
+        f"at most {ALLOWED['data-sheet']:g} times the data sheet, or {ALLOWED['measured']:g} times the limit measured "
+        f"by {LAUNCHES} launches or more; {WINOGRAD} times that for convolutions; bytes count if the working set "
         f"exceeds {CACHES} caches"
     ),
-    reason="if a compiler hoists or drops work, a step seems many times as fast as the device",
+    reason="if a compiler hoists or drops work, a step seems to run many times as fast as the device can",
     evaluate=_evaluate,
     measured_only=True,
 )

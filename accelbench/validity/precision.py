@@ -1,4 +1,4 @@
-"""The arithmetic is the one asked for: policy and type of the arrays, as read back."""
+"""Check that arithmetic has the requested precision: the policy and the type of arrays, as read back."""
 
 from accelbench.api.case import Case
 from accelbench.api.case import Precision as Policy
@@ -20,41 +20,41 @@ TYPES: dict[Policy, set[str]] = {
     "bfloat16": {"bfloat16", "float32"},
     "float16": {"float16", "float32"},
 }
-"""What arrays may be inside a step: sums of narrow numbers, and weights that small updates must move, are float32."""
+"""Types that arrays may have inside a step. Sums of narrow numbers, and weights with small updates, stay in float32."""
 PRODUCTS: dict[bool, set[str]] = {True: {"tf32", "tensorfloat32"}, False: {"ieee", "highest", "float32"}}
-"""What frameworks call products of float32 arrays in TF32, and in full."""
+"""Framework settings for products of float32 arrays: in TF32 (True) and in full precision (False)."""
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    asked = case.measurement.precision
+    requested = case.measurement.precision
     precision = launch.facts.precision
     if isinstance(precision, Unreadable):
         return failed(precision)
-    if precision.policy != asked:
-        return failed(f"{precision.policy} was set, {asked} was asked for")
-    if precision.dtype != DTYPES[asked]:
-        return failed(f"arrays are {precision.dtype}, {asked} needs {DTYPES[asked]}")
+    if precision.policy != requested:
+        return failed(f"{precision.policy} was set, {requested} was requested")
+    if precision.dtype != DTYPES[requested]:
+        return failed(f"arrays are {precision.dtype}, {requested} needs {DTYPES[requested]}")
     for setting, value in precision.matmul.items():
-        if value not in PRODUCTS[asked == "tf32"]:
-            return failed(f"{setting} is {value}, which is not {asked}")
-    return _inside(launch, asked) or passed(f"{asked}, arrays {precision.dtype}")
+        if value not in PRODUCTS[requested == "tf32"]:
+            return failed(f"{setting} is {value}, which is not {requested}")
+    return _inside(launch, requested) or passed(f"{requested}, arrays {precision.dtype}")
 
 
-def _inside(launch: LaunchRecord, asked: Policy) -> Finding | None:
-    """What the program does about it by itself."""
+def _inside(launch: LaunchRecord, requested: Policy) -> Finding | None:
+    """Return a finding if the program itself changes the precision, else None."""
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
-    if not isinstance(arithmetic, Unreadable) and (others := sorted(set(arithmetic.types) - TYPES[asked])):
-        return failed(f"the step computes in {', '.join(others)}, {asked} was asked for")
+    if not isinstance(arithmetic, Unreadable) and (others := sorted(set(arithmetic.types) - TYPES[requested])):
+        return failed(f"the step computes in {', '.join(others)}, {requested} was requested")
     if not isinstance(meddling, Unreadable) and meddling.flags:
-        return untested(f"the program sets {', '.join(meddling.flags)}, and nobody knows what that does to arithmetic")
+        return untested(f"the program sets {', '.join(meddling.flags)}, whose effect on arithmetic is unknown")
     return None
 
 
 CHECK = LaunchCheck(
     name="precision",
-    threshold="the policy asked for, read back; arrays inside a step are of its types",
-    reason="TF32 or bfloat16 on one side only is several times faster",
+    threshold="the requested policy, read back; arrays inside a step have its types",
+    reason="TF32 or bfloat16 on one side only makes that side several times faster",
     evaluate=_evaluate,
-    remedy="set the precision in measurement.precision alone, and make the arrays inside a step of its type",
+    remedy="set the precision only in measurement.precision, and create the arrays inside a step with its type",
     observed=True,
 )

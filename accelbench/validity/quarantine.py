@@ -1,9 +1,8 @@
-"""Which rounds something outside the variants disturbed: they count for no variant, and are measured again.
+"""Separate rounds that other load disturbed: they count for no variant and are measured again.
 
-Where a case accepts noise they count, and nothing has a verdict.
+If the case accepts noise, disturbed rounds count and there is no verdict.
 
-What decides is read from the machine, never from the times themselves: leaving out rounds for being slow would choose
-the answer.
+The decision uses readings of the machine, never the times: dropping rounds because they are slow would bias the result.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,33 +19,33 @@ L = TypeVar("L", bound=LaunchRecord)
 
 @dataclass(frozen=True)
 class Rounds(Generic[L]):
-    """Launches that count, those that do not, and why."""
+    """Hold the launches that count, the quarantined launches, and why."""
 
     counted: tuple[L, ...]
     quarantined: tuple[L, ...] = ()
     reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """Of each disturbed round, by its number."""
+    """What disturbed each round, by round number."""
     noisy: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """The same of disturbed rounds that count all the same, as the case accepts noise."""
+    """The same, for disturbed rounds that count because the case accepts noise."""
 
     @property
     def all_disturbed(self) -> bool:
-        """Every round was disturbed: then all of them count, and fail the checks that they were quarantined by."""
+        """Return True if every round was disturbed: all count, and fail the disturbance checks."""
         return bool(self.reasons) and not self.quarantined
 
 
 def disturbance_checks() -> tuple[LaunchCheck, ...]:
-    """The checks that a launch can fail without its variant's doing."""
+    """Return the checks that other load fails, not the variant."""
     return tuple(check for check in validity_checks() if isinstance(check, LaunchCheck) and check.disturbance)
 
 
 def disturbance_names() -> frozenset[str]:
-    """Names of those checks."""
+    """Return the names of the disturbance checks."""
     return frozenset(check.name for check in disturbance_checks())
 
 
 def failed_by_noise() -> frozenset[str]:
-    """Names of the checks that other load can fail."""
+    """Return the names of all checks that other load can fail."""
     return frozenset(
         check.name
         for check in validity_checks()
@@ -55,7 +54,7 @@ def failed_by_noise() -> frozenset[str]:
 
 
 def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
-    """What disturbed the launch, for people; who observes and times nothing is not disturbed."""
+    """Describe what disturbed the launch; empty for a launch that observes and times nothing."""
     if launch.observes:
         return ()
     findings = [(check.name, check.evaluate(case, launch)) for check in disturbance_checks()]
@@ -65,11 +64,11 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
 
 
 def split_disturbed(case: Case, launches: Sequence[L]) -> Rounds[L]:
-    """Launches that did not fail, a disturbed round's apart: one disturbed launch takes the whole round with it."""
+    """Separate disturbed rounds: one disturbed launch disqualifies the launches of its whole round."""
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
-        if found := disturbances(case, launch):
-            reasons[launch.round] = reasons.get(launch.round, ()) + found
+        if causes := disturbances(case, launch):
+            reasons[launch.round] = reasons.get(launch.round, ()) + causes
     if case.measurement.accept_noise:
         return Rounds(counted=tuple(launches), noisy=reasons)
     counted = tuple(_outside(launches, reasons))

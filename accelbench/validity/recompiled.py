@@ -1,4 +1,4 @@
-"""Nothing was compiled while blocks were timed; in an episode compiling belongs to what is measured."""
+"""Check that nothing was compiled while blocks were timed; an episode's time includes compiling."""
 
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
@@ -15,13 +15,13 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     causes = launch.facts.recompilation_causes
     why = "" if isinstance(causes, Unreadable) or not causes else f": {causes[0]}"
     if launch.protocol == "episode":
-        return passed(f"{count} in the episode, and counted in its time{why}")
+        return passed(f"{count} in the episode, whose time includes them{why}")
     return failed(f"{count} in the steady phase{why}")
 
 
 CHECK = LaunchCheck(
     name="recompiled",
-    threshold="0 in the steady phase; an episode counts them",
+    threshold="0 in the steady phase; any number in an episode, whose time includes them",
     reason="one compilation costs as much as thousands of steps",
     evaluate=_evaluate,
     measured_only=True,

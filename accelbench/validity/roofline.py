@@ -1,7 +1,7 @@
-"""The roofline: how fast a computation could be at most on its device, and which of two limits binds.
+"""Compute the roofline: how fast a computation can be on its device, and which of two limits binds.
 
 S. Williams, A. Waterman and D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
-Architectures", Communications of the ACM 52(4), 2009. Pure, for the supervisor and the validity checks.
+Architectures", Communications of the ACM 52(4), 2009. Pure; the supervisor and the validity checks use it.
 """
 
 from collections.abc import Iterable
@@ -14,36 +14,39 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.data_sheets import SHEETS
 
 CACHES = 4
-"""A working set this many times the last-level cache cannot live in it: what it moves comes from memory."""
+"""A working set this many times the last-level cache does not fit in it: its bytes come from memory."""
 
 
 @dataclass(frozen=True)
 class Roof:
-    """What a device can do; None where it is not known."""
+    """Hold the limits of a device; None if unknown."""
 
     flops_per_second: float | None
     bytes_per_second: float | None
     source: LimitsSource | None
     launches: int = 0
-    """How many measured it, where that is the source."""
+    """Number of launches that measured the limits, if `source` is "measured"."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A computation under its roof."""
+    """Hold a computation's rates and its share of the binding limit."""
 
     flops_per_second: float
     bytes_per_second: float
     intensity: float | None
-    """FLOPs for each byte; None where no byte has to move."""
+    """FLOPs per byte; None if no byte has to move."""
     bound: Bound | None
-    """The limit that it would meet first; None where what would decide is not known."""
+    """The limit that binds; None if a deciding limit is unknown."""
     share: float | None
-    """Of what that limit allows."""
+    """Rate as a share of what that limit allows."""
 
 
 def place(seconds: float, flops: float, moved: float, roof: Roof, *, from_memory: bool) -> Placed:
-    """Where `flops` operations and `moved` bytes in `seconds` stand; memory is no limit for what a cache holds."""
+    """Relate `flops` operations and `moved` bytes in `seconds` to the device's limits.
+
+    Memory is a limit only if `from_memory`: a cache may hold the working set otherwise.
+    """
     needed: dict[Bound, float] = {}
     if flops and roof.flops_per_second:
         needed["compute"] = flops / roof.flops_per_second
@@ -60,11 +63,11 @@ def place(seconds: float, flops: float, moved: float, roof: Roof, *, from_memory
     )
 
 
-NOWHERE = Roof(flops_per_second=None, bytes_per_second=None, source=None)
+UNKNOWN = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
 
 def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
-    """By the device's data sheet, else the best that any launch measured on it, else nowhere."""
+    """Return the limits: by the device's data sheet, else the best that any launch measured, else unknown."""
     launches = tuple(launches)
     for launch in launches:
         device = launch.facts.device
@@ -72,32 +75,31 @@ def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
             sheet = SHEETS[device.name]
             flops = sheet.flops_per_second.get(case.measurement.precision)
             return Roof(flops, sheet.bytes_per_second, "data-sheet")
-    told = [launch.facts.limits for launch in launches]
-    measured = [each for each in told if not isinstance(each, Unreadable)]
+    measured = [limits for launch in launches if not isinstance(limits := launch.facts.limits, Unreadable)]
     if not measured:
-        return NOWHERE
+        return UNKNOWN
     return Roof(
-        flops_per_second=max(each.flops_per_second for each in measured),
-        bytes_per_second=max(each.bytes_per_second for each in measured),
+        flops_per_second=max(limits.flops_per_second for limits in measured),
+        bytes_per_second=max(limits.bytes_per_second for limits in measured),
         source="measured",
         launches=len(measured),
     )
 
 
 def works_from_memory(launch: LaunchRecord) -> bool | None:
-    """Whether its working set is too large for the last-level cache; None where that is not known."""
-    told = launch.facts.working_set
+    """Return True if the working set exceeds the last-level cache; None if that is unknown."""
+    working_set = launch.facts.working_set
     device = launch.facts.device
-    if isinstance(told, Unreadable):
+    if isinstance(working_set, Unreadable):
         return None
-    cache = told.cache_bytes
+    cache = working_set.cache_bytes
     if not isinstance(device, Unreadable) and device.name in SHEETS:
         cache = SHEETS[device.name].cache_bytes
-    return None if cache is None else told.bytes > CACHES * cache
+    return None if cache is None else working_set.bytes > CACHES * cache
 
 
 def work_per_unit(launch: LaunchRecord) -> tuple[float, float] | None:
-    """Analytic FLOPs and bytes of one unit; None where the launch tells neither."""
+    """Return the analytic FLOPs and bytes of one unit; None if the launch reports neither."""
     flops, moved = launch.facts.flops_per_unit, launch.facts.bytes_per_unit
     if isinstance(flops, Unreadable) and isinstance(moved, Unreadable):
         return None

@@ -1,4 +1,4 @@
-"""Every launch of every variant began from the same bits."""
+"""Check that every launch of every variant started from the same bits."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
             return
         digests[digest] += 1
     if len(digests) > 1:
-        found = ", ".join(f"{digest[:12]} in {count} launches" for digest, count in digests.most_common())
-        yield None, failed(found)
+        counts = ", ".join(f"{digest[:12]} in {count} launches" for digest, count in digests.most_common())
+        yield None, failed(counts)
     for digest in digests if len(digests) == 1 else ():
         yield None, passed(f"{digest[:12]} in all launches")
 
@@ -26,7 +26,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 CHECK = CaseCheck(
     name="same-inputs",
     threshold="one digest in all launches",
-    reason="weights and data decide how long an iteration takes and which output is right",
+    reason="weights and data determine how long an iteration takes and which output is right",
     evaluate=_evaluate,
     observed=True,
 )

@@ -1,4 +1,4 @@
-"""Every launch was measured in the same way: by blocks, call by call, or in one pass."""
+"""Check that every launch was measured in the same way: by blocks, call by call, or in one pass."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 CHECK = CaseCheck(
     name="same-protocol",
     threshold="one protocol in all launches",
-    reason="the same step took 213 us in blocks and 280 us call by call: synchronising takes time, in one of them only",
+    reason="the same step took 213 us in blocks and 280 us call by call, which synchronises after every call",
     evaluate=_evaluate,
     observed=True,
 )

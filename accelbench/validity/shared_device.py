@@ -1,7 +1,7 @@
-"""Nobody else used the processors, or the device, while blocks were timed.
+"""Check that no other process used the processors or the device while blocks were timed.
 
-Rounds pair launches, so that what slows the machine hits both sides alike; neighbours do not: an eager framework whose
-threads wait for each other was seen eight times slower beside them, a compiled one twice.
+Rounds pair launches so that a slow machine affects both sides alike, but other processes do not: an eager framework
+whose threads wait for each other was eight times slower next to other load, a compiled one twice.
 """
 
 from collections.abc import Mapping
@@ -14,25 +14,25 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, failed, passed, percent, untested, widened
 
 NEIGHBOURS = DisturbanceLimit(widens=0.10, biases=0.10)
-"""Of the processors' time. A machine at rest was seen at 0.4 %, one that runs a whole Kubernetes node at 3 %."""
+"""Shares of the processors' time. An idle machine showed 0.4 %, one that runs a whole Kubernetes node 3 %."""
 NAMED = 2
 NAMED_SHARE = 0.01
-"""Of the processors' time: a process that used less is not worth its name."""
+"""Share of the processors' time below which a process is not named."""
 
 
 def neighbours_share(neighbours: Neighbours) -> float:
-    """Of the processors' time, what others used."""
+    """Return the share of the processors' time that other processes used."""
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 
 def could_use_fewer(fingerprint: Mapping[str, str]) -> bool:
-    """Whether launches use every one of several processors; with fewer, other work has some of its own."""
-    used, there = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
-    return used == there and used not in {None, "1"}
+    """Return True if launches use all of several processors, so that using fewer would leave some free."""
+    used, available = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
+    return used == available and used not in {None, "1"}
 
 
 def _advice(fingerprint: Mapping[str, str]) -> str:
-    fewer = ", or leave it processors of its own (--processors 1 on a laptop)"
+    fewer = ", or leave it some processors (--processors 1 on a laptop)"
     return f"end the other work{fewer if could_use_fewer(fingerprint) else ''}"
 
 
@@ -51,22 +51,22 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     if platform.own_users and users is None:
         if isinstance(device, Unreadable):
             return untested(device)
-        return untested(f"{reading}; {device.source} does not show who uses the {platform.title}")
+        return untested(f"{reading}; {device.source} does not list the processes on the {platform.title}")
     return widened(reading) if share > NEIGHBOURS.widens else passed(reading)
 
 
 def _named(neighbours: Neighbours) -> str:
-    """` (python, pid 1234: 49 %)`: those that used most of it, as far as they can be seen from here.
+    """Name the processes that used most: ` (python, pid 1234: 49 %)`.
 
-    Without a share where they used more than all others did here: then they ran on other processors, too.
+    A process has no share if it used more than all others together on these processors: it also ran elsewhere.
     """
     whole = neighbours_share(neighbours)
-    found = [
-        f"{each.name}, pid {each.pid}" + (f": {percent(share)}" if share <= whole else "")
-        for each in neighbours.processes[:NAMED]
-        if (share := each.seconds / neighbours.offered_seconds) >= NAMED_SHARE
+    names = [
+        f"{process.name}, pid {process.pid}" + (f": {percent(share)}" if share <= whole else "")
+        for process in neighbours.processes[:NAMED]
+        if (share := process.seconds / neighbours.offered_seconds) >= NAMED_SHARE
     ]
-    return f" ({'; '.join(found)})" if found else ""
+    return f" ({'; '.join(names)})" if names else ""
 
 
 CHECK = LaunchCheck(

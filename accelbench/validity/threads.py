@@ -1,4 +1,4 @@
-"""Every launch had the same number of threads, the number it was asked to use."""
+"""Check that every launch used the requested number of threads."""
 
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
@@ -10,19 +10,19 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     threads = launch.facts.threads
     if isinstance(threads, Unreadable):
         return failed(threads)
-    asked = threads.requested
-    if threads.affinity != asked:
-        return failed(f"{asked} threads asked for, {threads.affinity} processors allowed")
-    if threads.framework not in {asked, None}:
-        return failed(f"{asked} threads asked for, the framework uses {threads.framework}")
-    return passed(f"{asked} threads")
+    requested = threads.requested
+    if threads.affinity != requested:
+        return failed(f"{requested} threads requested, {threads.affinity} processors allowed")
+    if threads.framework not in {requested, None}:
+        return failed(f"{requested} threads requested, the framework uses {threads.framework}")
+    return passed(f"{requested} threads")
 
 
 CHECK = LaunchCheck(
     name="threads",
-    threshold="as many as asked for",
+    threshold="as many as requested",
     reason="one framework uses all processors by default, another half of them",
     evaluate=_evaluate,
-    remedy="leave the number of threads to accelbench: take the line that sets it out of the variant's code",
+    remedy="remove the line that sets the number of threads from the variant's code: accelbench sets it",
     observed=True,
 )

@@ -1,9 +1,9 @@
-"""Nothing was taken away while blocks were timed: by the group's quota, by the hypervisor, by the device's own clocks.
+"""Check that no processor or clock time was taken away while blocks were timed: by quota, hypervisor or clocks.
 
-A power cap is no fault of a measurement: a variant that draws more power than its device may is slower for it, launch
-after launch, and that is what is measured; so are the limits of voltage and of the board. They are said in the reading.
-Heat is another matter: it depends on what ran before. Pressure (PSI) is kept as a fact and not judged: threads of one
-framework that wait for each other look the same as neighbours, who have a check of their own.
+A power cap does not fail a launch: a variant that draws more power than its device allows is slower for it in every
+launch, and that is its result. The same holds for limits of voltage and of the board; the reading reports them. Heat
+fails a launch, because it depends on what ran before. Pressure (PSI) is stored and not judged: threads of one framework
+that wait for each other look like other load, which `shared_device` checks.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,24 +15,24 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, failed, passed, percent, untested, widened
 
 QUOTA = DisturbanceLimit(widens=0.01, biases=0.01)
-"""Of the timed seconds: half of the usual margin; a launch's median over blocks sees less of it still."""
+"""Shares of the timed seconds: half of the usual margin; a launch's median over blocks moves less still."""
 STEAL = DisturbanceLimit(widens=0.05, biases=0.05)
-"""Of the processors' time. It comes to all variants, and a virtual machine is never without."""
+"""Shares of the processors' time. Steal affects all variants, and a virtual machine always has some."""
 CLOCKS = DisturbanceLimit(widens=0.01, biases=0.01)
-"""Of the phase."""
+"""Shares of the phase."""
 LAWFUL = {"power cap", "board limit", "reliability"}
-"""What holds clocks back for as long as a variant asks for what it does."""
+"""Reasons for lower clocks that last as long as the variant's own load."""
 
 
 def quota_share(launch: LaunchRecord) -> float | None:
-    """Seconds for which the group was held back, over those that were timed; None where that is not known."""
+    """Return the throttled seconds over the timed seconds; None if unknown."""
     throttling = launch.facts.throttling
     timed = sum(block.seconds for block in launch.blocks)
     return None if isinstance(throttling, Unreadable) or not timed else throttling.seconds / timed
 
 
 def steal_share(launch: LaunchRecord) -> float:
-    """Of the launch's processors' time, what the hypervisor gave to others; 0 where that is not known."""
+    """Return the share of the launch's processor time that the hypervisor gave to others; 0 if unknown."""
     throttling, neighbours = launch.facts.throttling, launch.facts.neighbours
     if isinstance(throttling, Unreadable) or isinstance(neighbours, Unreadable):
         return 0.0
@@ -40,7 +40,7 @@ def steal_share(launch: LaunchRecord) -> float:
 
 
 def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
-    """Of the phase, by why, for how much the device's clocks were held back; None where no device says."""
+    """Return the share of the phase with reduced clocks, by reason; None if no device reports it."""
     device = launch.facts.device_reading
     if isinstance(device, Unreadable) or device.held_back_seconds is None:
         return None
@@ -48,7 +48,7 @@ def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
 
 
 def _shares(launch: LaunchRecord) -> Iterator[tuple[float, DisturbanceLimit, str]]:
-    """What was taken away, its limit, and how to say it."""
+    """Yield each share that was taken away, its limit and its description."""
     if (held_back := quota_share(launch)) is not None:
         yield held_back, QUOTA, f"Held back by the CPU quota: {percent(held_back)} of the timed seconds"
     stolen = steal_share(launch)
@@ -68,7 +68,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     if clock_shares(launch) is None and platforms.find(case.accelerator.platform).own_users:
         device = launch.facts.device_reading
         source = "the device" if isinstance(device, Unreadable) else device.source
-        return untested(f"{source} does not say why the clocks were what they were")
+        return untested(f"{source} does not report why clocks were reduced")
     reading = "; ".join(words for _, _, words in shares)
     return widened(reading) if any(share > limit.widens for share, limit, _ in shares) else passed(reading)
 
@@ -87,5 +87,5 @@ CHECK = LaunchCheck(
     evaluate=_evaluate,
     measured_only=True,
     disturbance=True,
-    advice=lambda _: "wait for a quieter time, take a host of your own, or raise the CPU limit",
+    advice=lambda _: "measure again later, use a dedicated host, or raise the CPU limit",
 )

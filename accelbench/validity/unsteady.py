@@ -1,9 +1,9 @@
-"""Launches had reached their steady state when blocks were timed: blocks do not become slower or faster meanwhile.
+"""Check that launches were in a steady state: blocks become neither slower nor faster while they are timed.
 
-A drift that is there and does not matter is let pass: it is held against half of what the comparison asks for, the
-equivalence margin or the target, whichever is larger. One launch that drifts is noise that the interval sees, for the
-launch is the unit of randomness; a variant is unsteady where its launches drift alike, or most of them drift. An
-episode is what it is from its first call to its last, and has no steady state to reach.
+A drift passes if it is smaller than half of the equivalence margin or the target, whichever is larger. One launch that
+drifts is noise that the interval covers, because a launch is the unit of randomness; a variant is unsteady if its
+launches drift alike or if most of them drift. An episode is measured from its first call to its last and has no steady
+state.
 """
 
 import math
@@ -19,14 +19,14 @@ FRACTION = 0.5
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     measurement = evidence.case.measurement
-    asked = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
+    relevant = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
     for variant in evidence.variants:
-        launches = evidence.of(variant)
+        launches = evidence.launches_of(variant)
         if any(launch.protocol == "episode" for launch in launches):
-            yield variant, passed("an ordered pass, whole")
+            yield variant, passed("an episode has no steady state")
         else:
             drifts = [drift for launch in launches if (drift := _drift(launch))]
-            yield variant, steady(drifts, matters=FRACTION * asked)
+            yield variant, steady(drifts, matters=FRACTION * relevant)
 
 
 def _drift(launch: LaunchRecord) -> Drift | None:
@@ -34,22 +34,22 @@ def _drift(launch: LaunchRecord) -> Drift | None:
 
 
 def steady(drifts: list[Drift], *, matters: float) -> Finding:
-    """Whether launches with these drifts are steady, where a relative change of `matters` matters."""
+    """Judge the drifts of a variant's launches, where a relative change of `matters` matters."""
     limit = math.log1p(matters)
     common = common_drift([drift.log_change for drift in drifts])
     if common is not None and abs(common) > limit:
         return failed(f"unsteady: blocks become {_change(common)} within a launch, all {len(drifts)} launches alike")
-    told = [drift for drift in drifts if drift.evident is not None]
-    unsteady = [drift.log_change for drift in told if drift.evident and abs(drift.log_change) > limit]
-    if len(told) > 1 and 2 * len(unsteady) > len(told):
+    tested = [drift for drift in drifts if drift.evident is not None]
+    unsteady = [drift.log_change for drift in tested if drift.evident and abs(drift.log_change) > limit]
+    if len(tested) > 1 and 2 * len(unsteady) > len(tested):
         worst = max(unsteady, key=abs)
-        return failed(f"unsteady: {len(unsteady)} of {len(told)} launches drift, the worst becomes {_change(worst)}")
-    if len(told) > 1 or common is not None:
-        found = f"; {len(unsteady)} of {len(told)} drift" if unsteady else ""
-        return passed(f"steady{found}")
+        return failed(f"unsteady: {len(unsteady)} of {len(tested)} launches drift, the worst becomes {_change(worst)}")
+    if len(tested) > 1 or common is not None:
+        exceptions = f"; {len(unsteady)} of {len(tested)} drift" if unsteady else ""
+        return passed(f"steady{exceptions}")
     if len(drifts) == 1:
-        return untested("cannot be told from one launch")
-    return untested("too few blocks in a launch, and too few launches, to tell drift from chance")
+        return untested("one launch is too few")
+    return untested("too few blocks in a launch, and too few launches, to separate drift from noise")
 
 
 def _change(log_change: float) -> str:
@@ -59,18 +59,18 @@ def _change(log_change: float) -> str:
 CHECK = CaseCheck(
     name="unsteady",
     threshold=(
-        f"second half of the blocks within {FRACTION:g} of margin or target, whichever is larger, of the first: in "
-        "most launches, and in the mean over launches"
+        f"second half of the blocks differs from the first by at most {FRACTION:g} of the margin or the target, "
+        "whichever is larger: in most launches, and in the mean over launches"
     ),
     reason=(
-        "a drift of half the margin moves a launch's median by a quarter of it; smaller drifts pass, and so do larger "
-        "ones unless they exceed what the blocks' own autocorrelation explains"
+        "a drift of half the margin moves a launch's median by a quarter of it; a larger drift passes if the blocks' "
+        "autocorrelation explains it"
     ),
     evaluate=_evaluate,
     measured_only=True,
     noise=True,
     remedy=(
-        "measure again when the machine is quieter; where the same variant fails once more, its calls do not settle, "
-        "and its code has to be looked at"
+        "measure again when the machine is idle; if the same variant fails again, look in its code for why its calls "
+        "do not settle"
     ),
 )

@@ -1,7 +1,7 @@
-"""The work is there: compilers hoist it out of loops, fold it into constants, and drop what nobody returns.
+"""Check that the work is done: compilers hoist it out of loops, fold constants and drop unused results.
 
-Where the workload declares its least number of products and convolutions, these are counted. Elsewhere floating-point
-operations are: in the program as it was written, in what is left of it, and in the other variants.
+If the workload declares its minimum of products and convolutions, these are counted. Otherwise floating-point
+operations are counted: in the program as written, in the optimised program, and in the other variants.
 """
 
 from collections.abc import Iterator
@@ -9,40 +9,42 @@ from collections.abc import Iterator
 from accelbench.launch.fact import Unreadable, is_reported
 from accelbench.launch.facts import OperationCounts
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import CaseCheck, Finding, failed, passed, percent, untested, worst
+from accelbench.validity.check import CaseCheck, Finding, failed, most_severe, passed, percent, untested
 from accelbench.validity.evidence import Evidence
 
-UNCOUNTED = "the workload declares no operations, and what runs cannot be counted"
+UNCOUNTED = "the workload declares no operations, and those that run cannot be counted"
 LEAST_LEFT = 0.4
-"""Of what was written: of programs in the catalogue compilers leave 52 % or more, of a hoisted loop a few."""
+"""Share of the written operations. Of programs in the catalogue compilers leave 52 % or more, of a hoisted loop a few.
+"""
 LEAST_SHARE = 0.15
-"""Of what cost() says, or of another variant's count: by what one is called an operation they differ up to so much."""
+"""Share of cost() or of another variant's count. Frameworks count operations differently, by up to this factor."""
 MOST_TIMES = 2.5
-"""What another variant's count is."""
+"""Multiple of another variant's count."""
 MOST_IDLE = 0.5
-"""Of the blocks' time; a thread that waits for its turn on a crowded machine is not idle."""
+"""Share of the blocks' time. A thread that waits for a processor on a busy machine is not idle."""
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     counts = [(run, launch.variant) for launch in evidence.launches if (run := _run(launch))]
     most, least = max(counts, default=(0.0, "")), min(counts, default=(0.0, ""))
     for variant in evidence.variants:
-        told = [
+        counted = [
             launch
-            for launch in evidence.of(variant)
+            for launch in evidence.launches_of(variant)
             if is_reported(launch.facts.operations) or is_reported(launch.facts.arithmetic)
         ]
-        findings = [(launch.round, _of(launch, most, least)) for launch in told] or [(0, untested(UNCOUNTED))]
+        findings = [(launch.round, _of(launch, most, least)) for launch in counted] or [(0, untested(UNCOUNTED))]
         doubts = [
-            (launch.round, untested(said))
-            for launch in evidence.of(variant)
-            for said in (_waits(launch), _claims(launch))
-            if said
+            (launch.round, untested(doubt))
+            for launch in evidence.launches_of(variant)
+            for doubt in (_waits(launch), _claims(launch))
+            if doubt
         ]
-        yield variant, worst(findings + doubts) if told or doubts else untested(UNCOUNTED)
+        yield variant, most_severe(findings + doubts) if counted or doubts else untested(UNCOUNTED)
 
 
 def _of(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, str]) -> Finding:
+    """Compare the operations of one launch with those declared, written, or run by other variants."""
     if is_reported(launch.facts.operations):
         return _declared(launch)
     arithmetic, per_unit = launch.facts.arithmetic, _run(launch)
@@ -56,27 +58,27 @@ def _of(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, str])
 
 
 def _doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least: tuple[float, str]) -> str:
-    """How far the operations of a unit are from what cost() says, or from another variant's."""
+    """Describe how far the operations of a unit are from cost() or another variant's; empty if close enough."""
     if not isinstance(flops, Unreadable) and run < LEAST_SHARE * flops:
         return f"{percent(run / flops)} of what cost() says: a better algorithm, or work left out"
     if run < LEAST_SHARE * most[0]:
         return f"{percent(run / most[0])} of {most[1]}'s: a better algorithm, or work left out"
     if run > MOST_TIMES * least[0] > 0:
-        return f"{run / least[0]:.2g} times {least[1]}'s: a worse algorithm, or work that need not be done"
+        return f"{run / least[0]:.2g} times {least[1]}'s: a worse algorithm, or unnecessary work"
     return ""
 
 
 def _waits(launch: LaunchRecord) -> str:
-    """What is said of blocks in which hardly anything was computed: sleeping, or waiting for others."""
+    """Describe a launch that computed almost nothing in its blocks: it slept, or waited for other processes."""
     idle = launch.facts.idle
     if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MOST_IDLE) * idle.seconds:
         return ""
     share = percent(1 - idle.busy_seconds / idle.seconds)
-    return f"idle for {share} of the time: it sleeps, or waits for what others do"
+    return f"idle for {share} of the time: it sleeps, or waits for other processes"
 
 
 def _claims(launch: LaunchRecord) -> str:
-    """What is said of a step that claims several units, of which neither outputs nor declared operations tell."""
+    """Describe a step that claims several units if neither outputs nor declared operations confirm them."""
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):
         return ""
@@ -86,7 +88,7 @@ def _claims(launch: LaunchRecord) -> str:
 
 
 def _run(launch: LaunchRecord) -> float | None:
-    """In a unit of work."""
+    """Return the operations run for one unit of work; None if unknown."""
     arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
         return None
@@ -97,11 +99,11 @@ def _declared(launch: LaunchRecord) -> Finding:
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)
-    declared, found = operations.declared, operations.found
-    if found is None:
+    declared, counted = operations.declared, operations.found
+    if counted is None:
         return untested(f"what is left of {_counts(declared)} cannot be counted")
-    reading = f"{_counts(found)} of {_counts(declared)} in {operations.source}"
-    missing = found.products < declared.products or found.convolutions < declared.convolutions
+    reading = f"{_counts(counted)} of {_counts(declared)} in {operations.source}"
+    missing = counted.products < declared.products or counted.convolutions < declared.convolutions
     return failed(reading) if missing else passed(reading)
 
 
@@ -113,9 +115,10 @@ def _counts(counts: OperationCounts) -> str:
 CHECK = CaseCheck(
     name="work-present",
     threshold=(
-        f"at least the operations that the workload declares for one call, or where it declares none {LEAST_LEFT:.0%} "
-        f"of those written, {LEAST_SHARE:.0%} of cost() and another variant's, and at most {MOST_TIMES:g} times these; "
-        "a step that claims several units has outputs that tell how many it did"
+        "at least the operations that the workload declares for one call. If it declares none: at least "
+        f"{LEAST_LEFT:.0%} of those written, at least {LEAST_SHARE:.0%} of cost() and of another variant's, at most "
+        f"{MOST_TIMES:g} times another variant's. Outputs show how many units a step did, if it claims several. Blocks "
+        f"are idle for at most {MOST_IDLE:.0%}"
     ),
     reason="a scan of 200 identical products took the time of four, and a product of constants took none",
     evaluate=_evaluate,

@@ -1,4 +1,4 @@
-"""The work was done where it was asked for: the output array's own device, read after the run."""
+"""Check that the work ran on the requested device: the output array's own device, read after the run."""
 
 from collections.abc import Iterator
 
@@ -8,27 +8,27 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    asked = evidence.case.accelerator.platform
+    requested = evidence.case.accelerator.platform
     names: set[str] = set()
     for variant in evidence.variants:
-        for launch in evidence.of(variant):
+        for launch in evidence.launches_of(variant):
             device = launch.facts.device
             if isinstance(device, Unreadable):
                 yield variant, failed(f"round {launch.round}: {device.why}")
                 break
             names.add(device.name)
-            if device.platform != asked:
-                yield variant, failed(f"round {launch.round}: on {device.platform}, {asked} was asked for")
+            if device.platform != requested:
+                yield variant, failed(f"round {launch.round}: on {device.platform}, {requested} was requested")
                 break
         else:
-            yield variant, passed(f"on {asked}")
+            yield variant, passed(f"on {requested}")
     if len(names) > 1:
         yield None, failed(f"launches ran on different devices: {', '.join(sorted(names))}")
 
 
 CHECK = CaseCheck(
     name="wrong-device",
-    threshold="the platform asked for, one device model",
+    threshold="the requested platform, one device model",
     reason="frameworks silently fall back to the CPU",
     evaluate=_evaluate,
     measured_only=True,

@@ -31,11 +31,11 @@ def test_discarded_rounds_are_said_in_one_line_with_the_first_reason() -> None:
 def test_where_no_verdict_is_left_it_is_said_what_to_do_against_what_was_found() -> None:
     lines = view.remarks(quarantined(BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),)))
     assert lines[1] == (
-        "What to do: end the other work, or leave it processors of its own (--processors 1 on a laptop); "
+        "What to do: end the other work, or leave it some processors (--processors 1 on a laptop); "
         "or accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest."
     )
     lines = view.remarks(quarantined(STOLEN, stopped="TimeLimitReached"))
-    assert lines[1].startswith("What to do: wait for a quieter time, take a host of your own, or raise the CPU limit; ")
+    assert lines[1].startswith("What to do: measure again later, use a dedicated host, or raise the CPU limit; ")
     assert "timeLimitSeconds" in lines[1]
 
 

@@ -31,7 +31,7 @@ def test_launches_that_are_not_alike_come_with_how_to_calm_the_machine_once() ->
     wild = (sample.variant("pytorch/eager", "0.00117", spread=0.56), sample.variant("jax/jit", "0.000574"))
     [line] = view.remarks(undecided("MaximumRoundsReached", variants=wild))
     assert line == (
-        "What to do: launches of pytorch/eager are not alike: end the other work, or leave it processors of its own "
+        "What to do: launches of pytorch/eager are not alike: end the other work, or leave it some processors "
         "(--processors 1 on a laptop); allow more rounds (measurement.rounds.max: 8 here)."
     )
 

@@ -167,10 +167,10 @@ def test_a_check_that_failed_for_many_variants_is_told_once() -> None:
         for use in ("pytorch/eager", "jax/jit")
     )
     formula = (
-        "What to do: compare the variant's formula with the workload's reference; accelbench check FILE does it in a "
+        "What to do: compare the variant's formula with the workload's reference; accelbench check FILE tests it in a "
         "minute."
     )
-    quieter = "What to do: wait for a quieter time, take a host of your own, or raise the CPU limit."
+    quieter = "What to do: measure again later, use a dedicated host, or raise the CPU limit."
     assert certificate.trouble(sample.result(comparisons=(), certificate=Certificate(checks=checks))) == (
         f"parity (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too. {formula}",
         f"throttled (pytorch/eager): pytorch/eager is off. Required: 0. It failed for jax/jit too. {quieter}",
@@ -194,10 +194,10 @@ def test_rounds_that_follow_each_other_come_with_what_to_do_once_in_every_report
     out = io.StringIO()
     Console(file=out, width=400).print(terminal.report(result))
     page = html.report("run", [html.MeasuredCase(result)])
-    advice = "What to do: neighbouring rounds resemble each other, so something on the machine drifts"
+    advice = "What to do: something on the machine drifts, as neighbouring rounds resemble each other"
     for text in (out.getvalue(), markdown.report("run", [(result, ())]), page):
         assert text.count(advice) == 1
-        assert "leave it processors of its own (--processors 1 on a laptop)" in text
+        assert "leave it some processors (--processors 1 on a laptop)" in text
 
 
 def test_a_check_that_nobody_knows_any_more_is_shown_without_advice() -> None:

@@ -86,10 +86,10 @@ PRECISION = GOOD_FACTS["precision"]
 @pytest.mark.parametrize(
     ("name", "facts", "reading"),
     [
-        ("wrong-device", {"device": {**DEVICE, "platform": "cuda"}}, "round 1: on cuda, cpu was asked for"),
+        ("wrong-device", {"device": {**DEVICE, "platform": "cuda"}}, "round 1: on cuda, cpu was requested"),
         ("threads", {"threads": {"requested": 2, "affinity": 4, "framework": 2}}, "4 processors allowed"),
         ("threads", {"threads": {"requested": 2, "affinity": 2, "framework": 1}}, "the framework uses 1"),
-        ("precision", {"precision": {**PRECISION, "policy": "tf32"}}, "tf32 was set, float32 was asked for"),
+        ("precision", {"precision": {**PRECISION, "policy": "tf32"}}, "tf32 was set, float32 was requested"),
         ("precision", {"precision": {**PRECISION, "dtype": "bfloat16"}}, "arrays are bfloat16"),
         ("precision", {"precision": {**PRECISION, "matmul": {"cuda.matmul": "tf32"}}}, "cuda.matmul is tf32"),
         ("precision", {"precision": {**PRECISION, "matmul": {"x": None}}}, "x is None, which is not float32"),
@@ -203,7 +203,7 @@ def test_denormals_flushed_on_one_side_are_a_warning() -> None:
     [
         (GOOD_PARITY.model_copy(update={"worst_ratio": 1.01}), "parity", "x[0]: error 0.2, 1.01 times the tolerance"),
         (None, "parity", "were not compared"),
-        (None, "non-finite", "were not looked at"),
+        (None, "non-finite", "were not checked"),
         (
             GOOD_PARITY.model_copy(update={"finite": False, "detail": "x[3]: NaN or infinity"}),
             "non-finite",
@@ -246,7 +246,7 @@ def test_a_fact_that_is_missing_is_no_pass(fact: str, check: str, outcome: str) 
 
 def test_few_rounds_cannot_show_that_they_are_independent() -> None:
     check = only("autocorrelated", *rounds_of({BASELINE: [0.02] * 19, VARIANT: [0.01] * 19}))
-    assert (check.outcome, check.reading) == ("untested", "cannot be told from 19 rounds; it takes 20")
+    assert (check.outcome, check.reading) == ("untested", "needs 20 rounds, has 19")
 
 
 def test_rounds_that_follow_each_other_fail() -> None:

@@ -70,7 +70,7 @@ def test_a_limit_that_one_launch_alone_measured_accuses_nobody() -> None:
     unmeasured = with_facts(quick, limits=None).model_copy(update={"round": 2})
     found = check("impossible-speed", quick, unmeasured)
     assert found.outcome == "untested"
-    assert found.reading.endswith("one launch alone measured that limit, and may have found it too low")
+    assert found.reading.endswith("only one launch measured that limit, which may be too low")
 
 
 def test_one_impossible_launch_is_enough() -> None:
@@ -123,7 +123,7 @@ def synchronised(late: float, *, of: float = 0.2, number: int = 1, ready: bool |
 def test_work_that_goes_on_when_the_clock_has_stopped_fails(late: float, of: float, outcome: str) -> None:
     found = check("unsynchronised", *(synchronised(late, of=of, number=number) for number in (1, 2)))
     assert found.outcome == outcome
-    assert f"at work for {1000 * late:.3g} ms after {1000 * of:.3g} ms of calls" in found.reading or not late
+    assert f"busy for {1000 * late:.3g} ms after {1000 * of:.3g} ms of calls" in found.reading or not late
 
 
 def test_what_escapes_does_so_in_every_launch_and_a_neighbour_delays_one() -> None:
@@ -142,7 +142,7 @@ def test_an_output_that_is_not_ready_fails_in_any_launch() -> None:
 def test_a_host_that_times_less_than_the_device_did_not_wait(least: float, outcome: str) -> None:
     found = check("unsynchronised", a_launch(facts={"hostOverDevice": {"least": least}}))
     assert found.outcome == outcome
-    assert outcome == "passed" or "0.50 of what the device's own events say" in found.reading
+    assert outcome == "passed" or "0.50 of the time between the device's events" in found.reading
 
 
 def test_emulated_devices_check_mechanics_only() -> None:

@@ -13,7 +13,7 @@ from accelbench.claims import ledger
 from accelbench.cli.workloads import allowed, describe
 from accelbench.report.markdown import markdown_table
 from accelbench.validity.certificate import validity_checks
-from accelbench.validity.check import to_do
+from accelbench.validity.check import remedy_for
 from accelbench.workload import Workload
 
 DOCS = Path(__file__).resolve().parents[2]
@@ -110,7 +110,7 @@ def checks() -> str:
             check.name,
             check.threshold,
             check.reason,
-            to_do(check, {}),
+            remedy_for(check, {}),
             "yes" if getattr(check, "disturbance", False) else "",
         )
         for check in validity_checks()
