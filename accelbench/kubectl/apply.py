@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec
-from accelbench.cli.in_cluster import ClusterError
+from accelbench.cluster_api.client import Client, Manifest
+from accelbench.cluster_api.errors import ApiError, ClusterError, ConflictError
+from accelbench.cluster_api.kinds import RUNS
 from accelbench.kubectl.gate import condition, is_finished
 from accelbench.kubectl.manifests import RunManifest
 from accelbench.kubectl.runs import parsed
-from accelbench.kubectl.server import CONFLICT, RUNS, Manifest, RefusedError, Server, path
 
 KUBECTL_KIND = "benchmarkrun.accelbench.dev"
 
@@ -47,24 +48,22 @@ class Applied:
         )
 
 
-def apply(server: Server, manifests: Sequence[RunManifest]) -> tuple[Applied, ...]:
-    """Create the runs that do not exist; raises ExistsError or RefusedError before it has created any."""
-    bodies = [_with_namespace(manifest, server) for manifest in manifests]
-    existing = [_existing_run(server, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)]
+def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[Applied, ...]:
+    """Create the runs that do not exist; raises ExistsError or ApiError before it has created any."""
+    bodies = [_with_namespace(manifest, client) for manifest in manifests]
+    existing = [_existing_run(client, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)]
     return tuple(
-        Applied(create(server, body), created=True) if run is None else Applied(run, created=False)
+        Applied(create(client, body), created=True) if run is None else Applied(run, created=False)
         for body, run in zip(bodies, existing, strict=True)
     )
 
 
-def create(server: Server, body: Manifest) -> Manifest:
+def create(client: Client, body: Manifest) -> Manifest:
     """Create a run and return it as stored; raises ExistsError if its name is taken."""
     try:
-        return server.create(path(body["metadata"]["namespace"]), body)
-    except RefusedError as error:
-        if error.status != CONFLICT:
-            raise
-        raise ExistsError(f"{error}: give another name, or none to let the cluster choose one") from error
+        return client.create(RUNS.path(body["metadata"]["namespace"]), body)
+    except ConflictError as error:
+        raise ExistsError(f"{error.message}: give another name, or none to let the cluster choose one") from error
 
 
 def differences(one: BenchmarkRunSpec, other: BenchmarkRunSpec) -> tuple[str, ...]:
@@ -73,34 +72,35 @@ def differences(one: BenchmarkRunSpec, other: BenchmarkRunSpec) -> tuple[str, ..
     return tuple(name for name in left if left[name] != right[name])
 
 
-def _with_namespace(manifest: RunManifest, server: Server) -> Manifest:
+def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
     """Return the object to create, in the manifest's namespace or else the command's.
 
     Raises ClusterError if `--namespace` contradicts the manifest.
     """
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
-    if server.insisted and metadata.namespace not in {"", server.namespace}:
+    if client.namespace_given and metadata.namespace not in {"", client.namespace}:
         name = metadata.name or metadata.generate_name
-        problem = f"its manifest is for namespace {metadata.namespace}, but --namespace says {server.namespace}"
+        problem = f"its manifest is for namespace {metadata.namespace}, but --namespace says {client.namespace}"
         raise ClusterError(f"benchmarkrun/{name}: {problem}: change one of them")
-    return {**content, "metadata": {**content["metadata"], "namespace": metadata.namespace or server.namespace}}
+    return {**content, "metadata": {**content["metadata"], "namespace": metadata.namespace or client.namespace}}
 
 
-def _existing_run(server: Server, body: Manifest, wanted: BenchmarkRun) -> Manifest | None:
+def _existing_run(client: Client, body: Manifest, wanted: BenchmarkRun) -> Manifest | None:
     """Return the run that has this name and spec; None if a dry run shows that it can be created."""
-    collection = path(body["metadata"]["namespace"])
+    collection = RUNS.path(body["metadata"]["namespace"])
     try:
-        server.create(collection, body, dryRun="All")
-    except RefusedError as error:
-        if "does not support dry run" in str(error):  # a webhook has side effects; only the real request can show more
+        client.create(collection, body, dryRun="All")
+    except ConflictError:
+        pass
+    except ApiError as error:
+        if "does not support dry run" in error.message:  # a webhook has side effects; only the real request shows more
             return None
-        if error.status != CONFLICT:
-            raise
+        raise
     else:
         return None
     name = wanted.metadata.name
-    run = server.get(path(body["metadata"]["namespace"], RUNS, name))
+    run = client.get(RUNS.path(body["metadata"]["namespace"], name))
     if run["metadata"].get("deletionTimestamp"):
         raise ExistsError(f"benchmarkrun/{name} is being deleted: try again once it is gone")
     if fields := differences(wanted.spec, parsed(run).spec):

@@ -18,18 +18,18 @@ def cancel(
 
     Cases in flight are discarded; stored results stay.
     """
+    from accelbench.cluster_api.kinds import RUNS
     from accelbench.kubectl.apply import KUBECTL_KIND
     from accelbench.kubectl.gate import condition, is_finished
     from accelbench.kubectl.runs import UnknownRunError, bare, run_named
-    from accelbench.kubectl.server import RUNS, path
 
     unknown = False
-    with Cluster(namespace, context, kubeconfig).ask() as server:
+    with Cluster(namespace, context, kubeconfig).ask() as client:
         for name in dict.fromkeys(map(bare, names)):
             try:
-                run = run_named(server, name)
+                run = run_named(client, name)
             except UnknownRunError as error:
-                typer.echo(f"error: {error}", err=True)
+                typer.echo(f"error: {error.message}", err=True)
                 unknown = True
                 continue
             if is_finished(run):
@@ -38,7 +38,7 @@ def cancel(
                     f"{KUBECTL_KIND}/{name} has already finished ({reason}): there is nothing to cancel", err=True
                 )
                 continue
-            server.patch(path(server.namespace, RUNS, name), {"spec": {"runPolicy": {"cancel": True}}})
+            client.patch(RUNS.path(client.namespace, name), {"spec": {"runPolicy": {"cancel": True}}})
             typer.echo(f"{KUBECTL_KIND}/{name} cancelled")
     if unknown:
         raise typer.Exit(Exit.USAGE)

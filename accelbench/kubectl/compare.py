@@ -28,6 +28,6 @@ def compare(
     from accelbench.history.sample import Side
     from accelbench.kubectl.runs import side_results
 
-    with Cluster(namespace, context, kubeconfig).ask() as server:
-        sides = [Side(name, side_results(server, text), text) for name, text in (("A", before), ("B", after))]
+    with Cluster(namespace, context, kubeconfig).ask() as client:
+        sides = [Side(name, side_results(client, text), text) for name, text in (("A", before), ("B", after))]
     raise typer.Exit(print_comparison(sides, allow_different or [], output))

@@ -118,7 +118,7 @@ def _values(parameter: Parameter | None, line: Line) -> Choices:
     if parameter.choices:
         return ((each, "") for each in parameter.choices)
     if parameter.name == "context":
-        from accelbench.cli.in_cluster import contexts
+        from accelbench.cluster_api.client import contexts
 
         return ((name, "") for name in contexts(_kubeconfig(line)))
     if parameter.name == "namespace":
@@ -135,24 +135,23 @@ def _kubeconfig(line: Line) -> Any:
 
 
 def _server(line: Line) -> Any:
-    from accelbench.cli.in_cluster import connect
-    from accelbench.kubectl.server import Server
+    from accelbench.cluster_api.client import connect
 
-    return Server(connect(line.options.get("context"), _kubeconfig(line)), line.options.get("namespace"))
+    return connect(line.options.get("context"), _kubeconfig(line), line.options.get("namespace"))
 
 
 def _asked(line: Line, at: str) -> Choices:
-    with _server(line) as server:
-        return [(each["metadata"]["name"], "") for each in server.items(at)]
+    with _server(line) as client:
+        return [(each["metadata"]["name"], "") for each in client.items(at)]
 
 
 def _runs(line: Line) -> Choices:
-    from accelbench.kubectl.server import path
+    from accelbench.cluster_api.kinds import RUNS
 
-    with _server(line) as server:
+    with _server(line) as client:
         return [
             (each["metadata"]["name"], (each.get("status") or {}).get("phase", ""))
-            for each in server.items(path(server.namespace))
+            for each in client.items(RUNS.path(client.namespace))
         ]
 
 
@@ -160,8 +159,8 @@ def _cases(line: Line) -> Choices:
     from accelbench.kubectl.runs import parsed, run_named
     from accelbench.plan.cases import plan_cases
 
-    with _server(line) as server:
-        run = parsed(run_named(server, line.arguments[0]))
+    with _server(line) as client:
+        run = parsed(run_named(client, line.arguments[0]))
     return [(case.name, ", ".join(f"{name} {value}" for name, value in case.swept.items())) for case in plan_cases(run)]
 
 

@@ -1,6 +1,6 @@
 """Follow one run to its end: print why it waits and, while a pod measures, the progress that the pod logs.
 
-Two threads read from the API server, one the changes of the run, the other the lines of a log. All that they do is post
+Two threads read from the API client, one the changes of the run, the other the lines of a log. All that they do is post
 calls into a queue; the main thread executes these, draws, and can be interrupted at any time.
 """
 
@@ -16,22 +16,20 @@ from pydantic import ValidationError
 
 from accelbench.api import labels
 from accelbench.api.case import Case
-from accelbench.cli.in_cluster import ClusterError
 from accelbench.cli.live import Display
+from accelbench.cluster_api.client import Client, Manifest
+from accelbench.cluster_api.errors import (
+    ApiError,
+    ClusterError,
+    ExpiredError,
+    ForbiddenError,
+    NotFoundError,
+    UnauthorizedError,
+)
+from accelbench.cluster_api.kinds import PODS, RUNS
 from accelbench.delivery.log import parse_event
 from accelbench.kubectl.gate import condition, is_finished
 from accelbench.kubectl.runs import parsed
-from accelbench.kubectl.server import (
-    FORBIDDEN,
-    GONE,
-    UNAUTHORIZED,
-    Manifest,
-    NotThereError,
-    RefusedError,
-    Server,
-    path,
-    pods,
-)
 from accelbench.kubectl.signals import Signals
 from accelbench.plan.cases import plan_cases
 
@@ -39,7 +37,6 @@ TICK_SECONDS = 1.0
 RETRY_SECONDS = 2.0
 OPERATOR_SECONDS = 10.0
 """Time that an operator has to give a run its first status; after it the user is asked to check that one is there."""
-TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
 NO_OPERATOR = (
     "no operator has picked up {name} yet: check that one is installed, that it serves namespace {namespace}, and that "
     "its className is {class_name}"
@@ -55,7 +52,7 @@ class DeletedError(ClusterError):
 
 
 def follow(
-    server: Server,
+    client: Client,
     run: Manifest,
     *,
     display: Display,
@@ -66,9 +63,9 @@ def follow(
 ) -> Manifest:
     """Return the run once it has finished.
 
-    Raises TimedOutError after `until` by the clock, DeletedError, RefusedError, and the exception of a signal.
+    Raises TimedOutError after `until` by the clock, DeletedError, ApiError, and the exception of a signal.
     """
-    follower = _Follower(server, run, display, say, clock)
+    follower = _Follower(client, run, display, say, clock)
     follower.start_watch()
     with (signals or Signals()).passed_to(follower.fail):
         while not is_finished(follower.run):
@@ -84,10 +81,10 @@ class _Follower:
     """Hold the state of one followed run; the main thread alone reads and writes it."""
 
     def __init__(
-        self, server: Server, run: Manifest, display: Display, say: Callable[[str], None], clock: Callable[[], float]
+        self, client: Client, run: Manifest, display: Display, say: Callable[[str], None], clock: Callable[[], float]
     ) -> None:
         self.run = run
-        self._server, self._display, self._say, self._clock = server, display, say, clock
+        self._client, self._display, self._say, self._clock = client, display, say, clock
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """What the threads ask the main thread to execute."""
         self._cases = [case.name for case in plan_cases(parsed(run))]
@@ -162,9 +159,9 @@ class _Follower:
         if not is_finished(self.run):
             raise DeletedError(f"benchmarkrun/{self.run['metadata']['name']} was deleted before it had finished")
 
-    def _handle_unreachable(self, error: ClusterError) -> None:
+    def _handle_unreachable(self, error: ApiError) -> None:
         if not self._unreachable:
-            self._say(f"warning: {error}; trying again")
+            self._say(f"warning: {error.message}; trying again")
         self._unreachable = True
 
     def _handle_log_opened(self, pod: str, case: Case) -> None:
@@ -224,29 +221,28 @@ class _Follower:
     def _watch_run(self, run: Manifest) -> None:
         """Post every state of the run, however often the server ends the watch or does not answer."""
         metadata = run["metadata"]
-        collection, selector = path(metadata["namespace"]), f"metadata.name={metadata['name']}"
+        collection, selector = RUNS.path(metadata["namespace"]), f"metadata.name={metadata['name']}"
         while True:
             try:
-                listed, version = self._server.items_at(collection, fieldSelector=selector)
+                listed, version = self._client.items_and_version(collection, fieldSelector=selector)
                 same = [item for item in listed if item["metadata"]["uid"] == metadata["uid"]]
                 if not same:
                     self._post(self._handle_deletion, None)
                     return
                 # The items of a list have neither apiVersion nor kind.
                 self._post(self._handle_change, {"apiVersion": run["apiVersion"], "kind": run["kind"], **same[0]})
-                for event in self._server.watch(collection, version, fieldSelector=selector):
+                for event in self._client.watch(collection, version, fieldSelector=selector):
                     if event["object"]["metadata"]["uid"] != metadata["uid"]:
                         continue
                     if event["type"] == "DELETED":
                         self._post(self._handle_deletion, event["object"])
                         return
                     self._post(self._handle_change, event["object"])
-            except RefusedError as error:
-                if error.status not in {GONE, TOO_MANY_REQUESTS} and error.status < SERVER_ERROR:
+            except ExpiredError:
+                pass  # The list shows the run as it is now.
+            except ApiError as error:
+                if not error.is_temporary:
                     raise
-                if error.status != GONE:
-                    self._post(self._handle_unreachable, error)
-            except ClusterError as error:
                 self._post(self._handle_unreachable, error)
             time.sleep(RETRY_SECONDS)
 
@@ -255,25 +251,24 @@ class _Follower:
         lines = 0
         ended, refusal = False, ""
         try:
-            if (case := _case_of(self._server.get(pods(namespace, pod)))) is None:
+            if (case := _case_of(self._client.get(PODS.path(namespace, pod)))) is None:
                 ended, refusal = True, f"pod {pod} runs another release than your accelbench"
                 return
             # 404: the kubelet does not know the pod yet, or no longer.
-            with contextlib.suppress(NotThereError):
-                for line in self._server.log(namespace, pod, follow=True):
+            with contextlib.suppress(NotFoundError):
+                for line in self._client.log(namespace, pod, follow=True):
                     if not lines:
                         self._post(self._handle_log_opened, pod, case)
                     lines += 1
                     if lines > skip:
                         self._post(self._handle_log_line, line.decode(errors="replace").rstrip("\r\n"))
-            ended = self._server.get(pods(namespace, pod))["status"].get("phase") in {"Succeeded", "Failed"}
-        except NotThereError:
+            ended = self._client.get(PODS.path(namespace, pod))["status"].get("phase") in {"Succeeded", "Failed"}
+        except NotFoundError:
             ended = True
-        except RefusedError as error:
-            # Any other, such as 400 from a container that has not started, may be answered later.
-            refusal = str(error) if error.status in {UNAUTHORIZED, FORBIDDEN} else ""
-        except ClusterError:
-            pass  # The log is read again later, without the lines that were posted.
+        except (UnauthorizedError, ForbiddenError) as error:
+            refusal = error.message
+        except ApiError:
+            pass  # The log is read again later: its container has not started (400), or the connection broke off.
         finally:
             self._post(partial(self._handle_log_closed, ended=ended), pod, max(lines, skip), refusal)
 

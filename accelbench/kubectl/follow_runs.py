@@ -8,15 +8,15 @@ from rich.text import Text
 
 from accelbench.cli.console import console
 from accelbench.cli.exits import Exit
-from accelbench.cli.in_cluster import ClusterError
 from accelbench.cli.json_report import json_report
 from accelbench.cli.live import display
+from accelbench.cluster_api.client import Client, Manifest
+from accelbench.cluster_api.errors import ClusterError
 from accelbench.kubectl.apply import Applied
 from accelbench.kubectl.follow import DeletedError, TimedOutError, follow
 from accelbench.kubectl.gate import ending, exit_of
 from accelbench.kubectl.options import RunOutput
 from accelbench.kubectl.runs import found_of
-from accelbench.kubectl.server import Manifest, Server
 from accelbench.kubectl.signals import Signals, TerminatedError
 from accelbench.report import terminal
 
@@ -38,7 +38,7 @@ def print_created(applied: Sequence[Applied], output: RunOutput, *, wait: bool) 
             typer.echo(item.describe(), err=wait or output is not RunOutput.TABLE or not item.created)
 
 
-def follow_runs(server: Server, applied: Sequence[Applied], *, timeout: float | None, output: RunOutput) -> Exit:
+def follow_runs(client: Client, applied: Sequence[Applied], *, timeout: float | None, output: RunOutput) -> Exit:
     """Follow each run until it has finished and print its verdict.
 
     If this command ends before, by `timeout` seconds, a signal or an error, the runs continue in the cluster.
@@ -49,7 +49,7 @@ def follow_runs(server: Server, applied: Sequence[Applied], *, timeout: float | 
     try:
         with Signals() as signals:
             while unfinished:
-                codes.append(_follow_one(server, unfinished[0].run, until, output, signals))
+                codes.append(_follow_one(client, unfinished[0].run, until, output, signals))
                 unfinished.pop(0)
     except TimedOutError:
         _print_unfinished(unfinished, "--timeout has passed")
@@ -66,7 +66,7 @@ def follow_runs(server: Server, applied: Sequence[Applied], *, timeout: float | 
     return Exit.worst(codes)
 
 
-def _follow_one(server: Server, run: Manifest, until: float | None, output: RunOutput, signals: Signals) -> Exit:
+def _follow_one(client: Client, run: Manifest, until: float | None, output: RunOutput, signals: Signals) -> Exit:
     name = run["metadata"]["name"]
     screen = console(stderr=True)
 
@@ -75,21 +75,21 @@ def _follow_one(server: Server, run: Manifest, until: float | None, output: RunO
 
     try:
         with display(screen) as shown:
-            finished = follow(server, run, display=shown, say=say, until=until, signals=signals)
+            finished = follow(client, run, display=shown, say=say, until=until, signals=signals)
     except DeletedError as error:
-        say(str(error))
+        say(error.message)
         return Exit.NOT_MEASURED
     except ClusterError as error:
-        raise FollowError(str(error)) from error
-    _print_verdict(server, finished, output)
+        raise FollowError(error.message) from error
+    _print_verdict(client, finished, output)
     code = exit_of(finished)
     if code is not Exit.SUCCESS:
         say(ending(finished))
     return Exit.NOT_MEASURED if code is None else code
 
 
-def _print_verdict(server: Server, run: Manifest, output: RunOutput) -> None:
-    found = found_of(server, run)
+def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
+    found = found_of(client, run)
     if output is RunOutput.JSON:
         typer.echo(json_report(found.measured, found.record))
     elif output is RunOutput.TABLE and found.measured:

@@ -10,7 +10,7 @@ from accelbench.cli.exits import Exit
 from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
 
 if TYPE_CHECKING:
-    from accelbench.kubectl.server import Server
+    from accelbench.cluster_api.client import Client
 
 RETRY_SECONDS = 2.0
 OVER = ("Succeeded", "Failed")
@@ -40,12 +40,12 @@ def logs(
     from accelbench.document import printable
     from accelbench.kubectl.runs import run_named
 
-    with Cluster(namespace, context, kubeconfig).ask() as server:
-        pod = _pod(server, run_named(server, name), case, follow=follow)
+    with Cluster(namespace, context, kubeconfig).ask() as client:
+        pod = _pod(client, run_named(client, name), case, follow=follow)
         typer.echo(f"pod {pod}:", err=True)
         words = Lines(console())
         try:
-            for line in _lines(server, pod, follow=follow):
+            for line in _lines(client, pod, follow=follow):
                 if (event := parse_event(line)) is not None:
                     words.event(event)
                 elif not line.startswith(f"{MARK} "):
@@ -54,46 +54,39 @@ def logs(
             raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def _lines(server: "Server", pod: str, *, follow: bool) -> Iterator[str]:
-    """Each line once; to be followed, also those that come after its container has started, or a connection broke."""
-    from accelbench.cli.in_cluster import ClusterError
-    from accelbench.kubectl.server import NotThereError, pods
+def _lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
+    """Yield the lines of a pod's log; with `follow` wait for its container, and resume after a broken connection."""
+    from accelbench.cluster_api.errors import InvalidError, NotFoundError, UnreachableError
+    from accelbench.cluster_api.kinds import PODS
 
-    passed = 0
+    printed = 0
     while True:
         try:
-            for number, line in enumerate(server.log(server.namespace, pod, follow=follow), start=1):
-                if number > passed:
-                    passed = number
+            for number, line in enumerate(client.log(client.namespace, pod, follow=follow), start=1):
+                if number > printed:
+                    printed = number
                     yield line.decode(errors="replace").rstrip("\r\n")
-            if not follow or server.get(pods(server.namespace, pod))["status"].get("phase") in OVER:
+            if not follow or client.get(PODS.path(client.namespace, pod))["status"].get("phase") in OVER:
                 return
-        except NotThereError:
-            if passed:  # it ended, and its Job is deleted
+        except NotFoundError:
+            if printed:  # It ended, and its Job was deleted.
                 return
             if not follow:
                 raise
-            server.get(pods(server.namespace, pod))  # raises where it is gone: its node may not have heard of it yet
-        except ClusterError as error:
-            if not follow or not _passes(error):
+            client.get(PODS.path(client.namespace, pod))  # Raises if it was deleted; else its kubelet has no log yet.
+        except (InvalidError, UnreachableError):  # Its container has not started, or the connection broke off.
+            if not follow:
                 raise
         time.sleep(RETRY_SECONDS)
 
 
-def _passes(error: Exception) -> bool:
-    """It can be another answer soon: the connection broke, or the pod's container has not started."""
-    from accelbench.kubectl.server import BAD_REQUEST, RefusedError, UnreachableError
-
-    return isinstance(error, UnreachableError) or (isinstance(error, RefusedError) and error.status == BAD_REQUEST)
-
-
-def _pod(server: "Server", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
+def _pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
     """The name of the pod that is meant; raises ClusterError where there is none, or it is not clear which."""
     from accelbench.api import labels
-    from accelbench.cli.in_cluster import ClusterError
+    from accelbench.cluster_api.errors import ClusterError
+    from accelbench.cluster_api.kinds import PODS
     from accelbench.kubectl.gate import condition, is_finished
     from accelbench.kubectl.runs import parsed
-    from accelbench.kubectl.server import pods
     from accelbench.plan.cases import plan_cases
     from accelbench.problem import unknown
 
@@ -102,7 +95,7 @@ def _pod(server: "Server", run: dict[str, Any], case: str | None, *, follow: boo
     if case is not None and case not in cases:
         raise typer.BadParameter(unknown("case", case, cases), param_hint="--case")
     selector = f"{labels.RUN_UID}={metadata['uid']}" + (f",{labels.CASE}={case}" if case else "")
-    found = server.items(pods(metadata["namespace"]), labelSelector=selector)
+    found = client.items(PODS.path(metadata["namespace"]), labelSelector=selector)
     if not found:
         what = f"case {case} of benchmarkrun/{metadata['name']}" if case else f"benchmarkrun/{metadata['name']}"
         measured = (run.get("status") or {}).get("measuredCases") or ()

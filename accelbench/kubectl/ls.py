@@ -9,7 +9,7 @@ import typer
 from accelbench.kubectl.options import Cluster, Context, Kubeconfig, Namespace
 
 if TYPE_CHECKING:
-    from accelbench.kubectl.server import Server
+    from accelbench.cluster_api.client import Client
 
 GAP = "   "
 
@@ -35,50 +35,48 @@ def ls(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """List runs: where each stands, and what it found."""
-    from accelbench.kubectl.server import path
+    from accelbench.cluster_api.kinds import RUNS
 
     if all_namespaces and namespace:
         raise typer.BadParameter("--namespace names one, --all-namespaces all", param_hint="--all-namespaces")
-    with Cluster(namespace, context, kubeconfig).ask() as server:
-        at = path(None if all_namespaces else server.namespace)
+    with Cluster(namespace, context, kubeconfig).ask() as client:
+        at = RUNS.path(None if all_namespaces else client.namespace)
         try:
             if output in {ListOutput.TABLE, ListOutput.WIDE}:
-                _print_table(server, at, wide=output is ListOutput.WIDE, everywhere=all_namespaces, watch=watch)
+                _print_table(client, at, wide=output is ListOutput.WIDE, everywhere=all_namespaces, watch=watch)
             else:
-                _print_objects(server, at, output, watch=watch)
+                _print_objects(client, at, output, watch=watch)
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
 
-def _print_objects(server: "Server", at: str, output: ListOutput, *, watch: bool) -> None:
-    items, version = server.items_at(at)
+def _print_objects(client: "Client", at: str, output: ListOutput, *, watch: bool) -> None:
+    items, version = client.items_and_version(at)
     if output is ListOutput.NAME or watch:
         for each in items:
             _print_object(each, output)
     else:
         _print_object({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}, output)
-    for changed in _changes(server, at, version, table=False) if watch else ():
+    for changed in _changes(client, at, version, table=False) if watch else ():
         _print_object(changed, output)
 
 
-def _changes(server: "Server", at: str, version: str, *, table: bool) -> Iterator[dict[str, Any]]:
+def _changes(client: "Client", at: str, version: str, *, table: bool) -> Iterator[dict[str, Any]]:
     """What changes after that version, for as long as somebody looks; all there is, where it is too old."""
-    from accelbench.kubectl.server import GONE, RefusedError
+    from accelbench.cluster_api.errors import ExpiredError
 
     while True:
         try:
-            for event in server.watch(at, version, table=table):
+            for event in client.watch(at, version, table=table):
                 version = event["object"]["metadata"].get("resourceVersion") or version
                 yield event["object"]
-        except RefusedError as error:
-            if error.status != GONE:
-                raise
+        except ExpiredError:
             if table:
-                anew = server.table(at)
+                anew = client.table(at)
                 version = anew["metadata"]["resourceVersion"]
                 yield anew
             else:
-                items, version = server.items_at(at)
+                items, version = client.items_and_version(at)
                 yield from items
 
 
@@ -95,18 +93,18 @@ def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
         typer.echo(f"---\n{yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)}", nl=False)
 
 
-def _print_table(server: "Server", at: str, *, wide: bool, everywhere: bool, watch: bool) -> None:
-    table = server.table(at)
+def _print_table(client: "Client", at: str, *, wide: bool, everywhere: bool, watch: bool) -> None:
+    table = client.table(at)
     columns = table["columnDefinitions"]
     shown = [place for place, column in enumerate(columns) if wide or not column.get("priority")]
     heads = [*(["NAMESPACE"] if everywhere else []), *(columns[place]["name"].upper() for place in shown)]
     rows = list(_rows(table, shown, everywhere=everywhere))
     if not rows and not watch:
-        where = "any namespace" if everywhere else f"namespace {server.namespace}"
+        where = "any namespace" if everywhere else f"namespace {client.namespace}"
         typer.echo(f"no BenchmarkRuns in {where}", err=True)
         return
     widths = _print_rows([heads, *rows])
-    for changed in _changes(server, at, table["metadata"]["resourceVersion"], table=True) if watch else ():
+    for changed in _changes(client, at, table["metadata"]["resourceVersion"], table=True) if watch else ():
         widths = _print_rows(list(_rows(changed, shown, everywhere=everywhere)), widths)
 
 

@@ -12,7 +12,7 @@ import typer
 from accelbench.cli.exits import Exit
 
 if TYPE_CHECKING:
-    from accelbench.kubectl.server import Server
+    from accelbench.cluster_api.client import Client
 
 Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Default: the context's namespace.")
@@ -26,6 +26,9 @@ Kubeconfig = Annotated[
     typer.Option("--kubeconfig", metavar="FILE", help="Default: $KUBECONFIG, then ~/.kube/config."),
 ]
 RUN = "A BenchmarkRun's name."
+
+
+UNPROCESSABLE = 422
 
 
 class Switch(StrEnum):
@@ -67,21 +70,21 @@ class Cluster:
     kubeconfig: Path | None
 
     @contextmanager
-    def ask(self) -> Iterator["Server"]:
+    def ask(self) -> Iterator["Client"]:
         """The API server; what goes wrong with it, or with a manifest, ends the command with its message and code."""
-        from accelbench.cli.in_cluster import ClusterError, connect
         from accelbench.cli.manifests import InvalidSpecError
-        from accelbench.kubectl.server import UNPROCESSABLE, RefusedError, Server
+        from accelbench.cluster_api.client import connect
+        from accelbench.cluster_api.errors import ApiError, ClusterError
 
         try:
-            with Server(connect(self.context, self.kubeconfig), self.namespace) as server:
-                yield server
+            with connect(self.context, self.kubeconfig, self.namespace) as client:
+                yield client
         except InvalidSpecError as error:
             typer.echo(error.explained(), err=True)
             raise typer.Exit(Exit.INVALID_SPEC) from error
         except ClusterError as error:
-            typer.echo(f"error: {error}", err=True)
-            invalid = isinstance(error, RefusedError) and error.status == UNPROCESSABLE
+            typer.echo(f"error: {error.message}", err=True)
+            invalid = isinstance(error, ApiError) and error.status == UNPROCESSABLE
             raise typer.Exit(Exit.INVALID_SPEC if invalid else Exit.USAGE) from error
 
 

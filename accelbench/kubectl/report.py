@@ -25,9 +25,9 @@ def report(
     from accelbench.kubectl.gate import ending, exit_of
     from accelbench.kubectl.runs import found, run_named
 
-    with Cluster(namespace, context, kubeconfig).ask() as server:
-        there = found(server, name)
-        run = None if there.measured else run_named(server, name)
+    with Cluster(namespace, context, kubeconfig).ask() as client:
+        there = found(client, name)
+        run = None if there.measured else run_named(client, name)
     show(with_baseline(there, baseline, name), output, name)
     code = None if run is None else exit_of(run)
     if run is not None and code is not None and code is not Exit.SUCCESS:

@@ -44,9 +44,9 @@ def rerun(
     from accelbench.kubectl.follow_runs import follow_runs, print_created
     from accelbench.kubectl.runs import run_named
 
-    with Cluster(namespace, context, kubeconfig).ask() as server:
-        applied = [Applied(create(server, clone_run(run_named(server, old), name)), created=True)]
+    with Cluster(namespace, context, kubeconfig).ask() as client:
+        applied = [Applied(create(client, clone_run(run_named(client, old), name)), created=True)]
         waits = wait is Switch.TRUE
         print_created(applied, output, wait=waits)
         if waits:
-            raise typer.Exit(follow_runs(server, applied, timeout=limit, output=output))
+            raise typer.Exit(follow_runs(client, applied, timeout=limit, output=output))

@@ -60,9 +60,9 @@ def run(
         typer.echo(invalid_file.explained(), err=True)
     if invalid:
         raise typer.Exit(Exit.INVALID_SPEC)
-    with Cluster(namespace, context, kubeconfig).ask() as server:
-        applied = apply(server, manifests)
+    with Cluster(namespace, context, kubeconfig).ask() as client:
+        applied = apply(client, manifests)
         waits = wait is Switch.TRUE
         print_created(applied, output, wait=waits)
         if waits:
-            raise typer.Exit(follow_runs(server, applied, timeout=limit, output=output))
+            raise typer.Exit(follow_runs(client, applied, timeout=limit, output=output))

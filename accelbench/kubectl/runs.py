@@ -10,11 +10,12 @@ from accelbench.api.metadata import MAXIMUM_LABEL, NAME
 from accelbench.api.result import BenchmarkResult, Result
 from accelbench.api.run import BenchmarkRun, Expectation
 from accelbench.cli.files import RunRecord, explain
-from accelbench.cli.in_cluster import ClusterError
 from accelbench.cli.results import Found
+from accelbench.cluster_api.client import Client, Manifest
+from accelbench.cluster_api.errors import ClusterError, NotFoundError
+from accelbench.cluster_api.kinds import RESULTS, RUNS
 from accelbench.kubectl.clone_run import user_metadata
 from accelbench.kubectl.gate import exit_of
-from accelbench.kubectl.server import RESULTS, RUNS, Manifest, NotThereError, Server, path
 from accelbench.problem import nearest
 from accelbench.verdict.expectations import ExpectationOutcome
 
@@ -34,30 +35,30 @@ def bare(name: str) -> str:
     return rest if slash and kind in PREFIXES else name
 
 
-def run_named(server: Server, name: str) -> Manifest:
+def run_named(client: Client, name: str) -> Manifest:
     """Get a run; raises UnknownRunError with the nearest name."""
-    if (run := _run(server, name)) is None:
-        raise UnknownRunError(_unknown(server, name, names(server)))
+    if (run := _run(client, name)) is None:
+        raise UnknownRunError(_unknown(client, name, names(client)))
     return run
 
 
-def _run(server: Server, name: str) -> Manifest | None:
+def _run(client: Client, name: str) -> Manifest | None:
     if not re.fullmatch(NAME, bare(name)):  # in a path it could address something else
         return None
     try:
-        return server.get(path(server.namespace, RUNS, bare(name)))
-    except NotThereError:
+        return client.get(RUNS.path(client.namespace, bare(name)))
+    except NotFoundError:
         return None
 
 
-def names(server: Server) -> list[str]:
+def names(client: Client) -> list[str]:
     """Return the names of all runs in the namespace."""
-    return [run["metadata"]["name"] for run in server.items(path(server.namespace))]
+    return [run["metadata"]["name"] for run in client.items(RUNS.path(client.namespace))]
 
 
-def _unknown(server: Server, name: str, known: Iterable[str]) -> str:
+def _unknown(client: Client, name: str, known: Iterable[str]) -> str:
     choices = sorted(set(known))
-    problem = f'no BenchmarkRun "{bare(name)}" in namespace {server.namespace}'
+    problem = f'no BenchmarkRun "{bare(name)}" in namespace {client.namespace}'
     if not choices:
         return f"{problem}, which has none; see kubectl accelbench ls -A"
     near = nearest(bare(name), choices)
@@ -88,31 +89,31 @@ def _why(error: ValidationError) -> str:
     return f"{explain(error)}; is your accelbench of the same release as the operator?"
 
 
-def found(server: Server, name: str) -> Found:
+def found(client: Client, name: str) -> Found:
     """Read what a report of the run needs; a deleted run can still have results. Raises UnknownRunError."""
-    run = _run(server, name)
-    return _found(_results_of_deleted_run(server, name), None) if run is None else found_of(server, run)
+    run = _run(client, name)
+    return _found(_results_of_deleted_run(client, name), None) if run is None else found_of(client, run)
 
 
-def found_of(server: Server, run: Manifest) -> Found:
+def found_of(client: Client, run: Manifest) -> Found:
     """Read the results of an existing run, in the order of its sweep."""
     namespace, uid = run["metadata"]["namespace"], run["metadata"]["uid"]
-    stored = server.items(path(namespace, RESULTS), labelSelector=f"{labels.RUN_UID}={uid}")
+    stored = client.items(RESULTS.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
     results = [parsed_result(item) for item in stored]
     order = (run.get("status") or {}).get("measuredCases") or []
     places = {case: place for place, case in enumerate(order)}
     return _found(sorted(results, key=lambda result: places.get(result.result.case.name, len(places))), run)
 
 
-def _results_of_deleted_run(server: Server, name: str) -> list[BenchmarkResult]:
+def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
     """Read the results of the latest deleted run of that name."""
     label = bare(name)[:MAXIMUM_LABEL].strip("-.")
-    stored = server.items(path(server.namespace, RESULTS), labelSelector=f"{labels.RUN}={label}") if label else []
+    stored = client.items(RESULTS.path(client.namespace), labelSelector=f"{labels.RUN}={label}") if label else []
     results = [result for result in map(parsed_result, stored) if result.result.case.origin.run == bare(name)]
     if not results:
-        all_results = server.items(path(server.namespace, RESULTS))
+        all_results = client.items(RESULTS.path(client.namespace))
         deleted = {item["result"]["case"]["origin"]["run"] for item in all_results}
-        raise UnknownRunError(_unknown(server, name, {*names(server), *deleted}))
+        raise UnknownRunError(_unknown(client, name, {*names(client), *deleted}))
     results.sort(key=lambda result: result.result.started)
     latest = results[-1].result.case.origin.uid
     return [result for result in results if result.result.case.origin.uid == latest]
@@ -153,21 +154,21 @@ def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
     )
 
 
-def side_results(server: Server, text: str) -> tuple[Result, ...]:
+def side_results(client: Client, text: str) -> tuple[Result, ...]:
     """Read the results of a run, or of `series/NAME`, as one side of a comparison; raises UnknownRunError if none."""
     kind, slash, name = text.partition("/")
     if not slash or kind != "series":
-        results = found(server, text).results
+        results = found(client, text).results
         if not results:
             raise UnknownRunError(f"benchmarkrun/{bare(text)} has no result yet")
         return results
     label = name[:MAXIMUM_LABEL].strip("-.")
-    stored = server.items(path(server.namespace, RESULTS), labelSelector=f"{labels.SERIES}={label}") if label else []
+    stored = client.items(RESULTS.path(client.namespace), labelSelector=f"{labels.SERIES}={label}") if label else []
     parsed_results = (parsed_result(item).result for item in stored)
     results = tuple(result for result in parsed_results if result.case.origin.series == name)
     if not results:
-        all_results = server.items(path(server.namespace, RESULTS))
+        all_results = client.items(RESULTS.path(client.namespace))
         known = sorted({str(item["result"]["case"]["origin"]["series"]) for item in all_results})
-        problem = f'no series "{name}" in namespace {server.namespace}'
+        problem = f'no series "{name}" in namespace {client.namespace}'
         raise UnknownRunError(f"{problem}; {nearest(name, known)}" if known else f"{problem}, which has no results")
     return results

@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from accelbench.cli.exits import Exit
-from accelbench.cli.in_cluster import connect
 from accelbench.cli.live import Lines
+from accelbench.cluster_api import client as client_module
+from accelbench.cluster_api.client import connect
+from accelbench.cluster_api.kinds import RUNS
 from accelbench.delivery.log import LaunchFinished, encode_event
-from accelbench.kubectl import server as server_module
 from accelbench.kubectl.follow import follow
 from accelbench.kubectl.gate import exit_of
-from accelbench.kubectl.server import Server, path
 from cluster.cluster import Cluster
 from cluster.wait import wait_until
 from crash.proxy import Proxy, Rule
@@ -89,17 +89,17 @@ def test_a_log_that_is_silent_is_asked_for_again_and_every_line_is_shown_once(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(server_module, "SILENT_SECONDS", 1)
+    monkeypatch.setattr(client_module, "LOG_IDLE_SECONDS", 1)
     apply(cluster)
     shown = io.StringIO()
     ended: list[Exit | None] = []
     with Proxy(cluster.kubeconfig, kill=lambda: None) as proxy:
         asked = through(proxy, jane)
-        with Server(connect(kubeconfig=asked.kubeconfig)) as server:
-            run = server.get(path(cluster.namespace, name="chain"))
+        with connect(kubeconfig=asked.kubeconfig) as client:
+            run = client.get(RUNS.path(cluster.namespace, "chain"))
 
             def follows() -> None:
-                ended.append(exit_of(follow(server, run, display=Lines(Console(file=shown)), say=lambda _: None)))
+                ended.append(exit_of(follow(client, run, display=Lines(Console(file=shown)), say=lambda _: None)))
 
             following = threading.Thread(target=follows)
             following.start()

@@ -17,7 +17,7 @@ class Told:
     def __init__(self, *states: dict[str, Any]) -> None:
         self._states = states
 
-    def items_at(self, *_: str, **__: str) -> tuple[list[dict[str, Any]], str]:
+    def items_and_version(self, *_: str, **__: str) -> tuple[list[dict[str, Any]], str]:
         return [self._states[0]], "1"
 
     def watch(self, *_: str, **__: str) -> Iterator[dict[str, Any]]:

@@ -15,9 +15,10 @@ import pytest
 from accelbench.api import labels
 from accelbench.api.result import BenchmarkResult
 from accelbench.cli.exits import Exit
-from accelbench.cli.in_cluster import connect
+from accelbench.cluster_api.client import connect, refusal
+from accelbench.cluster_api.errors import ApiError
+from accelbench.cluster_api.kinds import RUNS
 from accelbench.delivery.log import LaunchFinished, encode_event
-from accelbench.kubectl.server import RefusedError, Server, path, refused
 from cli.command import accelbench
 from cluster.cluster import Cluster
 from cluster.errors import ToolMissingError
@@ -233,10 +234,10 @@ def test_credentials_that_are_not_taken_and_a_cluster_without_accelbench_are_sai
     jane: User, cluster: Cluster
 ) -> None:
     # Whoever may not do everything is not told that there is no such group, but that they may not ask for it.
-    with Server(connect(kubeconfig=cluster.kubeconfig)) as server, pytest.raises(RefusedError) as of_no_group:
-        server.get("/apis/absent.example/v1/namespaces/default/things")
-    said = str(refused(of_no_group.value.status, str(of_no_group.value), "GET", path("team")))
-    assert said == "this cluster has no accelbench: install its chart first"
+    with connect(kubeconfig=cluster.kubeconfig) as client, pytest.raises(ApiError) as of_no_group:
+        client.get("/apis/absent.example/v1/namespaces/default/things")
+    error = refusal(of_no_group.value.status, of_no_group.value.message, "GET", RUNS.path("team"))
+    assert error.message == "this cluster has no accelbench: install its chart first"
     config = json.loads(jane.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": "worn-out"}
     jane.kubeconfig.write_text(json.dumps(config))

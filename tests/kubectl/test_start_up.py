@@ -26,7 +26,7 @@ def test_help_and_the_completion_of_commands_import_no_client_and_no_framework()
 
 
 def test_what_talks_to_the_cluster_imports_no_framework() -> None:
-    modules = ("runs", "follow", "apply", "follow_runs", "clone_run", "server")
+    modules = ("runs", "follow", "apply", "follow_runs", "clone_run")
     there = loaded(f"import sys; print(1)\nfrom accelbench.kubectl import {', '.join(modules)}")
     assert {"numpy", "scipy", "jax", "torch", "kopf", "matplotlib"} & there == set()
 

@@ -1,0 +1,225 @@
+"""Send requests to the API server with a user's kubeconfig, for the command line and the kubectl plugin.
+
+The `kubernetes` package brings configuration, TLS and credential plugins; its models are not used. JSON goes in and
+out, and every refusal becomes an exception whose message tells the user what to do.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from accelbench.api.metadata import GROUP
+from accelbench.cluster_api.errors import ApiError, ClusterError, UnreachableError, api_error
+from accelbench.cluster_api.kinds import PODS, verb_and_resource
+from accelbench.frameworks.descriptor import not_installed
+from accelbench.problem import unknown
+
+Manifest = dict[str, Any]
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io,{JSON}"
+REQUEST_SECONDS = 30
+WATCH_SECONDS = 300
+"""Time after which the server ends a watch."""
+LOG_IDLE_SECONDS = 120
+"""Time without a line after which the log is requested anew: a proxy may have dropped the connection."""
+PAGE = 500
+HTTP_ERROR = 400
+UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404
+POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+MISSING_GROUP = ("404 page not found", "could not find the requested resource")
+"""Messages of API servers about a group, and about a resource of a group, that they do not serve."""
+
+
+def connect(context: str | None = None, kubeconfig: Path | None = None, namespace: str | None = None) -> "Client":
+    """Connect to the cluster of a kubeconfig or, in a pod, to the pod's own; raises ClusterError.
+
+    Args:
+        context: A context of the kubeconfig; None: its current one.
+        kubeconfig: The file; None: `$KUBECONFIG`, then `~/.kube/config`, as kubectl does.
+        namespace: The namespace that the user asked for; None: the context's.
+    """
+    try:
+        from kubernetes import client, config
+        from urllib3.exceptions import HTTPError
+    except ImportError as error:
+        raise ClusterError(f"the Python package {not_installed('kubernetes', 'kubectl')}") from error
+    file = None if kubeconfig is None else str(kubeconfig)
+    try:
+        api = config.new_client_from_config(file, context)
+        return Client(api, HTTPError, namespace, _default_namespace(context, kubeconfig))
+    except config.ConfigException as error:
+        if file is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+            in_pod = client.Configuration()
+            config.load_incluster_config(client_configuration=in_pod)
+            return Client(client.ApiClient(in_pod), HTTPError, namespace, POD_NAMESPACE.read_text().strip())
+        known = contexts(kubeconfig)
+        if context is not None and known and context not in known:
+            raise ClusterError(f"cannot reach a cluster: {unknown('context', context, known)}") from error
+        raise ClusterError(
+            f"cannot reach a cluster: {str(error).rstrip('. ')}; see kubectl config get-contexts, or set KUBECONFIG"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"cannot reach a cluster: the kubeconfig cannot be read: {error}") from error
+
+
+def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
+    """Return the kubeconfig's contexts by name, the current one first; empty if the file cannot be read."""
+    try:
+        from kubernetes import config
+
+        listed, current = config.list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
+    except Exception:  # noqa: BLE001 - the client raises any error that its YAML parser does
+        return {}
+    first = [current] if current else []
+    return {context["name"]: context.get("context") or {} for context in (*first, *listed)}
+
+
+def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
+    known = contexts(kubeconfig)
+    return known.get(context or next(iter(known), ""), {}).get("namespace") or "default"
+
+
+class Client:
+    """Send requests to one API server, also from several threads. Use as a context manager."""
+
+    def __init__(self, api: Any, no_answer: type[Exception], namespace: str | None, default_namespace: str) -> None:
+        """Wrap a kubernetes client that raises `no_answer` if the connection fails."""
+        self.namespace = namespace or default_namespace
+        self.namespace_given = namespace is not None
+        """The user asked for this namespace and no other."""
+        self._api = api
+        self._api.user_agent = "kubectl-accelbench"
+        self._no_answer = no_answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._api.close()
+
+    def get(self, path: str, **query: str) -> Manifest:
+        """Get an object; raises NotFoundError."""
+        return self._json("GET", path, query=query)
+
+    def items(self, path: str, **query: str) -> list[Manifest]:
+        """List all objects of a collection, page by page."""
+        return self.items_and_version(path, **query)[0]
+
+    def items_and_version(self, path: str, **query: str) -> tuple[list[Manifest], str]:
+        """List all objects, and return the resource version from which a watch continues."""
+        items: list[Manifest] = []
+        page = {"limit": str(PAGE), **query}
+        while True:
+            answer = self._json("GET", path, query=page)
+            items += answer["items"]
+            if not (token := answer["metadata"].get("continue")):
+                return items, answer["metadata"].get("resourceVersion", "")
+            page["continue"] = token
+
+    def table(self, path: str) -> Manifest:
+        """Get the table that `kubectl get` prints of a collection."""
+        return self._json("GET", path, accept=TABLE)
+
+    def create(self, path: str, body: Manifest, **query: str) -> Manifest:
+        """Create an object and return it as stored; raises ConflictError."""
+        query = {"fieldManager": "kubectl-accelbench", "fieldValidation": "Strict", **query}
+        return self._json("POST", path, query=query, body=body)
+
+    def patch(self, path: str, body: Manifest) -> Manifest:
+        """Apply a JSON merge patch and return the object."""
+        query = {"fieldManager": "kubectl-accelbench"}
+        return self._json("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
+
+    def watch(self, path: str, version: str, *, table: bool = False, **query: str) -> Iterator[Manifest]:
+        """Yield events after a resource version until the server ends the watch; raises ExpiredError."""
+        query = {**query, "watch": "1", "resourceVersion": version, "timeoutSeconds": str(WATCH_SECONDS)}
+        lines = self._lines(path, query, seconds=WATCH_SECONDS + REQUEST_SECONDS, accept=TABLE if table else JSON)
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError as error:
+                raise UnreachableError("the cluster stopped answering in the middle of an event") from error
+            if event["type"] == "ERROR":
+                raise refusal(int(event["object"].get("code") or 0), json.dumps(event["object"]), "GET", path)
+            yield event
+
+    def log(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
+        """Yield the lines of the runner's log, with their ends; with `follow` until its container has ended."""
+        query = {"container": "runner", **({"follow": "true"} if follow else {})}
+        return self._lines(PODS.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
+
+    def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
+        response = self._send("GET", path, query=query, accept=accept, seconds=seconds)
+        rest = b""
+        try:
+            for chunk in response.response.stream(65536, decode_content=True):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line + b"\n"
+            if rest:
+                yield rest
+        except self._no_answer as error:
+            raise UnreachableError(f"the cluster stopped answering: {error}") from error
+        finally:
+            response.response.close()
+
+    def _json(self, method: str, path: str, **request: Any) -> Manifest:
+        response = self._send(method, path, **request)
+        try:
+            document: Manifest = json.loads(response.read())
+        except self._no_answer as error:
+            raise UnreachableError(f"the cluster stopped answering: {error}") from error
+        except ValueError as error:
+            raise UnreachableError(f"the answer to {method} {path} is not an API server's") from error
+        return document
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Manifest | None = None,
+        accept: str = JSON,
+        content_type: str = JSON,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Any:
+        request = self._api.param_serialize(
+            method,
+            path,
+            query_params=list((query or {}).items()),
+            header_params={"Accept": accept, "Content-Type": content_type},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            response = self._api.call_api(*request, _request_timeout=(REQUEST_SECONDS, seconds))
+            answer = response.read() if response.status >= HTTP_ERROR else b""
+        except self._no_answer as error:
+            raise UnreachableError(f"the cluster does not answer: {error}") from error
+        if response.status >= HTTP_ERROR:
+            raise refusal(response.status, answer.decode(errors="replace"), method, path)
+        return response
+
+
+def refusal(status: int, body: str, method: str, path: str) -> ApiError:
+    """Return the exception for an error answer, with a message that tells the user what to do."""
+    error = api_error(status, body)
+    if status == UNAUTHORIZED:
+        error.message = f"the cluster does not accept your credentials: log in to it again ({error.message})"
+    elif status == FORBIDDEN and " cannot " in error.message:  # refused by RBAC, not by a quota or a policy
+        verb = {"GET": "read", "POST": "create", "PATCH": "change"}[method]
+        error.message = (
+            f"you may not {verb} {verb_and_resource(method, path, {})[1]} here: ask for a role that allows it, such as "
+            f"Kubernetes' own edit with accelbench's chart ({error.message})"
+        )
+    elif (
+        status == NOT_FOUND
+        and path.startswith(f"/apis/{GROUP}")
+        and any(message in error.message for message in MISSING_GROUP)
+    ):
+        return ApiError(status, "this cluster has no accelbench: install its chart first")
+    return error

@@ -1,0 +1,109 @@
+"""Define one exception for each answer of the API server that a caller can handle.
+
+ClusterError               the cluster cannot be used; the message says why and what to do
+ApiError               an error answer, or none
+InvalidError       400, 422
+UnauthorizedError  401
+ForbiddenError     403
+NotFoundError      404
+ConflictError      409
+ExpiredError       410
+TooLargeError      413
+UnreachableError   no answer, or one that broke off
+"""
+
+import json
+from collections.abc import Mapping
+
+TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
+MAXIMUM_MESSAGE = 2048
+
+
+class ClusterError(Exception):
+    """Report that the cluster cannot be used; `message` says why and what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class ApiError(ClusterError):
+    """Report an error that the API server answered with."""
+
+    def __init__(self, status: int, message: str, retry_after_seconds: float = 0.0) -> None:
+        """Hold the HTTP status (0: no answer) and the time that the server asks to wait before the next request."""
+        super().__init__(message)
+        self.status = status
+        self.retry_after_seconds = retry_after_seconds
+
+    def __str__(self) -> str:
+        """Return the message with its HTTP status, for logs."""
+        return f"{self.status}: {self.message}"
+
+    @property
+    def is_temporary(self) -> bool:
+        """Return True if the same request may succeed later, without any change."""
+        return self.status in {0, TOO_MANY_REQUESTS} or self.status >= SERVER_ERROR
+
+
+class InvalidError(ApiError):
+    """400 or 422: no API server will ever accept this request."""
+
+
+class UnauthorizedError(ApiError):
+    """401: the server does not accept the credentials."""
+
+
+class ForbiddenError(ApiError):
+    """403: refused by RBAC, a quota or a policy, all of which can be changed."""
+
+
+class NotFoundError(ApiError):
+    """404: the object, its namespace or its kind does not exist."""
+
+
+class ConflictError(ApiError):
+    """409: the object exists already, or is not the version or the object that the request names."""
+
+
+class ExpiredError(ApiError):
+    """410: the resource version is too old to continue from; list again."""
+
+
+class TooLargeError(ApiError):
+    """413: larger than the API server or etcd accepts."""
+
+
+class UnreachableError(ApiError):
+    """No answer from the server within the time limit, or one that broke off."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, message)
+
+
+KINDS: Mapping[int, type[ApiError]] = {
+    400: InvalidError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: ExpiredError,
+    413: TooLargeError,
+    422: InvalidError,
+}
+
+
+def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
+    """Return the exception for an HTTP status, with the message of the Status object in the body.
+
+    Args:
+        status: The HTTP status.
+        body: The answer's body; if it is no Status object, all of it is the message.
+        retry_after: The header of that name, whole seconds as API servers send it.
+    """
+    try:
+        message = str(json.loads(body).get("message") or body)
+    except (ValueError, AttributeError):
+        message = body
+    seconds = float(retry_after) if retry_after.isdecimal() else 0.0
+    return KINDS.get(status, ApiError)(status, message.strip()[:MAXIMUM_MESSAGE], seconds)

@@ -1,0 +1,52 @@
+"""Name the kinds of objects that accelbench reads or writes, and their paths in the API."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.api.metadata import API_VERSION
+
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_RESOURCE = re.compile(
+    r"/(?:api|apis/[^/]+)/[^/]+/(?:namespaces/[^/]+/(?=.))?(?P<resource>[^/]+)(?P<name>/[^/]+)?(?P<subresource>/.+)?"
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Name a kind and where the API server serves it."""
+
+    name: str
+    plural: str
+    api_version: str
+    """`v1`, or group and version: `batch/v1`."""
+
+    def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
+        """Return the path of an object or, without a name, of all objects of a namespace (None: of every namespace)."""
+        root = "apis" if "/" in self.api_version else "api"
+        place = f"namespaces/{namespace}" if namespace else ""
+        return "/" + "/".join(filter(None, (root, self.api_version, place, self.plural, name, subresource)))
+
+
+RUNS = Kind("BenchmarkRun", "benchmarkruns", API_VERSION)
+RESULTS = Kind("BenchmarkResult", "benchmarkresults", API_VERSION)
+PODS = Kind("Pod", "pods", "v1")
+EVENTS = Kind("Event", "events", "v1")
+NODES = Kind("Node", "nodes", "v1")
+NAMESPACES = Kind("Namespace", "namespaces", "v1")
+CONFIG_MAPS = Kind("ConfigMap", "configmaps", "v1")
+JOBS = Kind("Job", "jobs", "batch/v1")
+LEASES = Kind("Lease", "leases", "coordination.k8s.io/v1")
+CLAIM_TEMPLATES = Kind("ResourceClaimTemplate", "resourceclaimtemplates", "resource.k8s.io/v1")
+RESOURCE_SLICES = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
+
+
+def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the request's verb and resource as Kubernetes' own metrics name them.
+
+    `GET /api/v1/namespaces/team/pods/a/log` is a get of `pods/log`. A path of no resource stands for itself.
+    """
+    match = _RESOURCE.fullmatch(path)
+    read = "watch" if "watch" in query else "list" if match and not match["name"] else "get"
+    return VERBS.get(method, read), match["resource"] + (match["subresource"] or "") if match else path
