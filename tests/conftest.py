@@ -1,4 +1,4 @@
-"""What every test may ask for: a real cluster (`control_plane`, `node_cluster`, `cluster`), and what is `installed`."""
+"""Provide what every test may use: real clusters (`control_plane`, `node_cluster`, `cluster`) and `installed`."""
 
 import contextlib
 import os
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadScopeScheduling
 
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
 from cluster.errors import ToolMissingError
+from tiers import DURATIONS, E2E, Order, Recorder, sort
 
 pytest_plugins = ["cluster.fixtures", "e2e.fixtures", "taxonomy.recording"]
 
@@ -48,83 +48,27 @@ def _skipped_without_its_tools() -> Iterator[None]:
         pytest.skip(str(error))
 
 
-LONG = (
-    "crash/test_every_request",
-    "workloads/test_parity",
-    "pages/test_laptop",
-    "tutorials/",
-    "launch/test_launch",
-    "operator/test_on_a_real",
-    "operator/test_hours",
-    "chart/test_schemas",
-    "fuzz/",
-    "operator/test_a_day",
-    "targets/",
-    "grafana/",
-    "kueue/",
-    "cli/test_with_the_real_runner",
-    "cli/test_targets",
-    "third_device/",
-    "workloads/",
-    "launch/",
-    "observe/",
-    "runner/",
-    "cli/",
-    "golden/",
-    "operator/",
-)
-"""Modules that take minutes, then folders whose modules take seconds: what begins late ends last."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer `--record-durations`."""
+    parser.addoption("--record-durations", action="store_true", help=f"write {DURATIONS.name}: `make durations` does")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Record durations where that is asked for; with pytest-xdist, in the process that sees every report."""
+    if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder())
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long modules first."""
-    items.sort(key=lambda item: next((place for place, part in enumerate(LONG) if part in item.nodeid), len(LONG)))
+    """Mark what needs the node, and begin with what takes longest, so that the workers end together."""
+    for item in items:
+        if item.nodeid.startswith(E2E):
+            item.add_marker(pytest.mark.node)
+    sort(items)
 
 
-TOGETHER = {
-    "control plane": (
-        "/api/",
-        "/chart/test_install",
-        "/cluster/",
-        "/operator/test_on_a_real",
-        "/security/test_on_",
-        "/taxonomy/test_behind",
-    ),
-    "another control plane": (
-        "/kubectl/test_complete",
-        "/kubectl/test_reading",
-        "/kubectl/test_run",
-        "/pages/test_control_plane",
-    ),
-    "forks": (
-        "/catalogue/test_catalogue",
-        "/launch/test_adapters",
-        "/launch/test_arithmetic",
-        "/launch/test_escapes",
-        "/launch/test_launch",
-        "/launch/test_mistakes",
-        "/launch/test_operations",
-        "/launch/test_protocols",
-        "/launch/test_warm_probe",
-        "/observe/test_launch",
-    ),
-}
-"""What takes seconds to start, and the modules that use it: one worker runs them all and starts it once. One control
-plane for all of them would be the last to end."""
-
-
-class ByModule(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out modules whole, for what their fixtures share, in order; of the programs' table each by itself."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        module, _, test = nodeid.partition("::")
-        for shared, modules in TOGETHER.items():
-            if any(part in module for part in modules):
-                return shared
-        return f"{module}::{test.partition(' ')[0]}" if module.endswith("test_cheats.py") else module
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
-    """The scheduler of `--dist loadscope`, with our scopes."""
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Order:
+    """Give each worker whole groups, for what their fixtures share."""
     config.option.loadscopereorder = False
-    return ByModule(config, log)
+    return Order(config, log)
