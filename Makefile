@@ -49,13 +49,22 @@ wheel: tools
 	@$(INSTALL) --constraint constraints.txt "$$(ls dist/*.whl)[$(EXTRAS_ALL)]"
 	@$(INSTALL) --no-deps --reinstall-package accelbench dist/*.whl
 
-.PHONY: test
-test: prepare lint drift ## Lint, types, drift, and the tests that are neither slow nor need a kubelet, on the built wheel
-	$(BIN)/pytest -n 3 --dist loadscope -m "not node and not slow"
+# As many workers as processors, each with whole modules; tests/tiers.py has the tiers and the order.
+PYTEST := $(BIN)/pytest -n logical --maxprocesses 8 --dist loadscope
 
-.PHONY: test-slow
-test-slow: wheel prepare-slow ## Wrong programs, the catalogue in every precision, observations, real runs, Kueue
-	$(BIN)/pytest -n 3 --dist loadscope -m slow
+.PHONY: test
+test: prepare lint drift ## Lint, types, drift, and the quick tests, on the built wheel
+	$(PYTEST) -m "not slow and not node and not nightly"
+
+.PHONY: check
+check: lint drift images ## What each push has to pass: all of that, and every behaviour once, on a real node too (root, Linux)
+	@sh tests/cluster/prerequisites.sh node
+	$(PYTEST) -m "not nightly"
+
+.PHONY: test-all
+test-all: lint drift images ## Every combination: each precision, each Kubernetes, each fault at each request (root, Linux)
+	@sh tests/cluster/prerequisites.sh node
+	$(PYTEST) --record-durations
 
 .PHONY: test-gpu
 test-gpu: wheel ## What only an NVIDIA GPU can show: every variant checked on it
@@ -67,28 +76,24 @@ fuzz: wheel ## New inputs to whatever reads manifests, logs and results: SECONDS
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(or $(SECONDS),60)
 
 .PHONY: coverage
-coverage: wheel prepare-slow ## Which lines and branches all these tests reach, in all processes that they start
-	$(BIN)/pytest -n 3 --dist loadscope -m "not node" --cov --cov-report=term:skip-covered
+coverage: prepare-all ## Which lines and branches all these tests reach, in all processes that they start
+	$(PYTEST) -m "not node" --cov --cov-report=term:skip-covered
 
 .PHONY: e2e
-e2e: wheel images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
+e2e: images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
 	@sh tests/cluster/prerequisites.sh node
-	$(BIN)/pytest -m node --maxfail=3
+	$(BIN)/pytest -m node
 
 .PHONY: prepare
-prepare: tools ## What the tests start, fetched and built before the first of them; minutes, the first time
+prepare: tools ## What the quick tests start, fetched and built before the first of them; minutes, the first time
 	@PYTHONPATH=tests $(BIN)/python -m prepare
 
-.PHONY: prepare-slow
-prepare-slow: wheel ## What prepare makes, and what slow tests start: Kueue, krew, a registry, dashboards, compilers
-	@PYTHONPATH=tests $(BIN)/python -m prepare slow
-
-.PHONY: prepare-node
-prepare-node: tools ## What prepare makes, the kubelet, and what a release is made and tried with
-	@PYTHONPATH=tests $(BIN)/python -m prepare node
+.PHONY: prepare-all
+prepare-all: wheel prepare ## What all tests start: kubelet, Kueue, krew, a registry, dashboards, compilers as well
+	@PYTHONPATH=tests $(BIN)/python -m prepare all
 
 .PHONY: images
-images: prepare-node
+images: prepare-all
 	@sh tests/cluster/prerequisites.sh images
 	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
 

@@ -59,12 +59,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder())
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what needs the real node: one worker runs all of it."""
+    if item.nodeid.startswith(E2E):
+        item.add_marker(pytest.mark.node)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the node, and begin with what takes longest, so that the workers end together."""
-    for item in items:
-        if item.nodeid.startswith(E2E):
-            item.add_marker(pytest.mark.node)
+    """Begin with what takes longest, so that the workers end together."""
     sort(items)
 
 

@@ -1,8 +1,7 @@
-"""Everything that the tests start and Python does not bring, fetched and built before the first of them.
+"""Fetch and build everything that the tests start and Python does not bring, before the first of them.
 
-`make prepare` calls it, `make prepare-node` with `node`, for tests that need a kubelet or images, and `make
-prepare-slow` with `slow`, for what slow tests alone start. What this machine cannot have is named: the tests that need
-it are skipped, with CI set they fail. Only the compiler is needed by too many.
+`make prepare` calls it for the quick tests, `make prepare-all` with `all` for every test. It names what this machine
+cannot have: tests that need it are skipped, or fail if CI is set. Only the compiler is needed by too many to skip.
 """
 
 from __future__ import annotations
@@ -64,26 +63,26 @@ def main() -> int:
     """Take every step, also after an optional one that failed; return the exit status."""
     if not _done("compiler", find_compiler):
         return 1
+    everything = "all" in sys.argv[1:]
     optional: dict[str, Callable[[Callable[[str], None]], object]] = {
-        "programs": functools.partial(build, node="node" in sys.argv[1:]),
-        "schemas": functools.partial(build_schemas, minors=MINORS if "slow" in sys.argv[1:] else (NEWEST,)),
+        "programs": functools.partial(build, node=everything),
+        "schemas": functools.partial(build_schemas, minors=MINORS if everything else (NEWEST,)),
         "browser": install,
         "clocks": find_wrong_clocks,
     }
-    if "slow" in sys.argv[1:]:
-        optional |= _for_slow_tests()
-    if "node" in sys.argv[1:]:
-        optional |= _for_node_tests()
+    if everything:
+        optional |= _for_all_tests()
     done = [_done(name, step) for name, step in optional.items()]
     return 0 if all(done) or not os.environ.get("CI") else 1
 
 
-def _for_slow_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
-    """Steps whose modules need what the wheel brings; the others are taken while that is still fetched."""
+def _for_all_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
+    """Return the steps whose modules need what the wheel brings."""
+    from alerting.build import build_alertmanager
     from grafana.renderer import install as install_dashboards
     from kubectl.krew import build_krew
     from kueue.build import build_kueue
-    from release.tools import REGISTRY, build_tool
+    from release.tools import REGISTRY, SYFT, build_tool
     from targets import compilers
 
     return {
@@ -91,16 +90,7 @@ def _for_slow_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
         "dashboards": install_dashboards,
         "krew": build_krew,
         "shells": find_shells,
-        "registry": functools.partial(build_tool, REGISTRY),
         "targets": compilers.install,
-    }
-
-
-def _for_node_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
-    from alerting.build import build_alertmanager
-    from release.tools import REGISTRY, SYFT, build_tool
-
-    return {
         "alertmanager": build_alertmanager,
         "registry": functools.partial(build_tool, REGISTRY),
         "bill of materials": functools.partial(build_tool, SYFT),

@@ -49,6 +49,16 @@ def one_of_each(rows: Iterable[Row], by: Callable[[Row], Hashable]) -> list[Para
     return parameters
 
 
+def on_a_push(rows: Iterable[Row], chosen: Callable[[Row], bool]) -> list[ParameterSet]:
+    """Return a parameter for each row; those that are not chosen are nightly.
+
+    Args:
+        rows: the table, in order.
+        chosen: returns True for a row that a push runs.
+    """
+    return [pytest.param(row, marks=[] if chosen(row) else [pytest.mark.nightly]) for row in rows]
+
+
 def group_of(node_id: str) -> str:
     """Return the name of the group that one worker runs as a whole: a module, or all of `tests/e2e`."""
     module = node_id.partition("::")[0]

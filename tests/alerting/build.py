@@ -23,7 +23,7 @@ def alertmanager() -> Path:
     """Return the program from the cache; raises `ToolMissingError` where it has not been built."""
     program = _directory() / "alertmanager"
     if not program.exists():
-        raise ToolMissingError("Alertmanager has not been built: run `make prepare-node`, with Go 1.26 or later")
+        raise ToolMissingError("Alertmanager has not been built: run `make prepare-all`, with Go 1.26 or later")
     return program
 
 

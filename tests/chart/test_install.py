@@ -76,7 +76,7 @@ def test_every_object_passes_the_api_servers_strict_validation(knowing: Cluster)
     assert "runAsNotRoot" in refusal(knowing, {"podSecurityContext": {"runAsNotRoot": True}})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SWITCHES)
 def test_each_switch_passes_it_alone(knowing: Cluster, name: str) -> None:
     assert refusal(knowing, SWITCHES[name]) == ""

@@ -14,7 +14,7 @@ from chart.switches import EVERYTHING, SWITCHES
 from cluster.build import kubernetes_version
 
 OURS = sorted((CHART.parents[1] / "crds").glob("*.yaml"))
-OLDER = [pytest.param(minor, marks=pytest.mark.slow) for minor in MINORS if minor != NEWEST]
+OLDER = [pytest.param(minor, marks=pytest.mark.nightly) for minor in MINORS if minor != NEWEST]
 
 
 def judged(values: dict[str, Any], kubernetes: str) -> str:
@@ -27,7 +27,7 @@ def test_each_kubernetes_knows_every_field_that_the_chart_can_write(kubernetes: 
     assert judged(EVERYTHING, kubernetes) == ""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SWITCHES)
 def test_each_switch_writes_fields_that_kubernetes_knows(name: str) -> None:
     assert judged(SWITCHES[name], NEWEST) == ""

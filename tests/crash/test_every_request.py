@@ -133,6 +133,22 @@ def never_met(rules: Iterable[Rule], missed: list[Rule]) -> list[str]:
     return sorted({f"never met: {rule}" for rule in missed if (rule.kind, rule.fault) not in met})
 
 
+def test_an_operator_that_is_killed_at_one_request_of_each_kind_continues_as_if_it_had_not_been(
+    world: World, place: Callable[[], Path], faultless: dict[str, Lived]
+) -> None:
+    def living(life: Life, rules: Rules) -> Lived:
+        return live(world, life, place(), rules)
+
+    wrong, tried = [], set[str]()
+    for name in LIVES:
+        first = {kind: ordinal for kind, ordinal in reversed([*own_requests(name, faultless)]) if kind not in tried}
+        tried |= first.keys()
+        experiments = [(Rule(kind, ordinal, fault),) for kind, ordinal in first.items() for fault in KILLS]
+        wrong += explore(LIVES[name], experiments, living, kinds_of(faultless.values()))
+    assert wrong == []
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", LIVES)
 def test_an_operator_that_is_killed_before_or_after_any_request_goes_on_as_if_it_had_not_been(
     name: str, world: World, place: Callable[[], Path], faultless: dict[str, Lived]
@@ -145,6 +161,7 @@ def test_an_operator_that_is_killed_before_or_after_any_request_goes_on_as_if_it
     assert explore(LIVES[name], experiments, living, kinds_of(faultless.values())) == []
 
 
+@pytest.mark.nightly
 def test_a_request_that_fails_in_any_way_is_made_good(
     world: World, place: Callable[[], Path], faultless: dict[str, Lived]
 ) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from e2e.installation import Installed
 
 pytestmark = [
-    pytest.mark.node,
+    pytest.mark.nightly,
     pytest.mark.timeout(1800),
     pytest.mark.skipif(NATIVE != "amd64", reason="there is no libtpu for other machines"),
 ]

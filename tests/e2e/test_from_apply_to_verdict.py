@@ -20,7 +20,7 @@ from grafana.dashboards import ALL
 if TYPE_CHECKING:
     from e2e.installation import Installed
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = yaml.safe_load((ROOT / "examples" / "01-matmul-chain.yaml").read_text())

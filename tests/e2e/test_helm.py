@@ -12,7 +12,7 @@ from e2e.installation import RELEASE
 if TYPE_CHECKING:
     from e2e.installation import Installed
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 
 def test_helm_test_says_that_the_operator_is_at_work(installed: Installed) -> None:

@@ -13,7 +13,7 @@ from e2e.installation import conditions
 if TYPE_CHECKING:
     from e2e.installation import Installed
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 
 def two_small_cases(name: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from e2e.installation import Installed
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 # torch.compile starts a C++ compiler beside the process, which does not fit; eager PyTorch and JAX do.
 MANIFEST = yaml.safe_dump(

@@ -14,7 +14,7 @@ from e2e.installation import conditions
 if TYPE_CHECKING:
     from e2e.installation import Installed
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "softmax_rows.py"
 MANIFEST = yaml.safe_dump(

@@ -18,7 +18,7 @@ from e2e.installation import conditions
 if TYPE_CHECKING:
     from e2e.installation import Installed
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "softmax_rows.py"
 FAST = SCRIPT.read_text()

@@ -22,7 +22,7 @@ def krew() -> Path:
     """Return the directory of both programs; raises `ToolMissingError` where they have not been built."""
     directory = _directory()
     if not (directory / "built").exists():
-        raise ToolMissingError("krew has not been built: run `make prepare-slow`, with Go 1.26 or later")
+        raise ToolMissingError("krew has not been built: run `make prepare-all`, with Go 1.26 or later")
     return directory
 
 

@@ -22,7 +22,7 @@ __all__ = ["PREPARE", "Kueue", "build_kueue", "kueue"]
 SOURCES = Path(__file__).parent / "go"
 MODULE = "sigs.k8s.io/kueue"
 PACKAGES = (f"{MODULE}/cmd/kueue",)
-PREPARE = "make prepare-slow"
+PREPARE = "make prepare-all"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ ELSEWHERE: dict[str, str] = {
 """Pages whose commands other tests run, and which."""
 
 SHELL: dict[str, str] = {
-    "charts/accelbench/README.md": "install is tests/pages/test_node.py, --take-ownership tests/chart/test_upgrade.py, "
+    "charts/accelbench/README.md": "install is tests/e2e/test_pages.py, --take-ownership tests/chart/test_upgrade.py, "
     "apply -k tests/chart/test_kustomize.py",
     "docs/kubectl.md": "tests/kubectl/test_krew.py, the archive of the tests' own machine",
     "docs/operations/install.md": "nobody: there is no Docker here; tests/image builds the same targets with buildah",

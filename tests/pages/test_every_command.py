@@ -37,7 +37,7 @@ def test_the_readme_shows_no_command_that_no_page_runs() -> None:
 
 
 def test_the_readme_leads_to_a_cluster_s_first_verdict_by_the_commands_that_a_test_runs() -> None:
-    """The start page's, whole and in its order: tests/pages/test_node.py runs them on a real node."""
+    """The start page's, whole and in its order: tests/e2e/test_pages.py runs them on a real node."""
     own, run = (
         [command.text for command in Page.read(path).commands if command.heading == "In a cluster"]
         for path in ("README.md", "docs/start.md")

@@ -11,6 +11,7 @@ import yaml
 from pages.machine import checkout, python_environment, wheel
 from pages.page import SHORT_COMPARE, Command, Page
 from pages.table import RUN
+from tiers import on_a_push
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,7 @@ BEYOND: dict[str, Callable[[Path, dict[str, str]], None]] = {
 """What a page shows that is no command of its own."""
 
 
+@pytest.mark.nightly
 def test_what_a_message_says_to_install_can_be_installed_beside_a_checkouts(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -72,7 +74,7 @@ def test_what_a_message_says_to_install_can_be_installed_beside_a_checkouts(
     assert "Requirement already satisfied: matplotlib" in hint.run(tmp_path, nowhere)
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", on_a_push(PAGES, lambda path: path == "docs/tutorials/laptop.md"))
 def test_a_page_does_what_it_says(path: str, environment: dict[str, str], tmp_path: Path) -> None:
     page = Page.read(path)
     directory = tmp_path / "here"

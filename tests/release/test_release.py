@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import platform
 import re
 import subprocess
 import tarfile
-import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -19,16 +16,11 @@ import accelbench
 import release.build
 from chart.helm import helm
 from cluster.errors import BuildError, ToolMissingError
-from cluster.ports import free_port
-from cluster.wait import wait_until
 from image.build import MACHINES, NATIVE
 from pages.machine import wheel
 from release.build import check_tag, package_chart, release_image, release_plugin, write_sums
-from release.publish import is_plain, publish_chart, publish_image
-from release.tools import REGISTRY, tool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from release.publish import is_plain, publish_chart
+from release.registry import running_registry
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
@@ -114,38 +106,6 @@ def test_only_a_registry_on_this_machine_is_spoken_to_without_tls() -> None:
     assert not is_plain("registry.example.com/ml")
 
 
-@contextlib.contextmanager
-def running_registry(directory: Path) -> Iterator[str]:
-    """The distribution registry, on this machine."""
-    address = f"127.0.0.1:{free_port()}"
-    configuration = directory / "registry.yaml"
-    storage = {"filesystem": {"rootdirectory": str(directory / "storage")}}
-    configuration.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": address}}))
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen([tool(REGISTRY), "serve", configuration], stdout=quiet, stderr=quiet) as process:
-        try:
-            wait_until(lambda: _answers(address), what="the registry to answer")
-            yield address
-        finally:
-            process.terminate()
-
-
-def get(address: str, accept: str = "*/*") -> Any:
-    """What a registry on this machine says."""
-    opener = urllib.request.build_opener()
-    opener.addheaders = [("Accept", accept)]
-    with opener.open(f"http://{address}", timeout=30) as answer:
-        return json.load(answer)
-
-
-def _answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{address}/v2/", timeout=5):
-            return True
-    except OSError:
-        return False
-
-
 @pytest.mark.slow
 def test_the_chart_is_pulled_from_a_registry_as_it_was_pushed(tmp_path: Path) -> None:
     pushed = package_chart(tmp_path)
@@ -157,43 +117,6 @@ def test_the_chart_is_pulled_from_a_registry_as_it_was_pushed(tmp_path: Path) ->
         done = helm("pull", *place, "--destination", pulled)
     assert done.returncode == 0, done.stderr
     assert (pulled / pushed.name).read_bytes() == pushed.read_bytes()
-
-
-@pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a release has of the operator's image: the smaller one, and made in the same way."""
-    directory = tmp_path_factory.mktemp("dist")
-    release_image("operator", directory, [NATIVE])
-    return directory
-
-
-@pytest.mark.node
-@pytest.mark.timeout(1800)
-def test_an_image_comes_with_the_packages_that_it_holds_and_their_versions(released: Path) -> None:
-    bill = json.loads((released / f"accelbench-operator-{VERSION}-{NATIVE}.cdx.json").read_text())
-    described = bill["metadata"]["component"]
-    assert (bill["bomFormat"], described["version"]) == ("CycloneDX", VERSION)
-    held = {(part["name"].lower(), part.get("version")) for part in bill["components"]}
-    pins = re.findall(r"^(kopf|kubernetes|pydantic)==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    assert {("accelbench", VERSION), *pins} <= held
-    assert "torch" not in {name for name, _ in held}
-
-
-@pytest.mark.node
-@pytest.mark.timeout(1800)
-def test_a_registry_gives_the_image_that_was_built_for_its_architecture(released: Path, tmp_path: Path) -> None:
-    with running_registry(tmp_path) as address:
-        publish_image("operator", released, f"{address}/ml")
-        image = f"{address}/v2/ml/accelbench-operator"
-        index = get(f"{image}/manifests/{VERSION}", "application/vnd.oci.image.index.v1+json")
-        (of_ours,) = index["manifests"]
-        manifest = get(f"{image}/manifests/{of_ours['digest']}", of_ours["mediaType"])
-        configuration = get(f"{image}/blobs/{manifest['config']['digest']}")
-    assert of_ours["platform"] == {"architecture": NATIVE, "os": "linux"}
-    assert configuration["architecture"] == NATIVE
-    assert configuration["config"]["Labels"]["org.opencontainers.image.version"] == VERSION
-    with tarfile.open(released / f"accelbench-operator-{VERSION}-{NATIVE}.tar") as archive:
-        assert f"blobs/{manifest['config']['digest'].replace(':', '/')}" in archive.getnames()
 
 
 def test_a_release_says_which_architecture_this_machine_cannot_build(

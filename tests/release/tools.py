@@ -23,9 +23,7 @@ def tool(package: str) -> Path:
     """The program, from the cache; raises `ToolMissingError` where it has not been built."""
     program = _program(package)
     if not program.exists():
-        raise ToolMissingError(
-            f"{program.name} has not been built: run `make prepare-slow` or `make prepare-node`, with Go 1.26 or later"
-        )
+        raise ToolMissingError(f"{program.name} has not been built: run `make prepare-all`, with Go 1.26 or later")
     return program
 
 

@@ -27,7 +27,7 @@ def folder() -> Path:
     """Where they are; raises `ToolMissingError` where they are not."""
     directory = _directory()
     if not (directory / "installed").exists():
-        raise ToolMissingError("the compilers for targets have not been fetched: run `make prepare-slow`")
+        raise ToolMissingError("the compilers for targets have not been fetched: run `make prepare-all`")
     return directory
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.cluster import Cluster
     from e2e.installation import Installed
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 NAMESPACE = "accelbench-taxonomy-running"
 TERMINATING = f"{NAMESPACE}-terminating"

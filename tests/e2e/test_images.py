@@ -11,7 +11,7 @@ import accelbench
 from image.archive import Image, read_archive
 from image.build import NATIVE, Target, base_layers, build_image
 
-pytestmark = [pytest.mark.node, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = "opt/accelbench/requirements.txt"

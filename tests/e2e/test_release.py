@@ -1,0 +1,54 @@
+"""A release's image, its bill of materials, and what a registry gives of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import accelbench
+from image.build import NATIVE
+from release.build import release_image
+from release.publish import publish_image
+from release.registry import get, running_registry
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = accelbench.__version__
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a release has of the operator's image: the smaller one, and made in the same way."""
+    directory = tmp_path_factory.mktemp("dist")
+    release_image("operator", directory, [NATIVE])
+    return directory
+
+
+def test_an_image_comes_with_the_packages_that_it_holds_and_their_versions(released: Path) -> None:
+    bill = json.loads((released / f"accelbench-operator-{VERSION}-{NATIVE}.cdx.json").read_text())
+    described = bill["metadata"]["component"]
+    assert (bill["bomFormat"], described["version"]) == ("CycloneDX", VERSION)
+    held = {(part["name"].lower(), part.get("version")) for part in bill["components"]}
+    pins = re.findall(r"^(kopf|kubernetes|pydantic)==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert {("accelbench", VERSION), *pins} <= held
+    assert "torch" not in {name for name, _ in held}
+
+
+def test_a_registry_gives_the_image_that_was_built_for_its_architecture(released: Path, tmp_path: Path) -> None:
+    with running_registry(tmp_path) as address:
+        publish_image("operator", released, f"{address}/ml")
+        image = f"{address}/v2/ml/accelbench-operator"
+        index = get(f"{image}/manifests/{VERSION}", "application/vnd.oci.image.index.v1+json")
+        (of_ours,) = index["manifests"]
+        manifest = get(f"{image}/manifests/{of_ours['digest']}", of_ours["mediaType"])
+        configuration = get(f"{image}/blobs/{manifest['config']['digest']}")
+    assert of_ours["platform"] == {"architecture": NATIVE, "os": "linux"}
+    assert configuration["architecture"] == NATIVE
+    assert configuration["config"]["Labels"]["org.opencontainers.image.version"] == VERSION
+    with tarfile.open(released / f"accelbench-operator-{VERSION}-{NATIVE}.tar") as archive:
+        assert f"blobs/{manifest['config']['digest'].replace(':', '/')}" in archive.getnames()
