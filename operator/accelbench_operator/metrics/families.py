@@ -195,8 +195,8 @@ OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
     ),
     Metric(
         "accelbench_pays_back_steps",
-        "Steps after which compiling has paid back, or until which the variant is ahead: 0 means "
-        "at once, infinity means never.",
+        "Break-even steps: compiling has paid back after them, or the variant is ahead until then, as the label answer "
+        "says. 0: at once; +Inf: never.",
         lambda comparison: (
             {} if comparison.pays_back is None else {(comparison.pays_back,): comparison.pays_back_steps}
         ),
