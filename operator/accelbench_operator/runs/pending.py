@@ -34,7 +34,11 @@ class Cause(Enum):
         "Job {job} has no pod yet: {words}",
         "kubectl describe job {job} says more",
     )
-    GATED = (Wait.START, "Pod {pod} is held by a scheduling gate: {words}", "Ask the owner of the scheduling gate to remove it")
+    GATED = (
+        Wait.START,
+        "Pod {pod} is held by a scheduling gate: {words}",
+        "Ask the owner of the scheduling gate to remove it",
+    )
     UNSCHEDULABLE = (
         Wait.START,
         "No node takes the pod: {words}",
