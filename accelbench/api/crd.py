@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel
 
 from accelbench.api.metadata import GROUP, VERSION
-from accelbench.api.result import MAXIMUM_BYTES, BenchmarkResult
+from accelbench.api.result import BenchmarkResult
 from accelbench.api.rules import ANY_FIELDS, EXTENSION
 from accelbench.api.run import BenchmarkRun
 
@@ -28,7 +28,9 @@ Schema = dict[str, Any]
 MAXIMUM_INTEGER = 2**53 - 1
 """JSON numbers above it are not the same everywhere."""
 MAXIMUM_ENTRIES = 4096
-"""Of a list or a map of which no more is known: each takes eight bytes at least."""
+"""Bound of lists and maps that declare none."""
+MAXIMUM_CHARACTERS = 32 * 1024
+"""Bound of strings that declare none."""
 
 COPIED = (
     "description",
@@ -259,10 +261,10 @@ def _without_defaults(schema: Schema) -> None:
 
 
 def _bound(schema: Schema) -> None:
-    """Nothing in what is reported is longer than a whole result may be, or has more entries than it has room for."""
+    """Bound every reported string, integer, list and map that declares no bound of its own."""
     match schema.get("type"):
         case "string" if "enum" not in schema:
-            schema.setdefault("maxLength", MAXIMUM_BYTES)
+            schema.setdefault("maxLength", MAXIMUM_CHARACTERS)
         case "integer":
             schema.setdefault("minimum", -MAXIMUM_INTEGER)
             schema.setdefault("maximum", MAXIMUM_INTEGER)

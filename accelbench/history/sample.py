@@ -14,7 +14,6 @@ from typing import Literal
 from accelbench.api.result import Certificate, Check, LaunchSummary, Result, VariantResult
 from accelbench.history.comparability import parameters
 from accelbench.stats.summary import geometric_mean
-from accelbench.verdict.redaction import has_all_launches
 from accelbench.verdict.rule import unclean
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -124,8 +123,6 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Quanti
         elif broken:
             invalid += broken
             reasons.append(f"invalid: {', '.join(broken)}")
-        elif not all(has_all_launches(result, each) for each in found):
-            reasons.append("the result was too large to hold every launch")
         elif values := _logs(found, quantity):
             logs.append(values)
             started.append(result.started)

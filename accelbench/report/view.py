@@ -16,7 +16,7 @@ from accelbench.api.result import Comparison, Phase, Result, VariantResult
 from accelbench.report import noise, undecided
 from accelbench.stats.interval import MINIMUM_PAIRS
 from accelbench.stats.summary import TIME, geometric_mean
-from accelbench.verdict.redaction import compared_seconds, has_all_launches, rejections, step_seconds
+from accelbench.verdict.redaction import compared_seconds, rejections, step_seconds
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 SENTENCES = 3
@@ -177,7 +177,7 @@ def tail_rows(result: Result) -> tuple[VariantRow, ...]:
     for variant in result.variants:
         times = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
         if times:
-            slow[variant.name] = geometric_mean(times) if has_all_launches(result, variant) else None
+            slow[variant.name] = geometric_mean(times)
     return tuple(row for row in _rows(result, result.tail_comparisons, slow) if row.name in slow)
 
 

@@ -4,7 +4,7 @@ from accelbench.api.result import Result
 from accelbench.problem import unknown
 from accelbench.stats.stopping import StoppingRule
 from accelbench.verdict.pairwise import MeasuredVariants
-from accelbench.verdict.redaction import has_all_launches, redact_invalid
+from accelbench.verdict.redaction import redact_invalid
 
 
 class NotComparableError(ValueError):
@@ -26,9 +26,6 @@ def with_baseline(result: Result, baseline: str) -> Result:
     if not result.comparisons:
         raise NotComparableError("nothing was compared in this result")
     result = redact_invalid(result)
-    if thinned := [each.name for each in result.variants if each.seconds and not has_all_launches(result, each)]:
-        advice = f"name the baseline in the run: --set baseline={baseline}"
-        raise NotComparableError(f"not every launch of {', '.join(thinned)} is stored; {advice}")
     measurement = case.measurement
     all_pairs = case.comparisons_in_run * len(names) // 2
     measured = MeasuredVariants(

@@ -4,8 +4,6 @@ Pure. Whatever shows a result to people or programs asks here first, results of 
 of variants that computed something else. docs/method/one-time-per-variant.md has the reasons.
 """
 
-import math
-
 from accelbench.api.result import Certificate, Comparison, Result, VariantResult
 from accelbench.stats.summary import geometric_mean
 from accelbench.validity.quarantine import failed_by_noise
@@ -48,17 +46,6 @@ def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, flo
     if not rounds:
         return None
     return geometric_mean(times[0][each] for each in rounds), geometric_mean(times[1][each] for each in rounds)
-
-
-def has_all_launches(result: Result, variant: VariantResult) -> bool:
-    """Whether none was left out to make the result fit: those that are there make up the time.
-
-    Of a variant that failed no launch is missing: it has fewer than there are rounds.
-    """
-    time, launches = step_seconds(variant), [float(launch.seconds) for launch in variant.launches]
-    if time is None or not launches:
-        return variant.failure is not None or len(launches) >= result.rounds
-    return math.isclose(geometric_mean(launches), time, rel_tol=1e-6)
 
 
 def _withheld(variant: VariantResult) -> VariantResult:

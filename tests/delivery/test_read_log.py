@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.delivery.log import (
+    LARGEST,
     MARK,
     MAXIMUM_LINE_BYTES,
     PAYLOAD_CHARACTERS,
@@ -137,7 +138,7 @@ def test_a_document_that_inflates_without_end_is_refused() -> None:
     delivered = read_log(encode_document("result", "1", text))
     assert delivered.documents == ()
     [problem] = delivered.problems
-    assert problem.startswith("result 1: too large: more than 64 KiB")
+    assert problem.startswith(f"result 1: too large: more than {LARGEST['result'] // 1024} KiB")
 
 
 def test_what_is_held_of_a_log_is_no_larger_than_the_log() -> None:

@@ -1,6 +1,7 @@
 """The operator's client against a real HTTP server: what it makes of answers, and how many it waits for at a time."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -8,6 +9,7 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
+from accelbench.api.result import MAXIMUM_BYTES
 from accelbench_operator.engine import api as kubernetes_api
 from accelbench_operator.engine.api import ApiError, KubernetesApi, TooLargeError, UnreachableError
 from accelbench_operator.runs.cluster import KubernetesCluster, NoLogError
@@ -63,6 +65,20 @@ async def test_watches_of_many_namespaces_hold_up_no_other_request(monkeypatch: 
         for each in watches:
             each.cancel()
         await asyncio.gather(*watches, return_exceptions=True)
+
+
+async def test_a_watch_takes_the_largest_result_that_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = {"type": "ADDED", "object": {"result": "r" * 2 * MAXIMUM_BYTES}}
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(2):
+            await response.write(json.dumps(event).encode() + b"\n")
+        return response
+
+    async with served(handler, monkeypatch) as api:
+        assert [each async for each in api.watch("/apis", {}, 300)] == [event, event]
 
 
 async def test_a_server_that_is_busy_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from accelbench.api.numbers import DISPATCHED, MEASURED, Numbers
 from accelbench.api.observation import MAXIMUM_DIFFERING, Observation, Observations, ObservationType, ObservedValue
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import (
+    MAXIMUM_BYTES,
     Certificate,
     Comparison,
     LaunchSummary,
@@ -37,7 +38,6 @@ from accelbench.stats.summary import geometric_mean, quantile
 from accelbench.verdict.redaction import redact_invalid
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.numbers import cost, reported, worst_parity
-from accelbench_runner.supervisor.size_limit import fit
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """Parts of the phase `compile`, as the adapters name them; other names are left out of the result."""
@@ -106,7 +106,37 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         overhead=_overhead([*launches, *timing.discarded], timing),
         notes=tuple(_notes(case, launches, timing)),
     )
-    return fit(redact_invalid(result))
+    return limit_size(redact_invalid(result))
+
+
+def limit_size(result: Result) -> Result:
+    """Return `result`, if necessary without the quantiles inside each launch; raise ValueError if it stays too large.
+
+    Verdicts, intervals, checks and the time of every launch are never left out.
+    """
+    if _size(result) <= MAXIMUM_BYTES:
+        return result
+    smaller = result.model_copy(
+        update={
+            "variants": tuple(map(_without_launch_quantiles, result.variants)),
+            "notes": (*result.notes, f"left out, to fit {MAXIMUM_BYTES // 1024} KiB: the spread inside each launch"),
+        }
+    )
+    if (size := _size(smaller)) > MAXIMUM_BYTES:
+        raise ValueError(
+            f"the result takes {size} bytes, and {MAXIMUM_BYTES} are the limit: compare fewer variants, or lower "
+            "measurement.rounds.max"
+        )
+    return smaller
+
+
+def _size(result: Result) -> int:
+    return len(result.to_json().encode())
+
+
+def _without_launch_quantiles(variant: VariantResult) -> VariantResult:
+    launches = (launch.model_copy(update={"p5_seconds": None, "p95_seconds": None}) for launch in variant.launches)
+    return variant.model_copy(update={"launches": tuple(launches)})
 
 
 def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:

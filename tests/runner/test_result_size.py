@@ -1,0 +1,43 @@
+"""The largest run's result fits the limit; of one that is larger only quantiles are left out, or it is refused."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from accelbench.api.result import MAXIMUM_BYTES, Result, VariantResult
+from accelbench.api.run import MAXIMUM_ROUNDS, MAXIMUM_VARIANTS
+from accelbench_runner.supervisor.assemble import limit_size
+from delivery.largest import result_of
+
+
+def size(result: Result) -> int:
+    return len(result.to_json().encode())
+
+
+def without_quantiles(variants: tuple[VariantResult, ...]) -> Iterator[VariantResult]:
+    for variant in variants:
+        launches = [launch.model_copy(update={"p5_seconds": None, "p95_seconds": None}) for launch in variant.launches]
+        yield variant.model_copy(update={"launches": tuple(launches)})
+
+
+def test_the_result_of_the_largest_run_is_kept_whole() -> None:
+    result = result_of(MAXIMUM_VARIANTS, MAXIMUM_ROUNDS)
+    assert size(result) > 0.7 * MAXIMUM_BYTES
+    assert limit_size(result) is result
+
+
+def test_a_larger_result_loses_the_quantiles_of_each_launch_and_nothing_else() -> None:
+    result = result_of(MAXIMUM_VARIANTS, MAXIMUM_ROUNDS, characters=500)
+    assert size(result) > MAXIMUM_BYTES
+    limited = limit_size(result)
+    assert size(limited) <= MAXIMUM_BYTES
+    assert limited == result.model_copy(
+        update={"variants": tuple(without_quantiles(result.variants)), "notes": limited.notes}
+    )
+    assert len(limited.notes) == len(result.notes) + 1
+
+
+def test_a_result_that_stays_too_large_is_refused_with_what_to_do() -> None:
+    result = result_of(MAXIMUM_VARIANTS, MAXIMUM_ROUNDS, characters=1000)
+    with pytest.raises(ValueError, match=rf"{MAXIMUM_BYTES} are the limit: .*measurement\.rounds\.max"):
+        limit_size(result)
