@@ -13,7 +13,7 @@ from kubernetes.aio.config import ConfigException
 from accelbench.api.profiles import InvalidProfilesError
 from accelbench_operator.engine.api import KubernetesApi, load_configuration
 from accelbench_operator.engine.health import served
-from accelbench_operator.engine.watch import watch_runs
+from accelbench_operator.engine.watch import watch
 from accelbench_operator.metrics.exposition import OPENMETRICS, Exposition, anybody, exposed
 from accelbench_operator.metrics.scrapers import Scrapers
 from accelbench_operator.operator import Operator
@@ -32,7 +32,7 @@ async def run(settings: Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     async with KubernetesApi(await load_configuration()) as api:
         operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
-        exposition = Exposition(api.telemetry)
+        exposition = Exposition(operator.telemetry)
         may_scrape = Scrapers(api) if settings.metrics_authorization else anybody
         port, tls = settings.metrics_port, settings.metrics_tls
         async with (
@@ -43,7 +43,10 @@ async def run(settings: Settings) -> None:
             work = group.create_task(_work(operator, exposition))
             # kopf never looks again for a kind that is not served when it begins.
             await operator.crds_fit.wait()
-            await watch_runs(settings, operator.run_changed, operator.run_gone, ending=work.cancel)
+            controllers = operator.controllers
+            await watch(
+                controllers.kinds, settings.namespaces, controllers.changed, controllers.deleted, ending=work.cancel
+            )
 
 
 async def _work(operator: Operator, exposition: Exposition) -> None:

@@ -3,26 +3,22 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
 
-from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import Attempt
 from accelbench_operator.engine.api import ApiError, KubernetesApi
+from accelbench_operator.engine.controllers import Controllers
 from accelbench_operator.engine.election import Election, always, standing
 from accelbench_operator.engine.garbage import small_collections
-from accelbench_operator.engine.gone import keep_forgetting
 from accelbench_operator.engine.health import LATE_SECONDS, LONGEST_WORK_SECONDS, Readings
-from accelbench_operator.engine.queue import KeyedQueue
-from accelbench_operator.engine.reflector import Reflector
-from accelbench_operator.engine.store import Held, Kind, Store
+from accelbench_operator.engine.store import Store
 from accelbench_operator.metrics.live import LiveCases
 from accelbench_operator.metrics.snapshot import QueueHealth, Snapshot
+from accelbench_operator.metrics.telemetry import Telemetry
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.cluster import KubernetesCluster
-from accelbench_operator.runs.known import Manifest, RunKey
-from accelbench_operator.runs.observed import ObservedJob, ObservedPod, observe_job, observe_pod, observe_result
+from accelbench_operator.runs.objects import RunObjects
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod
 from accelbench_operator.runs.reconcile import UNFINISHED, Reconciler
 from accelbench_operator.runs.retention import keep_deleting, surplus
 from accelbench_operator.runs.summary import Summary
@@ -31,18 +27,8 @@ from accelbench_operator.skew import find_skew
 
 logger = logging.getLogger(__name__)
 
-WORKERS = 16
 LAG_PERIOD_SECONDS = 1.0
 SKEW_PERIOD_SECONDS = 10.0
-UNHEARD_SECONDS = 10.0
-"""Until a run is looked at again in a namespace that refuses a list of what it holds: the others go on."""
-
-GROUP_PATH = f"/apis/{API_VERSION}"
-KINDS: tuple[tuple[Kind, str, str, Callable[[Mapping[str, Any]], Held | None]], ...] = (
-    ("Job", "/apis/batch/v1", "jobs", observe_job),
-    ("Pod", "/api/v1", "pods", observe_pod),
-    ("BenchmarkResult", GROUP_PATH, "benchmarkresults", observe_result),
-)
 
 
 class Operator:
@@ -51,7 +37,6 @@ class Operator:
     def __init__(self, api: KubernetesApi, settings: Settings, identity: str = "") -> None:
         """`identity` is this replica's name among those that share the Lease."""
         self._loop = asyncio.get_running_loop()
-        self._keys: dict[str, RunKey] = {}
         self._lag = 0.0
         self._api = api
         self._skew = "the CRDs have not been checked yet"
@@ -59,8 +44,10 @@ class Operator:
         """Set once the cluster's CRDs are found to be what this release writes."""
         self.synced = asyncio.Event()
         """Set once everything that is there, and may be listed, has been."""
-        self.telemetry = api.telemetry
-        self._store = Store(self._changed, self._began)
+        self.telemetry = Telemetry()
+        api.timed = lambda verb, resource, seconds: self.telemetry.request.labels(verb, resource).observe(seconds)
+        store = Store()
+        self._objects = RunObjects(store, self._started)
         self._series = settings.metrics_series
         self._retention = settings.retention
         self._election = (
@@ -70,48 +57,33 @@ class Operator:
         )
         self._leading = self._election.leading if self._election else always
         self._cluster = cluster = KubernetesCluster(api, self._leading)
-        applier = Applier(cluster, self._store, api.clock)
-        self._queue: KeyedQueue[RunKey] = KeyedQueue(self._reconcile, self._loop.time)
-        self._reconciler = Reconciler(
-            cluster, self._store, applier, settings, api.clock, self._queue.stepped, self._lost, self._queue.add
+        self.controllers = Controllers(
+            api, store, settings.namespaces, self._leading, self._loop.time, self.telemetry.reconcile.time
         )
-        self._reflectors = [
-            Reflector(api, self._store, kind, _path(group, plural, namespace), observe, settings.class_name, namespace)
-            for kind, group, plural, observe in KINDS
-            for namespace in settings.namespaces or (None,)
-        ]
-        self._live = LiveCases(api, self._store.pods, self._name_of, self._leading)
-        self._runs = [_path(GROUP_PATH, "benchmarkruns", namespace) for namespace in settings.namespaces or (None,)]
-
-    def run_changed(self, key: RunKey, run: Manifest) -> None:
-        """A run is there or has changed; what it is by this operator's own hand is no news."""
-        self._keys[key.uid] = key
-        if self._reconciler.hear(key, run):
-            self._queue.add(key)
-
-    def run_gone(self, key: RunKey) -> None:
-        """A run was deleted."""
-        self._keys.pop(key.uid, None)
-        self._queue.discard(key)
-        self._reconciler.forget(key)
+        queue = self.controllers.queue
+        applier = Applier(cluster, self._objects, api.clock)
+        self._runs = Reconciler(
+            cluster, self._objects, applier, settings, api.clock, queue.stepped, self._lost, queue.add
+        )
+        self.controllers.add(self._runs)
+        self._live = LiveCases(api, self._objects.pods, self._name_of, self._leading)
 
     async def run(self) -> None:
         """Work until cancelled; nothing is decided before everything that is there has been listed."""
         with small_collections() as collections:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._measure_lag())
-                for reflector in self._reflectors:
+                for reflector in self.controllers.reflectors:
                     group.create_task(reflector.run())
                 await self._wait_for_crds()
-                for reflector in self._reflectors:
+                for reflector in self.controllers.reflectors:
                     await reflector.answered.wait()
                 collections.settle()
                 self.synced.set()
                 async with self._standing(), asyncio.TaskGroup() as work:
-                    work.create_task(self._queue.run(WORKERS))
+                    work.create_task(self.controllers.run())
                     work.create_task(keep_deleting(self._surplus, self._delete))
                     work.create_task(self._live.run())
-                    work.create_task(keep_forgetting(self._api, self._runs, self._keys, self.run_gone))
 
     async def _wait_for_crds(self) -> None:
         while not self.crds_fit.is_set():
@@ -130,7 +102,7 @@ class Operator:
 
     def unready(self) -> tuple[str, ...]:
         """Why this replica cannot be counted on, a sentence each; empty where it can."""
-        unheard = [str(reflector) for reflector in self._reflectors if not reflector.synced.is_set()]
+        unheard = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]
         waiting = (f"not listed yet: {', '.join(unheard)}",) if unheard else ()
         return (*waiting, *((self._skew,) if self._skew else ()))
 
@@ -138,29 +110,29 @@ class Operator:
         """What tells whether this process is alive."""
         return {
             "loop-lag-seconds": (self._lag, LATE_SECONDS),
-            "longest-work-seconds": (self._queue.longest_work_seconds, LONGEST_WORK_SECONDS),
+            "longest-work-seconds": (self.controllers.queue.longest_work_seconds, LONGEST_WORK_SECONDS),
         }
 
     def snapshot(self) -> Snapshot:
         """The operator now; to be asked for in its event loop."""
-        phases = self._reconciler.phases if self._leading() else {}  # who does not lead has not looked for a while
+        phases = self._runs.phases if self._leading() else {}  # who does not lead has not looked for a while
         runs = Counter((key.namespace, phase) for key, phase in phases.items())
         queue = QueueHealth(
-            depth=self._queue.depth,
-            oldest_seconds=self._queue.oldest_seconds,
+            depth=self.controllers.queue.depth,
+            oldest_seconds=self.controllers.queue.oldest_seconds,
             loop_lag_seconds=self._lag,
-            reconciled_total=self._queue.worked_total,
-            failed_total=self._queue.failed_total,
+            reconciled_total=self.controllers.queue.worked_total,
+            failed_total=self.controllers.queue.failed_total,
         )
-        results, omitted = self._store.latest(self._series)
+        results, omitted = self._objects.latest(self._series)
         return Snapshot(
             leading=self._leading(),
             results=results,
             runs=runs,
-            held=self._store.counts(),
+            held=self.controllers.counts(),
             queue=queue,
             requests=dict(self._api.requests),
-            cases=self._reconciler.cases() if self._leading() else {},
+            cases=self._runs.cases() if self._leading() else {},
             live=self._live.now,
             live_omitted=self._live.omitted,
             omitted=omitted,
@@ -169,10 +141,10 @@ class Operator:
 
     def _name_of(self, run_uid: str) -> str | None:
         """The run's name, where it is known and has not finished."""
-        key = self._keys.get(run_uid)
-        return key.name if key and self._reconciler.phases.get(key) in UNFINISHED else None
+        key = self.controllers.keys.get(run_uid)
+        return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
 
-    def _began(self, job: ObservedJob | None, pod: ObservedPod) -> None:
+    def _started(self, job: ObservedJob | None, pod: ObservedPod) -> None:
         """A pod's container runs. Times are whole seconds, of clocks that may differ."""
         if pod.running:
             self.telemetry.start.observe(max(0.0, (pod.running - pod.created).total_seconds()))
@@ -184,46 +156,23 @@ class Operator:
 
     def _leading_changed(self, leads: bool) -> None:
         if leads:
-            self._reconciler.forget_all()
-            # What was heard of meanwhile was left to the leader before.
-            for key in self._keys.values():
-                self._queue.add(key)
-
-    async def _reconcile(self, key: RunKey) -> float | None:
-        if not self._leading():
-            return None
-        if any(not each.synced.is_set() for each in self._reflectors if each.namespace in {None, key.namespace}):
-            return UNHEARD_SECONDS
-        with self.telemetry.reconcile.time():
-            after = await self._reconciler(key)
-        if key not in self._reconciler.phases:
-            self._keys.pop(key.uid, None)
-        return after
+            self.controllers.reset()
 
     async def _surplus(self) -> tuple[Summary, ...]:
         if not self._leading():
             return ()
-        unknown = self._keys.keys() - {key.uid for key in self._reconciler.phases}
-        in_progress = self._reconciler.in_progress() | unknown
+        unknown = self.controllers.keys.keys() - {key.uid for key in self._runs.phases}
+        in_progress = self._runs.in_progress() | unknown
         # Sorting tens of thousands of results is no work for the event loop.
         return await asyncio.to_thread(
-            surplus, tuple(self._store.summaries()), self._retention, self._api.clock(), frozenset(in_progress)
+            surplus, tuple(self._objects.summaries()), self._retention, self._api.clock(), frozenset(in_progress)
         )
 
     async def _delete(self, result: Summary) -> None:
         await self._cluster.delete_result(result.namespace, result.name, result.uid)
-
-    def _changed(self, run_uid: str) -> None:
-        # Objects of a run that was not seen yet wait for it: the watch of runs begins with all of them.
-        if key := self._keys.get(run_uid):
-            self._queue.add(key)
 
     async def _measure_lag(self) -> None:
         while True:
             before = self._loop.time()
             await asyncio.sleep(LAG_PERIOD_SECONDS)
             self._lag = max(0.0, self._loop.time() - before - LAG_PERIOD_SECONDS)
-
-
-def _path(group: str, plural: str, namespace: str | None) -> str:
-    return f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"

@@ -13,11 +13,11 @@ from accelbench.api.admission import refusals
 from accelbench.api.manifest import RUN
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.pod_template import PodTemplate
-from accelbench.api.profiles import Profiles, load_profiles
+from accelbench.api.profiles import load_profiles
 from accelbench.api.run import DEFAULT_CLASS
 from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.metrics.exposition import Tls
-from accelbench_operator.runs.accept import into_ours
+from accelbench_operator.runs.accept import RunSettings, into_ours
 from accelbench_operator.runs.retention import Retention
 
 
@@ -26,16 +26,9 @@ class SettingsError(ValueError):
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the chart sets."""
+class Settings(RunSettings):
+    """Hold what the chart sets."""
 
-    runner_image: str
-    """`ACCELBENCH_RUNNER_IMAGE`."""
-    profiles: Profiles
-    """Ready ones and those of the file that `ACCELBENCH_PROFILES` names."""
-    pod_template: Mapping[str, Any] = field(default_factory=dict)
-    """The file that `ACCELBENCH_POD_TEMPLATE` names, with fields of `spec.podTemplate`: what runner pods have where
-    neither run nor profile says otherwise."""
     namespaces: tuple[str, ...] = ()
     """`ACCELBENCH_NAMESPACES`, separated by commas; empty: the whole cluster."""
     metrics_port: int = 9090
@@ -49,8 +42,6 @@ class Settings:
     """`ACCELBENCH_METRICS_AUTHORIZATION`: the API server is asked whether whoever scrapes may."""
     health_port: int = 8080
     """`ACCELBENCH_HEALTH_PORT`."""
-    class_name: str = DEFAULT_CLASS
-    """`ACCELBENCH_CLASS_NAME`: runs of this class are operated."""
     lease: LeaseName | None = None
     """`ACCELBENCH_LEASE`, as `namespace/name`: of replicas that share one a single one acts. None: there is one."""
     retention: Retention = field(default_factory=Retention)

@@ -170,7 +170,9 @@ def test_the_operator_reads_every_variable_that_it_is_given(tmp_path: Path) -> N
     file.write_text(profiles({"profiles": {"nvidia-h100": H100}}))
     values = {"metrics": {"port": 9191}, "health": {"port": 8181}, "namespaces": ["team-a"]}
     given = environment(values | {"metrics": SWITCHES["metrics over TLS"]["metrics"] | {"port": 9191}})
-    assert given.keys() == set(re.findall(r"`(ACCELBENCH_\w+)`", inspect.getsource(settings)))
+    assert given.keys() == set(
+        re.findall(r"`(ACCELBENCH_\w+)`", inspect.getsource(settings) + inspect.getsource(settings.RunSettings))
+    )
     of_the_pod = {name: "" for name, value in given.items() if value.startswith("/etc/") or value == "true"}
     read = settings.read_settings(given | of_the_pod | {"ACCELBENCH_PROFILES": str(file)})
     assert (read.runner_image, read.namespaces) == (f"accelbench-runner:{accelbench.__version__}", ("team-a",))

@@ -28,10 +28,11 @@ from accelbench.delivery.log import DocumentKind, digest_of, encode_document, pa
 from accelbench.plan.names import result_name
 from accelbench.plan.problems import check_run
 from accelbench.report import markdown, terminal, tidy
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.collect import outcome
 from accelbench_operator.runs.events import transitions
 from accelbench_operator.runs.failure import AttemptFailure
-from accelbench_operator.runs.observed import ObjectKey, observe_result, summarize
+from accelbench_operator.runs.observed import observe_result, summarize
 from accelbench_operator.runs.status import RunProgress, progress_status
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from fuzz.world import ATTEMPT, CASE, MOMENT, NOW, PLAN, snapshot_of
@@ -99,7 +100,7 @@ def attempt(data: bytes) -> None:
     if isinstance(found, AttemptFailure):
         _told({}, lost=found)
         return
-    _told({CASE.name: summarize(found, ObjectKey("team", "result", "", "uid"))})
+    _told({CASE.name: summarize(found, Key("BenchmarkResult", "team", "result", ""), "uid")})
     _shown(found)
 
 

@@ -25,10 +25,11 @@ from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.pairwise import MeasuredVariants
 from accelbench_operator.engine.api import RequestKind
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.families import of_results, of_the_operator
 from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot
 from accelbench_operator.metrics.telemetry import Telemetry
-from accelbench_operator.runs.observed import ObjectKey, summarize
+from accelbench_operator.runs.observed import summarize
 from cluster.build import binaries
 from cluster.ports import free_port
 from cluster.processes import Processes, end_processes
@@ -189,9 +190,9 @@ def week() -> list[tuple[float, Summary]]:
     found = []
     for finished, namespace, result in stored:
         run = result.case.origin
-        key = ObjectKey(namespace, f"{run.run}-{result.case.name}"[:63], "", run.uid)
+        key = Key("BenchmarkResult", namespace, f"{run.run}-{result.case.name}"[:63], "")
         node = "gpu-node-1" if result.case.accelerator.profile == "example-gpu" else "cpu-node-1"
-        summary = replace(summarize(result, key, node=node), finished_timestamp=finished)
+        summary = replace(summarize(result, key, run.uid, node=node), finished_timestamp=finished)
         found.append((finished, summary))
     return sorted(found, key=lambda each: each[0])
 

@@ -20,8 +20,9 @@ from accelbench.api.result import (
     VariantResult,
 )
 from accelbench_operator.engine.api import RequestKind
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot
-from accelbench_operator.runs.observed import ObjectKey, summarize
+from accelbench_operator.runs.observed import summarize
 
 PROGRAM = dict.fromkeys(
     (
@@ -93,7 +94,8 @@ def snapshot(*results: tuple[str, Result], leading: bool = True) -> Snapshot:
     summaries = tuple(
         summarize(
             result,
-            ObjectKey(namespace, f"{result.case.origin.run}-result", "", result.case.origin.uid),
+            Key("BenchmarkResult", namespace, f"{result.case.origin.run}-result", ""),
+            result.case.origin.uid,
             ("too slow",),
             node="node-7",
         )

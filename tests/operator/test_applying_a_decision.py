@@ -25,7 +25,7 @@ from accelbench_operator.runs.attempts import state_of
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import observe_job
 from accelbench_operator.runs.waits import LEAST_TRIES, Wait
-from operator_world.applying import ATTEMPT, CASE, CREATE, PLAN, World, raising, with_a_stored_result
+from operator_world.applying import ATTEMPT, CASE, CREATE, KEY, PLAN, World, raising, with_a_stored_result
 from operator_world.builders import NAMESPACE, UID, make_job, make_plan, observe
 
 CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
@@ -39,7 +39,7 @@ def world() -> World:
 def test_a_created_job_is_known_before_the_watch_tells_of_it(world: World) -> None:
     world.do(CREATE)
 
-    assert set(world.store.observed(NAMESPACE, UID, {}).jobs) == {ATTEMPT.job}
+    assert set(world.objects.observed(KEY).jobs) == {ATTEMPT.job}
 
 
 def test_no_job_is_created_for_a_case_that_has_a_result_even_if_the_store_has_not_heard(world: World) -> None:
@@ -49,7 +49,7 @@ def test_no_job_is_created_for_a_case_that_has_a_result_even_if_the_store_has_no
     world.do(CREATE)
 
     assert world.cluster.created == [ATTEMPT.job]
-    assert set(world.store.observed(NAMESPACE, UID, {}).results) == {CASE}
+    assert set(world.objects.observed(KEY).results) == {CASE}
 
 
 def test_a_job_that_exists_already_is_ours_where_its_owner_is_the_run(world: World) -> None:
@@ -77,7 +77,7 @@ def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_th
     world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
 
     assert world.losses() == []
-    assert set(world.store.observed(NAMESPACE, UID, {}).results) == {CASE}
+    assert set(world.objects.observed(KEY).results) == {CASE}
 
 
 def test_a_job_that_the_api_server_never_takes_ends_the_case_with_its_words(world: World) -> None:
@@ -95,7 +95,7 @@ def test_a_job_is_not_deleted_while_its_result_is_not_stored_whatever_the_store_
     world.do(DeleteJob(ATTEMPT.job, world.cluster.jobs[ATTEMPT.job]["metadata"]["uid"], name))
 
     assert ATTEMPT.job in world.cluster.jobs
-    assert world.store.observed(NAMESPACE, UID, {}).results == {}
+    assert world.objects.observed(KEY).results == {}
 
 
 def test_only_the_job_with_the_uid_that_was_meant_is_deleted(world: World) -> None:
@@ -111,9 +111,9 @@ def test_an_expectation_is_evaluated_when_its_result_is_stored(world: World) -> 
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    asyncio.run(world.applier.apply(Collect(ATTEMPT, last=False), plan, world.store.observed(NAMESPACE, UID, {})))
+    asyncio.run(world.applier.apply(Collect(ATTEMPT, last=False), plan, world.objects.observed(KEY)))
 
-    (sentence,) = world.store.observed(NAMESPACE, UID, {}).results[CASE].not_met
+    (sentence,) = world.objects.observed(KEY).results[CASE].not_met
     assert "jax/jit" in sentence
 
 
@@ -142,7 +142,7 @@ def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_g
     assert world.losses() == []
 
     world.do(Collect(ATTEMPT, last=False))
-    assert CASE in world.store.observed(NAMESPACE, UID, {}).results
+    assert CASE in world.objects.observed(KEY).results
 
 
 def test_of_two_pods_the_one_that_is_there_is_read_whatever_the_watch_says_of_the_other(world: World) -> None:
@@ -150,13 +150,13 @@ def test_of_two_pods_the_one_that_is_there_is_read_whatever_the_watch_says_of_th
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    (pod,) = world.store.observed(NAMESPACE, UID, {}).pods.values()
-    gone = replace(pod, key=replace(pod.key, name="newer"), phase="Running", created=pod.created + timedelta(hours=1))
+    (pod,) = world.objects.observed(KEY).pods.values()
+    gone = replace(pod, key=pod.key._replace(name="newer"), phase="Running", created=pod.created + timedelta(hours=1))
     world.store.remove("Pod", (NAMESPACE, pod.key.name))
-    world.store.put("Pod", gone)
+    world.store.put(gone)
     world.do(Collect(ATTEMPT, last=False))
     world.do(Collect(ATTEMPT, last=False))
-    assert CASE in world.store.observed(NAMESPACE, UID, {}).results
+    assert CASE in world.objects.observed(KEY).results
 
 
 @pytest.mark.parametrize("stale", ["waits", "runs"])
@@ -164,25 +164,25 @@ def test_a_pod_whose_end_the_watch_has_not_told_of_yet_is_read_as_it_ended(world
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
-    (pod,) = world.store.observed(NAMESPACE, UID, {}).pods.values()
+    (pod,) = world.objects.observed(KEY).pods.values()
     if stale == "waits":
-        world.store.put("Pod", replace(pod, phase="Pending", running=None))
+        world.store.put(replace(pod, phase="Pending", running=None))
     world.cluster.end(ATTEMPT.job, "whole")
     job = observe_job(world.cluster.jobs[ATTEMPT.job])
     assert job
-    world.store.put("Job", job)
+    world.store.put(job)
     world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == []
 
     world.do(Collect(ATTEMPT, last=False))
-    assert CASE in world.store.observed(NAMESPACE, UID, {}).results
+    assert CASE in world.objects.observed(KEY).results
 
 
 def test_a_pod_whose_node_does_not_tell_of_its_end_is_read_all_the_same(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
-    (pod,) = world.store.observed(NAMESPACE, UID, {}).pods.values()
+    (pod,) = world.objects.observed(KEY).pods.values()
     with pytest.raises(NotFoundError, match=pod.key.name):  # of its log
         world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)], [pod]))
 
@@ -213,7 +213,7 @@ def test_a_pod_that_ended_while_the_watch_was_behind_is_not_given_up_for_lost(wo
     assert world.losses() == []
 
     world.do(Collect(ATTEMPT, last=False))
-    assert CASE in world.store.observed(NAMESPACE, UID, {}).results
+    assert CASE in world.objects.observed(KEY).results
 
 
 def test_what_was_deleted_while_the_watch_was_behind_is_no_longer_held(world: World) -> None:
@@ -223,7 +223,7 @@ def test_what_was_deleted_while_the_watch_was_behind_is_no_longer_held(world: Wo
     world.cluster.delete(ATTEMPT.job)
     world.do(CONFIRM)
 
-    held = world.store.observed(NAMESPACE, UID, {})
+    held = world.objects.observed(KEY)
     assert (world.losses(), held.jobs, held.pods) == ([], {}, {})
 
 
@@ -300,7 +300,7 @@ def test_at_most_two_logs_are_read_at_a_time(world: World) -> None:
         return await read_log(namespace, pod)
 
     async def collect_often() -> None:
-        observed = world.store.observed(NAMESPACE, UID, {})
+        observed = world.objects.observed(KEY)
         await asyncio.gather(*(world.applier.apply(Collect(ATTEMPT, last=False), PLAN, observed) for _ in range(8)))
 
     world.cluster.read_log = counted  # type: ignore[method-assign]
@@ -355,7 +355,7 @@ def test_a_job_that_is_refused_for_now_says_so_in_the_servers_words(world: World
         with pytest.raises(ForbiddenError):
             world.do(CREATE)
 
-    observed = world.store.observed(NAMESPACE, UID, {}, world.applier.obstacles.of(UID))
+    observed = world.objects.observed(KEY, {}, world.applier.obstacles.of(UID))
     assert state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending == (
         f"{CASE}: Its Job cannot be created: exceeded quota: pods. Wait for others to end, have the quota raised, or "
         "ask for less."
@@ -369,7 +369,7 @@ def test_a_stored_result_of_another_version_is_named_and_stops_nothing_else(worl
     for _ in range(2):
         with pytest.raises(ForeignObjectError, match="cannot be read: delete it"):
             world.do(CREATE)
-    observed = world.store.observed(NAMESPACE, UID, {}, world.applier.obstacles.of(UID))
+    observed = world.objects.observed(KEY, {}, world.applier.obstacles.of(UID))
     waiting = replace(observed, jobs={}, pods={})
     assert "exists and cannot be read: delete it" in state_of(ATTEMPT, PLAN, waiting, world.cluster.now).pending
 
@@ -380,7 +380,7 @@ def test_a_stored_result_with_more_than_is_known_is_read(world: World) -> None:
     stored["result"] |= {"tomorrow": 1}
     world.store.replace("BenchmarkResult", None, [], world.store.now)
     world.do(CREATE)
-    assert set(world.store.observed(NAMESPACE, UID, {}).results) == {CASE}
+    assert set(world.objects.observed(KEY).results) == {CASE}
 
 
 def test_a_bug_in_building_a_job_is_what_the_case_waits_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,7 +388,7 @@ def test_a_bug_in_building_a_job_is_what_the_case_waits_for(world: World, monkey
     for _ in range(2):
         with pytest.raises(KeyError):
             world.do(CREATE)
-    observed = world.store.observed(NAMESPACE, UID, {}, world.applier.obstacles.of(UID))
+    observed = world.objects.observed(KEY, {}, world.applier.obstacles.of(UID))
     assert "KeyError: 'image'" in state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending
 
 
@@ -422,7 +422,7 @@ CLAIMING = make_plan(
 
 
 def create_claiming(world: World) -> None:
-    asyncio.run(world.applier.apply(CREATE, CLAIMING, world.store.observed(NAMESPACE, UID, {})))
+    asyncio.run(world.applier.apply(CREATE, CLAIMING, world.objects.observed(KEY)))
 
 
 def test_what_a_device_is_claimed_with_belongs_to_the_run_and_is_there_before_the_job(world: World) -> None:

@@ -9,16 +9,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accelbench_operator.engine.api import ApiError
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.apply import Applier
-from accelbench_operator.runs.known import RunKey, read_status
+from accelbench_operator.runs.known import read_status
+from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.reconcile import Reconciler
 from accelbench_operator.runs.status import finished_at
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import ENDINGS, KilledError, SimulatedCluster, is_over
 
 RETRY_SECONDS = 60.0
-KEY = RunKey(NAMESPACE, NAME, UID)
+KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 FAULTS = st.sampled_from(["", "", "", "", "", "kill", "time-out", "refuse"])
 STEPS = st.one_of(
     st.just(("reconcile",)),
@@ -43,21 +45,21 @@ class Process:
         self.start()
 
     def start(self) -> None:
-        self.store = Store(lambda _: None)
-        applier = Applier(self._cluster, self.store, self._cluster.clock)
-        self._reconciler = Reconciler(self._cluster, self.store, applier, SETTINGS, self._cluster.clock)
+        self.store = Store()
+        applier = Applier(self._cluster, RunObjects(self.store), self._cluster.clock)
+        self._reconciler = Reconciler(self._cluster, RunObjects(self.store), applier, SETTINGS, self._cluster.clock)
         self._cluster.list_into(self.store)
         self._heard = len(self._cluster.told) - 1
 
     def hear(self) -> None:
         """The watch of runs tells of one more version, in order; it begins with the one that is there."""
         if self._cluster.run is not None and self._heard < len(self._cluster.told):
-            self._reconciler.hear(KEY, self._cluster.told[self._heard])
+            self._reconciler.changed(KEY, self._cluster.told[self._heard])
             self._heard += 1
 
     def reconcile(self) -> float | None:
         try:
-            return self._runner.run(self._reconciler(KEY))
+            return self._runner.run(self._reconciler.reconcile(KEY))
         except KilledError:
             self.start()
         except ApiError:

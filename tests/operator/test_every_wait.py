@@ -11,18 +11,20 @@ import pytest
 from accelbench.api import labels
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench_operator.engine.api import ApiError, ForbiddenError, UnreachableError
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.queue import LONGEST_DELAY_SECONDS
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.apply import Applier, ForeignObjectError
-from accelbench_operator.runs.known import RunKey, read_status
+from accelbench_operator.runs.known import read_status
 from accelbench_operator.runs.kueue import FIRST_LOOK
+from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.reconcile import TELL_AFTER, Reconciler
 from accelbench_operator.runs.status import finished_at, timestamp
 from accelbench_operator.runs.waits import FIRST_QUESTION, FIRST_RETRY, LEAST_TRIES, TOLD_TRIES, Wait, retry_delay
 from operator_world.builders import NAME, NAMESPACE, NOW, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster
 
-KEY = RunKey(NAMESPACE, NAME, UID)
+KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 QUOTA = ForbiddenError(403, "exceeded quota: few")
 BRIEF = TELL_AFTER
 AT_THE_NEXT_TRY = timedelta(seconds=LONGEST_DELAY_SECONDS)
@@ -33,9 +35,9 @@ class World:
 
     def __init__(self, **policy: Any) -> None:
         self.cluster = SimulatedCluster(run_manifest(runPolicy={"infrastructureRetries": 0} | policy), lambda: "")
-        self.store = Store(lambda _: None)
-        applier = Applier(self.cluster, self.store, self.cluster.clock)
-        self._reconciler = Reconciler(self.cluster, self.store, applier, SETTINGS, self.cluster.clock)
+        self.store = Store()
+        applier = Applier(self.cluster, RunObjects(self.store), self.cluster.clock)
+        self._reconciler = Reconciler(self.cluster, RunObjects(self.store), applier, SETTINGS, self.cluster.clock)
 
     def go_on(self, duration: timedelta = timedelta()) -> float | None:
         """Time passes; then the operator looks as often as it wants to without more of it, and says when again."""
@@ -43,9 +45,9 @@ class World:
         for _ in range(20):
             self.cluster.list_into(self.store)
             if self.cluster.run:
-                self._reconciler.hear(KEY, self.cluster.run)
+                self._reconciler.changed(KEY, self.cluster.run)
             try:
-                after = asyncio.run(self._reconciler(KEY))
+                after = asyncio.run(self._reconciler.reconcile(KEY))
             except (ApiError, ForeignObjectError):
                 return LONGEST_DELAY_SECONDS
             if after is None or after > BRIEF.total_seconds():

@@ -162,7 +162,7 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
     monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
     since = api.clock() - 2 * AFTER
     broken, sound = running(ATTEMPT, since=since), running(ATTEMPT, since=since)
-    broken = replace(broken, key=replace(broken.key, uid="broken", name="with a\nline"))
+    broken = replace(broken, key=broken.key._replace(uid="broken", name="with a\nline"))
     cases = LiveCases(api, lambda: [broken, sound], {UID: "chain"}.get, lambda: True)
     lines = api.lines
     monkeypatch.setattr(api, "lines", lambda path, *rest: 1 / 0 if "line" in path else lines(path, *rest))
@@ -177,11 +177,11 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
 async def test_cases_that_are_short_not_ours_or_too_many_are_not_followed(logs: Logs, api: KubernetesApi) -> None:
     long_ago, lately = api.clock() - 2 * AFTER, api.clock() - AFTER + timedelta(seconds=5)
     names = {UID: "chain"}
-    others = replace(running(ATTEMPT, since=long_ago), key=replace(running(ATTEMPT).key, run_uid="x", uid="x"))
+    others = replace(running(ATTEMPT, since=long_ago), owner="x", key=running(ATTEMPT).key._replace(uid="x"))
     none = LiveCases(api, lambda: [make_pod(ATTEMPT), running(ATTEMPT, since=lately), others], names.get, lambda: True)
     assert list(none._wanted()) == []
     many = [
-        replace(each, key=replace(each.key, uid=f"uid-{number}"))
+        replace(each, key=each.key._replace(uid=f"uid-{number}"))
         for number in range(2 * FOLLOWED)
         for each in [running(ATTEMPT, since=long_ago - timedelta(seconds=number))]
     ]

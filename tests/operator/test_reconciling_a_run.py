@@ -9,16 +9,18 @@ import pytest
 
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench_operator.engine.api import ApiError, InvalidError
-from accelbench_operator.engine.store import Kind, Store
+from accelbench_operator.engine.kinds import Key
+from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.apply import Applier
-from accelbench_operator.runs.known import RunKey, UnreadableStatusError, read_status
+from accelbench_operator.runs.known import UnreadableStatusError, read_status
+from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import observe_job, observe_pod
 from accelbench_operator.runs.reconcile import Reconciler
 from accelbench_operator.settings import Settings
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster
 
-KEY = RunKey(NAMESPACE, NAME, UID)
+KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 
 
 class Log:
@@ -26,9 +28,9 @@ class Log:
 
 
 def reconciler(cluster: SimulatedCluster, settings: Settings = SETTINGS) -> Reconciler:
-    store = Store(lambda _: None)
-    applier = Applier(cluster, store, cluster.clock)
-    return Reconciler(cluster, store, applier, settings, cluster.clock)
+    store = Store()
+    applier = Applier(cluster, RunObjects(store), cluster.clock)
+    return Reconciler(cluster, RunObjects(store), applier, settings, cluster.clock)
 
 
 def new_cluster(**policy: Any) -> SimulatedCluster:
@@ -46,7 +48,7 @@ def test_a_run_that_changed_while_it_was_decided_on_is_looked_at_again_before_an
 
     cluster.get_run = get_run  # type: ignore[method-assign]
 
-    assert asyncio.run(reconciler(cluster)(KEY)) == 0
+    assert asyncio.run(reconciler(cluster).reconcile(KEY)) == 0
     assert cluster.created == []
     assert "status" not in cluster.run
 
@@ -65,7 +67,7 @@ def test_one_cases_trouble_does_not_hold_up_the_others_and_is_not_forgotten() ->
     cluster.create_job = create_job  # type: ignore[method-assign]
 
     with pytest.raises(ApiError, match="exceeded quota"):
-        asyncio.run(reconciler(cluster)(KEY))
+        asyncio.run(reconciler(cluster).reconcile(KEY))
     assert len(cluster.created) == 1
 
 
@@ -83,7 +85,7 @@ def test_nothing_holds_what_a_refusal_was_about() -> None:
 
     async def refused() -> None:
         with pytest.raises(ApiError):
-            await reconciler(cluster)(KEY)
+            await reconciler(cluster).reconcile(KEY)
 
     gc.disable()
     try:
@@ -96,20 +98,20 @@ def test_nothing_holds_what_a_refusal_was_about() -> None:
 def test_jobs_of_a_run_that_a_finalizer_keeps_from_going_are_deleted() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
-    asyncio.run(operator(KEY))
-    cluster.list_into(operator.store)
+    asyncio.run(operator.reconcile(KEY))
+    cluster.list_into(operator._objects.store)
     cluster.run["metadata"] |= {"deletionTimestamp": "2026-03-01T12:00:00Z", "finalizers": ["example.com/backup"]}
-    assert operator.hear(KEY, cluster.run)
-    assert asyncio.run(operator(KEY)) is None
+    assert operator.changed(KEY, cluster.run)
+    assert asyncio.run(operator.reconcile(KEY)) is None
     assert (len(cluster.created), cluster.jobs) == (1, {})
 
 
 def test_a_status_that_names_another_job_is_left_as_it_is_and_said() -> None:
     cluster = new_cluster()
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     cluster.run["status"]["attempts"][0]["job"] = "another"
     with pytest.raises(UnreadableStatusError, match="another is not the Job of attempt 1 at size-64"):
-        asyncio.run(reconciler(cluster)(KEY))
+        asyncio.run(reconciler(cluster).reconcile(KEY))
     assert len(cluster.created) == 1
 
 
@@ -121,22 +123,22 @@ def test_what_is_refused_is_looked_at_again_when_its_deadline_has_come() -> None
         raise ApiError(403, "exceeded quota")
 
     cluster.create_job = create_job  # type: ignore[method-assign]
-    store = Store(lambda _: None)
-    applier = Applier(cluster, store, cluster.clock)
+    store = Store()
+    applier = Applier(cluster, RunObjects(store), cluster.clock)
     operator = Reconciler(
-        cluster, store, applier, SETTINGS, cluster.clock, look=lambda _, seconds: looks.append(seconds)
+        cluster, RunObjects(store), applier, SETTINGS, cluster.clock, look=lambda _, seconds: looks.append(seconds)
     )
 
     for _ in range(2):  # from the second on, the attempt is one that waits
         with pytest.raises(ApiError, match="exceeded quota"):
-            asyncio.run(operator(KEY))
+            asyncio.run(operator.reconcile(KEY))
     assert looks == [pytest.approx(75, abs=1)]
 
 
 def test_a_run_that_is_gone_or_another_of_the_same_name_is_left_alone() -> None:
     cluster = new_cluster()
 
-    assert asyncio.run(reconciler(cluster)(KEY._replace(uid="another"))) is None
+    assert asyncio.run(reconciler(cluster).reconcile(KEY._replace(uid="another"))) is None
     assert cluster.created == []
 
 
@@ -147,7 +149,7 @@ def test_an_event_that_cannot_be_posted_stops_nothing() -> None:
         raise ApiError(403, "forbidden")
 
     cluster.create_event = create_event  # type: ignore[method-assign]
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
 
     assert len(cluster.created) == 1
     assert read_status(cluster.run).phase == "Queued"
@@ -155,7 +157,7 @@ def test_an_event_that_cannot_be_posted_stops_nothing() -> None:
 
 def test_a_run_of_another_class_is_left_alone() -> None:
     cluster = SimulatedCluster(run_manifest(className="staging"), lambda: "")
-    assert asyncio.run(reconciler(cluster)(KEY)) is None
+    assert asyncio.run(reconciler(cluster).reconcile(KEY)) is None
     assert cluster.created == []
     assert "status" not in cluster.run
 
@@ -164,7 +166,7 @@ def test_a_status_that_cannot_be_read_is_left_as_it_is_and_said() -> None:
     cluster = new_cluster()
     cluster.run["status"] = {"conditions": [{"type": "Finished", "status": "Perhaps"}]}
     with pytest.raises(UnreadableStatusError, match="install the release that wrote it"):
-        asyncio.run(reconciler(cluster)(KEY))
+        asyncio.run(reconciler(cluster).reconcile(KEY))
     assert cluster.run["status"] == {"conditions": [{"type": "Finished", "status": "Perhaps"}]}
     assert cluster.created == []
     assert [event["reason"] for event in cluster.events.values()] == ["StatusUnreadable"]
@@ -181,7 +183,7 @@ def test_a_status_that_is_refused_is_written_shorter_and_said() -> None:
         return await put(run)
 
     cluster.put_run_status = put_run_status  # type: ignore[method-assign]
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     assert [attempt["number"] for attempt in cluster.run["status"]["attempts"]] == [1]
     assert len(cluster.created) == 1
     told = {event["reason"]: event["message"] for event in cluster.events.values()}
@@ -191,7 +193,7 @@ def test_a_status_that_is_refused_is_written_shorter_and_said() -> None:
 def test_a_bug_in_planning_ends_the_run_and_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = new_cluster()
     monkeypatch.setattr("accelbench_operator.runs.reconcile.accept", lambda *_, **__: {}["profile"])
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     [finished] = [each for each in cluster.run["status"]["conditions"] if each["type"] == "Finished"]
     [accepted] = [each for each in cluster.run["status"]["conditions"] if each["type"] == "Accepted"]
     assert (finished["status"], cluster.created) == ("True", [])
@@ -203,7 +205,7 @@ def test_what_a_newer_operator_wrote_into_a_status_stays_and_hides_nothing() -> 
     newer = {"type": "example.com/Audited", "status": "True", "reason": "Yes", "message": ""}
     newer["lastTransitionTime"] = "2026-03-01T12:00:00Z"
     cluster.run["status"] = {"conditions": [newer], "forecast": "sunny", "cases": {"total": 2, "waiting": 1}}
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     status = cluster.run["status"]
     assert status["forecast"] == "sunny"
     assert [condition["type"] for condition in status["conditions"]] == [
@@ -216,10 +218,10 @@ def test_what_a_newer_operator_wrote_into_a_status_stays_and_hides_nothing() -> 
 def test_an_accepted_run_keeps_its_profile_and_image_whatever_the_operator_is_set_to_later() -> None:
     big = Profiles(parse_profiles("big: {platform: cpu, cpu: 8}", "x"))
     cluster = SimulatedCluster(run_manifest(sizes=(64, 128), accelerator={"profile": "big"}), lambda: "")
-    asyncio.run(reconciler(cluster, settings=replace(SETTINGS, profiles=big))(KEY))
+    asyncio.run(reconciler(cluster, settings=replace(SETTINGS, profiles=big)).reconcile(KEY))
     later = reconciler(cluster, settings=Settings(runner_image="runner:2", profiles=Profiles()))
     cluster.set_policy(parallelism=2)
-    asyncio.run(later(KEY))
+    asyncio.run(later.reconcile(KEY))
 
     assert len(cluster.created) == 2
     for job in cluster.jobs.values():
@@ -239,46 +241,46 @@ def test_two_operators_of_one_class_agree_on_what_the_first_wrote() -> None:
     async def put_run_status(run: Any) -> Any:
         if not raced:
             raced.append(run)
-            await first(KEY)
+            await first.reconcile(KEY)
         return await put(run)
 
     cluster.put_run_status = put_run_status  # type: ignore[method-assign]
     for turn in (second, first, second, first):
-        asyncio.run(turn(KEY))
+        asyncio.run(turn.reconcile(KEY))
         assert cluster.run["status"]["runner"]["image"] == SETTINGS.runner_image
 
 
 def test_a_finished_run_of_a_platform_that_was_taken_away_is_still_read_and_goes_in_time() -> None:
     cluster = new_cluster(ttlSecondsAfterFinished=60)
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     status = cluster.run["status"]
     status["runner"]["profile"]["platform"] = "example.com/gone"
     for condition in status["conditions"]:
         condition["status"] = "True"
     cluster.advance(timedelta(seconds=120))
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     assert cluster.run is None
 
 
 def test_a_refused_run_goes_in_time() -> None:
     manifest = run_manifest(workload={"name": "nothing"}, runPolicy={"ttlSecondsAfterFinished": 60})
     cluster = SimulatedCluster(manifest, lambda: "")
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     assert read_status(cluster.run).phase == "InvalidSpec"
     cluster.advance(timedelta(seconds=120))
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     assert cluster.run is None
 
 
 def test_what_this_operator_wrote_is_no_news_and_what_a_user_wrote_is() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
-    asyncio.run(operator(KEY))
-    assert not operator.hear(KEY, cluster.run)
+    asyncio.run(operator.reconcile(KEY))
+    assert not operator.changed(KEY, cluster.run)
 
     cluster.set_policy(suspend=True)
-    assert operator.hear(KEY, cluster.run)
-    asyncio.run(operator(KEY))
+    assert operator.changed(KEY, cluster.run)
+    asyncio.run(operator.reconcile(KEY))
     assert cluster.run["status"]["phase"] == "Suspended"
 
 
@@ -299,9 +301,9 @@ def test_a_run_that_only_this_operator_writes_is_never_asked_for() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     asked = counted(cluster, "get_run")
-    operator.hear(KEY, cluster.run)
+    operator.changed(KEY, cluster.run)
     for _ in range(12):
-        asyncio.run(operator(KEY))
+        asyncio.run(operator.reconcile(KEY))
         measure_next(cluster, operator, "Job", "Pod")
     assert cluster.run["status"]["phase"] == "Succeeded"
     assert asked == []
@@ -309,15 +311,15 @@ def test_a_run_that_only_this_operator_writes_is_never_asked_for() -> None:
 
 def test_nothing_is_done_on_the_strength_of_what_a_watch_told_alone() -> None:
     cluster = new_cluster()
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     (job,) = cluster.jobs
     older = next(run for run in cluster.told if run.get("status"))
     cluster.set_policy(cancel=True)
 
     follower = reconciler(cluster)  # its watches are behind: of the Job and of the cancellation it has not heard
-    follower.hear(KEY, older)
-    asyncio.run(follower(KEY))
-    asyncio.run(follower(KEY))
+    follower.changed(KEY, older)
+    asyncio.run(follower.reconcile(KEY))
+    asyncio.run(follower.reconcile(KEY))
     assert cluster.created == [job]
     assert cluster.run["status"]["phase"] == "Cancelled"
 
@@ -325,15 +327,15 @@ def test_nothing_is_done_on_the_strength_of_what_a_watch_told_alone() -> None:
 def test_who_leads_anew_decides_nothing_on_what_it_knew_before() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
-    asyncio.run(operator(KEY))
-    asyncio.run(operator(KEY))
+    asyncio.run(operator.reconcile(KEY))
+    asyncio.run(operator.reconcile(KEY))
     assert cluster.run["status"]["phase"] == "Queued"
 
     cluster.set_policy(cancel=True)  # while another led, and this one's watches are behind
-    asyncio.run(reconciler(cluster)(KEY))
-    operator.forget_all()
+    asyncio.run(reconciler(cluster).reconcile(KEY))
+    operator.reset()
     asked = counted(cluster, "get_run")
-    asyncio.run(operator(KEY))
+    asyncio.run(operator.reconcile(KEY))
     assert len(asked) == 1
     assert operator.phases[KEY] == "Cancelled"
 
@@ -342,69 +344,69 @@ def test_what_only_tells_more_is_written_after_a_while_and_with_what_counts_at_o
     cluster = new_cluster()
     operator = reconciler(cluster)
     written = counted(cluster, "put_run_status")
-    asyncio.run(operator(KEY))
-    asyncio.run(operator(KEY))  # the Job is there, and has a UID
+    asyncio.run(operator.reconcile(KEY))
+    asyncio.run(operator.reconcile(KEY))  # the Job is there, and has a UID
     assert len(written) == 1
 
     cluster.advance(timedelta(seconds=3))
-    asyncio.run(operator(KEY))
+    asyncio.run(operator.reconcile(KEY))
     (attempt,) = read_status(cluster.run).attempts
     assert (len(written), attempt.job_uid) == (2, cluster.jobs[attempt.job]["metadata"]["uid"])
 
     measure_next(cluster, operator, "Pod")
-    asyncio.run(operator(KEY))
-    asyncio.run(operator(KEY))
+    asyncio.run(operator.reconcile(KEY))
+    asyncio.run(operator.reconcile(KEY))
     assert read_status(cluster.run).cases.measured == 1
 
 
 def test_a_run_at_rest_costs_nothing_whatever_is_heard_of_what_it_left() -> None:
     cluster = new_cluster(cancel=True)
-    asyncio.run(reconciler(cluster)(KEY))
+    asyncio.run(reconciler(cluster).reconcile(KEY))
     operator = reconciler(cluster)
     asked = counted(cluster, "get_run")
-    assert not operator.hear(KEY, cluster.run)
-    assert asyncio.run(operator(KEY)) is None
+    assert not operator.changed(KEY, cluster.run)
+    assert asyncio.run(operator.reconcile(KEY)) is None
     assert (asked, operator.phases) == ([], {KEY: "Cancelled"})
 
 
 def test_a_finished_run_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = new_cluster(cancel=True, ttlSecondsAfterFinished=60)
     operator = reconciler(cluster)
-    asyncio.run(operator(KEY))
+    asyncio.run(operator.reconcile(KEY))
     assert cluster.run["status"]["phase"] == "Cancelled"
 
     monkeypatch.setattr("accelbench_operator.runs.reconcile.accept", lambda *_: pytest.fail("it was planned again"))
-    asyncio.run(operator(KEY))
+    asyncio.run(operator.reconcile(KEY))
     cluster.advance(timedelta(seconds=61))
-    asyncio.run(operator(KEY))
+    asyncio.run(operator.reconcile(KEY))
     assert cluster.run is None
 
 
-def measure_next(cluster: SimulatedCluster, operator: Reconciler, *kinds: Kind) -> None:
+def measure_next(cluster: SimulatedCluster, operator: Reconciler, *kinds: str) -> None:
     """The pods that are there end, and the operator's watches tell of these kinds."""
     cluster.start_pods()
     for name in list(cluster.jobs):
         cluster.end(name, "whole")
-    told: dict[Kind, list[Any]] = {
+    told: dict[str, list[Any]] = {
         "Job": [observe_job(job) for job in cluster.jobs.values()],
         "Pod": [observe_pod(pod) for pod in cluster.pods.values()],
     }
     for kind in kinds:
         for held in told[kind]:
-            operator.store.put(kind, held)
+            operator._objects.store.put(held)
 
 
 def test_a_run_does_not_finish_without_a_result_that_the_cluster_has_and_nobody_has_told_of() -> None:
     cluster = new_cluster()
     first = reconciler(cluster)
     while read_status(cluster.run).cases.measured < 1:
-        asyncio.run(first(KEY))
+        asyncio.run(first.reconcile(KEY))
         measure_next(cluster, first, "Job", "Pod")
     assert len(cluster.results) == 1
 
     follower = reconciler(cluster)  # it leads, and no watch has told it of that result
     for _ in range(6):
-        asyncio.run(follower(KEY))
+        asyncio.run(follower.reconcile(KEY))
         measure_next(cluster, follower, "Job", "Pod")
     status = read_status(cluster.run)
     assert (status.phase, status.cases.measured) == ("Succeeded", 2)

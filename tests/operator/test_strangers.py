@@ -14,8 +14,8 @@ from accelbench_operator.runs.attempts import Question
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import observe_pod
 from accelbench_operator.runs.waits import LEAST_TRIES, Wait
-from operator_world.applying import ATTEMPT, CREATE, PLAN, World, with_a_stored_result
-from operator_world.builders import NAMESPACE, UID, observe
+from operator_world.applying import ATTEMPT, CREATE, KEY, PLAN, World, with_a_stored_result
+from operator_world.builders import UID, observe
 
 CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
 
@@ -48,7 +48,7 @@ def test_of_two_pods_of_one_second_the_same_one_counts_whoever_tells_of_them(wor
     twin = pod | {"metadata": pod["metadata"] | {"name": "another", "uid": "another"}}
     both = [pod, twin]
     for body in (both[first], both[1 - first]):
-        world.store.put("Pod", observe_pod(body))
+        world.store.put(observe_pod(body))
 
     async def list_pods(*_: Any) -> list[Any]:
         return both
@@ -66,7 +66,7 @@ def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: Wo
     pod["metadata"]["labels"] = {}
     world.store.replace("Pod", None, [], world.store.now)
     world.do(Collect(ATTEMPT, last=False))
-    assert [held.case for held in world.store.observed(NAMESPACE, UID, {}).pods.values()] == [ATTEMPT.case]
+    assert [held.case for held in world.objects.observed(KEY).pods.values()] == [ATTEMPT.case]
 
 
 def with_a_foreign_result(world: World) -> None:

@@ -9,22 +9,37 @@ from typing import Any
 import pytest
 
 from accelbench_operator.engine.api import ApiError, ExpiredError
+from accelbench_operator.engine.kinds import Key, Owned
 from accelbench_operator.engine.reflector import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS, WATCHES_A_LIST, Reflector
 from accelbench_operator.engine.store import Store
-from accelbench_operator.runs.observed import observe_job
-from operator_world.builders import NAMESPACE, UID, make_attempt, make_job, make_plan, make_pod, make_summary, running
+from accelbench_operator.runs.objects import RunObjects
+from accelbench_operator.runs.observed import JOB, observe_job
+from operator_world.builders import (
+    NAME,
+    NAMESPACE,
+    UID,
+    make_attempt,
+    make_job,
+    make_plan,
+    make_pod,
+    make_summary,
+    running,
+)
 
+KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 PLAN = make_plan(sizes=(1, 2))
 FIRST, SECOND = (make_job(PLAN, make_attempt(PLAN, index)) for index in range(2))
 
 
 def new_store() -> tuple[Store, list[str]]:
     changed: list[str] = []
-    return Store(changed.append), changed
+    store = Store()
+    store.subscribe(lambda before, after: changed.append((after or before).owner))  # type: ignore[union-attr]
+    return store, changed
 
 
 def jobs_in(store: Store) -> set[str]:
-    return set(store.observed(NAMESPACE, UID, {}).jobs)
+    return {held.key.name for held in store.owned(UID) if held.key.kind == "Job"}
 
 
 def test_a_list_replaces_what_is_held_and_tells_of_what_went() -> None:
@@ -39,9 +54,9 @@ def test_a_list_replaces_what_is_held_and_tells_of_what_went() -> None:
 
 def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
     store, _ = new_store()
-    elsewhere = replace(SECOND, key=replace(SECOND.key, namespace="other"))
-    store.put("Job", FIRST)
-    store.put("Job", elsewhere)
+    elsewhere = replace(SECOND, key=SECOND.key._replace(namespace="other"))
+    store.put(FIRST)
+    store.put(elsewhere)
     store.replace("Job", "other", [], store.now)
 
     assert jobs_in(store) == {FIRST.key.name}
@@ -50,7 +65,7 @@ def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
 def test_what_was_written_while_a_list_was_under_way_is_kept() -> None:
     store, _ = new_store()
     since = store.now
-    store.put("Job", FIRST, own=True)
+    store.put(FIRST, own=True)
     store.replace("Job", None, [], since)
     assert jobs_in(store) == {FIRST.key.name}
 
@@ -60,83 +75,88 @@ def test_what_was_written_while_a_list_was_under_way_is_kept() -> None:
 
 def test_the_same_again_tells_no_one() -> None:
     store, changed = new_store()
-    store.put("Job", FIRST)
-    store.put("Job", FIRST)
+    store.put(FIRST)
+    store.put(FIRST)
 
     assert changed == [UID]
 
 
 def test_a_copy_of_a_result_in_another_namespace_is_none_of_the_runs() -> None:
-    store, _ = new_store()
-    store.put("BenchmarkResult", replace(make_summary(PLAN), namespace="elsewhere"))
-    assert store.observed(NAMESPACE, UID, {}).results == {}
-    assert len(store.latest(9)[0]) == 1
+    objects = RunObjects(Store())
+    objects.store.put(replace(make_summary(PLAN), namespace="elsewhere"))
+    assert objects.observed(KEY).results == {}
+    assert len(objects.latest(9)[0]) == 1
 
 
 def test_the_newest_pod_of_a_job_counts() -> None:
-    store, _ = new_store()
+    store = Store()
+    objects = RunObjects(store)
     attempt = make_attempt(PLAN)
     old, new = make_pod(attempt), make_pod(attempt)
-    new = replace(new, key=replace(new.key, name="newer"), created=old.created.replace(hour=23))
-    store.put("Pod", new)
-    store.put("Pod", old)
+    new = replace(new, key=new.key._replace(name="newer"), created=old.created.replace(hour=23))
+    store.put(new)
+    store.put(old)
 
-    assert store.observed(NAMESPACE, UID, {}).pods[attempt.job] == new
+    assert objects.observed(KEY).pods[attempt.job] == new
 
 
 def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
     """The Job controller creates a second where the answer about the first was lost, and then lets one go."""
-    store, _ = new_store()
+    store = Store()
+    objects = RunObjects(store)
     attempt = make_attempt(PLAN)
     old, new = make_pod(attempt, phase="Succeeded"), make_pod(attempt)
-    new = replace(new, key=replace(new.key, name="newer"), created=old.created.replace(hour=23))
-    store.put("Pod", old)
-    store.put("Pod", new)
+    new = replace(new, key=new.key._replace(name="newer"), created=old.created.replace(hour=23))
+    store.put(old)
+    store.put(new)
 
-    assert store.observed(NAMESPACE, UID, {}).pods[attempt.job] == old
+    assert objects.observed(KEY).pods[attempt.job] == old
 
 
 def test_of_a_series_only_the_latest_result_is_exported() -> None:
-    store, _ = new_store()
+    store = Store()
+    objects = RunObjects(store)
     old = make_summary(PLAN)
     new = replace(old, name="newer", run_uid="another", finished_timestamp=old.finished_timestamp + 60)
-    store.put("BenchmarkResult", new)
-    store.put("BenchmarkResult", old)
+    store.put(new)
+    store.put(old)
 
-    assert store.latest(9) == ((new,), 0)
-    assert store.counts() == {"Job": 0, "Pod": 0, "BenchmarkResult": 2}
+    assert objects.latest(9) == ((new,), 0)
+    assert store.count("BenchmarkResult") == 2
 
 
 def test_of_more_series_than_are_exported_the_newest_are_and_the_same_until_one_changes() -> None:
-    store, _ = new_store()
+    store = Store()
+    objects = RunObjects(store)
     old = make_summary(PLAN)
     series = [
         replace(old, name=f"r-{number}", series=f"s-{number}", finished_timestamp=old.finished_timestamp + number)
         for number in range(5)
     ]
     for each in series:
-        store.put("BenchmarkResult", each)
-    shown, omitted = store.latest(2)
+        store.put(each)
+    shown, omitted = objects.latest(2)
     assert ({each.name for each in shown}, omitted) == ({"r-3", "r-4"}, 3)
-    assert store.latest(2)[0] is shown
-    store.put("Job", FIRST)
-    assert store.latest(2)[0] is shown
+    assert objects.latest(2)[0] is shown
+    store.put(FIRST)
+    assert objects.latest(2)[0] is shown
     store.remove("BenchmarkResult", (NAMESPACE, "r-4"))
-    assert {each.name for each in store.latest(2)[0]} == {"r-2", "r-3"}
+    assert {each.name for each in objects.latest(2)[0]} == {"r-2", "r-3"}
 
 
 def test_a_container_that_begins_to_run_while_it_is_held_is_told_once_with_its_job() -> None:
     told: list[tuple[Any, Any]] = []
-    store = Store(lambda _: None, lambda job, pod: told.append((job, pod)))
+    store = Store()
+    RunObjects(store, lambda job, pod: told.append((job, pod)))
     attempt = make_attempt(PLAN)
     begun = running(attempt)
-    store.put("Job", FIRST)
-    store.put("Pod", begun)  # as after a restart: since when, nobody has seen
+    store.put(FIRST)
+    store.put(begun)  # as after a restart: since when, nobody has seen
     assert told == []
     store.remove("Pod", (NAMESPACE, begun.key.name))
-    store.put("Pod", make_pod(attempt))
-    store.put("Pod", begun)
-    store.put("Pod", replace(begun, phase="Succeeded"))
+    store.put(make_pod(attempt))
+    store.put(begun)
+    store.put(replace(begun, phase="Succeeded"))
     assert told == [(FIRST, begun)]
 
 
@@ -195,7 +215,7 @@ async def reflect(*answers: Any, pauses: list[float] | None = None) -> tuple[Sto
         if pauses is not None:
             pauses.append(seconds)
 
-    reflector = Reflector(api, store, "Job", "/jobs", observe_job, "accelbench", sleep=sleep)  # type: ignore[arg-type]
+    reflector = Reflector(api, store, Owned(JOB, "", observe_job), sleep=sleep)  # type: ignore[arg-type]
     task = asyncio.create_task(reflector.run())
     async with asyncio.timeout(10):
         await api.exhausted.wait()
@@ -257,15 +277,16 @@ async def test_watches_that_end_before_their_time_are_made_ever_more_seldom(answ
 
 
 def test_why_a_pod_had_to_go_is_known_until_its_job_is_gone_too() -> None:
-    store, _ = new_store()
+    store = Store()
+    objects = RunObjects(store)
     attempt = make_attempt(PLAN)
     job, pod = make_job(PLAN, attempt), make_pod(attempt, disruption="EvictionByEvictionAPI: drained", node="far")
-    store.put("Job", job)
-    store.put("Pod", pod)
+    store.put(job)
+    store.put(pod)
     store.remove("Pod", (NAMESPACE, pod.key.name))
     told = {job.key.name: f"pod {pod.key.name} on node far: EvictionByEvictionAPI: drained"}
-    assert store.observed(NAMESPACE, UID, {}).disruptions == told
+    assert objects.observed(KEY).disruptions == told
 
     store.remove("Job", (NAMESPACE, job.key.name))
-    store.put("Job", job)
-    assert store.observed(NAMESPACE, UID, {}).disruptions == {}
+    store.put(job)
+    assert objects.observed(KEY).disruptions == {}

@@ -15,6 +15,7 @@ from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.decide import Decision
 from accelbench_operator.runs.job import build_job
 from accelbench_operator.runs.kueue import FIRST_LOOK, LONGEST_PAUSE, QueueReport, ask
+from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod
 from accelbench_operator.runs.status import timestamp
 from accelbench_operator.runs.waits import FIRST_QUESTION, Wait
@@ -292,7 +293,7 @@ def test_a_run_that_names_a_priority_and_no_queue_is_not_held() -> None:
 
 def test_the_operator_finds_out_by_itself_and_forgets_with_the_run() -> None:
     cluster = SimulatedCluster(run_manifest(), lambda: "")
-    applier = Applier(cluster, Store(lambda _: None), cluster.clock)
+    applier = Applier(cluster, RunObjects(Store()), cluster.clock)
     cluster.workload = workload(FULL)
     asyncio.run(applier.apply(AskQueue(ATTEMPT), PLAN, observe([HELD])))
     assert "insufficient quota" in applier.queues.of(UID)[ATTEMPT.job].words

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from accelbench_operator.engine.api import ApiError
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.actions import Collect, CreateJob, DeleteJob
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.attempts import Observed
-from accelbench_operator.runs.known import RunKey
+from accelbench_operator.runs.objects import RunObjects
 from operator_world.builders import NAME, NAMESPACE, UID, make_attempt, make_plan, run_manifest
 from operator_world.simulated import SimulatedCluster
 
@@ -17,19 +18,21 @@ PLAN = make_plan()
 CASE = PLAN.cases[0].name
 ATTEMPT = make_attempt(PLAN)
 CREATE = CreateJob(CASE, 1)
+KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 
 
 class World:
     def __init__(self) -> None:
         self.cluster = SimulatedCluster(run_manifest(), lambda: "")
-        self.store = Store(lambda _: None)
-        self.applier = Applier(self.cluster, self.store, self.cluster.clock)
+        self.store = Store()
+        self.objects = RunObjects(self.store)
+        self.applier = Applier(self.cluster, self.objects, self.cluster.clock)
 
     def do(self, action: Any, observed: Observed | None = None) -> None:
         if isinstance(action, DeleteJob):
-            asyncio.run(self.applier.delete_job(action, RunKey(NAMESPACE, NAME, UID)))
+            asyncio.run(self.applier.delete_job(action, KEY))
         else:
-            asyncio.run(self.applier.apply(action, PLAN, observed or self.store.observed(NAMESPACE, UID, {})))
+            asyncio.run(self.applier.apply(action, PLAN, observed or self.objects.observed(KEY)))
 
     def losses(self) -> list[str]:
         return [loss.reason for loss in self.applier.losses.get(UID, {}).values()]

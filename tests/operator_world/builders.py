@@ -10,9 +10,10 @@ from accelbench.api.result import Certificate, Check, Comparison, Failure, Quant
 from accelbench.api.run import Attempt
 from accelbench.delivery.log import ComparisonNow, Headline, digest_of, encode_document
 from accelbench.plan.names import attempt_name
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.accept import Plan, accept
 from accelbench_operator.runs.attempts import Observed
-from accelbench_operator.runs.observed import ObjectKey, ObservedJob, ObservedPod, summarize
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod, summarize
 from accelbench_operator.runs.status import timestamp
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.settings import Settings
@@ -66,8 +67,16 @@ def make_attempt(plan: Plan, index: int = 0, number: int = 1, **fields: Any) -> 
 
 def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
     """The Job of an attempt, taken up by the Job controller."""
-    key = ObjectKey(NAMESPACE, attempt.job, f"uid-of-{attempt.job}", UID)
-    standard = {"key": key, "case": attempt.case, "created": NOW, "started": NOW, "suspended": False, "ended": False}
+    key = Key("Job", NAMESPACE, attempt.job, f"uid-of-{attempt.job}")
+    standard = {
+        "key": key,
+        "owner": UID,
+        "case": attempt.case,
+        "created": NOW,
+        "started": NOW,
+        "suspended": False,
+        "ended": False,
+    }
     if fields.get("suspended"):
         standard |= {"started": None, "held": NOW, "queue": "team-a"}
     return ObservedJob(**standard | fields)
@@ -76,7 +85,8 @@ def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
 def make_pod(attempt: Attempt, **fields: Any) -> ObservedPod:
     """The pod of an attempt, not yet running."""
     standard = {
-        "key": ObjectKey(NAMESPACE, f"{attempt.job}-pod", f"uid-of-{attempt.job}-pod", UID),
+        "key": Key("Pod", NAMESPACE, f"{attempt.job}-pod", f"uid-of-{attempt.job}-pod"),
+        "owner": UID,
         "case": attempt.case,
         "job": attempt.job,
         "created": NOW,
@@ -143,8 +153,8 @@ def make_result(case: Case, *, complete: bool = True, failure: Failure | None = 
 def make_summary(plan: Plan, index: int = 0, *, not_met: tuple[str, ...] = (), **result: Any) -> Summary:
     """The headline of a stored result of the plan's case of that index."""
     case = plan.cases[index]
-    key = ObjectKey(NAMESPACE, f"result-of-{case.name}", f"uid-of-the-result-of-{case.name}", UID)
-    return summarize(make_result(case, **result), key, not_met)
+    key = Key("BenchmarkResult", NAMESPACE, f"result-of-{case.name}", f"uid-of-the-result-of-{case.name}")
+    return summarize(make_result(case, **result), key, UID, not_met)
 
 
 def make_log(result: Result, *checkpoints: Result) -> str:

@@ -156,7 +156,7 @@ def measured(world: World, number: int) -> Hour:
 
 def reachable(operator: Operator) -> int:
     """Bytes of all that its store, queue and reconciler hold, counted once each."""
-    start = (operator._store, operator._queue, operator._reconciler, operator._keys)
+    start = (operator.controllers, operator._runs, operator._objects)
     seen: dict[int, Any] = {}
     found: list[Any] = list(start)
     while found:

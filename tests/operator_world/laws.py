@@ -137,10 +137,11 @@ class Laws:
 
 def held(operator: Operator) -> dict[str, int]:
     """How many things an operator has in memory, by what they are."""
-    queue, reconciler, store = operator._queue, operator._reconciler, operator._store
+    controllers, reconciler, store = operator.controllers, operator._runs, operator._objects.store
+    queue = controllers.queue
     applier, known = reconciler._applier, reconciler._known
     return {
-        "keys": len(operator._keys),
+        "keys": len(controllers.keys),
         "due": len(queue._due),
         "heap": len(queue._heap),
         "failures": len(queue._failures),
@@ -152,8 +153,8 @@ def held(operator: Operator) -> dict[str, int]:
         "losses": len(applier.losses),
         "obstacles": len(applier.obstacles._of),
         "written": len(store._written),
-        "runs of objects": len(store._of_run),
-        **store.counts(),
+        "owners": len(store._by_owner),
+        **controllers.counts(),
     }
 
 

@@ -16,8 +16,8 @@ from kubernetes.aio.client import Configuration
 from accelbench_operator.engine.api import ApiError, ExpiredError, KubernetesApi, Manifest
 from accelbench_operator.engine.clock import ServerClock
 from accelbench_operator.engine.election import LeaseName
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.operator import Operator
-from accelbench_operator.runs.known import RunKey
 from accelbench_operator.settings import Settings
 from operator_world.api_server import ApiServer
 from operator_world.builders import SETTINGS
@@ -171,9 +171,8 @@ class Replica:
 
 
 def _tell(operator: Operator, kind: str, run: Manifest) -> None:
-    metadata = run["metadata"]
-    key = RunKey(metadata["namespace"], metadata["name"], metadata["uid"])
+    key = Key.of("BenchmarkRun", run)
     if kind == "DELETED":
-        operator.run_gone(key)
+        operator.controllers.deleted(key)
     else:
-        operator.run_changed(key, run)
+        operator.controllers.changed(key, run)

@@ -6,9 +6,10 @@ import pytest
 
 from accelbench.api import labels
 from accelbench.api.profiles import Profiles, parse_profiles
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.accept import Plan, Refused, accept
 from accelbench_operator.runs.job import build_job
-from accelbench_operator.runs.observed import ObjectKey, summarize
+from accelbench_operator.runs.observed import summarize
 from operator_world.builders import IMAGE, make_plan, run_manifest
 from targets.documents import compiled
 
@@ -99,7 +100,7 @@ def test_what_cannot_be_compiled_for_is_refused_with_what_to_do(spec: dict[str, 
 
 
 def test_the_operator_keeps_the_target_the_finding_and_the_numbers() -> None:
-    held = summarize(compiled(), ObjectKey("team-a", "a-result", "", "uid"))
+    held = summarize(compiled(), Key("BenchmarkResult", "team-a", "a-result", ""), "uid")
     assert held.accelerator == "h100x8"
     assert held.observations == ("jax/jit fits h100x8 (40.0 GB of 80.0 GB a device)",)
     assert held.valid

@@ -8,7 +8,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 import aiohttp
@@ -18,7 +18,6 @@ from pydantic_core import from_json
 
 from accelbench_operator.engine.clock import ServerClock
 from accelbench_operator.engine.queue import RetryError
-from accelbench_operator.metrics.telemetry import Telemetry
 
 REQUEST_SECONDS = 30
 HTTP_ERROR = 400
@@ -127,8 +126,9 @@ async def load_configuration() -> Configuration:
 class KubernetesApi:
     """Requests to one API server. Use as an async context manager."""
 
-    def __init__(self, configuration: Configuration, telemetry: Telemetry | None = None) -> None:
-        self.telemetry = telemetry or Telemetry()
+    def __init__(self, configuration: Configuration) -> None:
+        self.timed: Callable[[str, str, float], object] = _ignore
+        """Called with verb, resource and seconds of each answered request that is no watch."""
         self.client = ApiClient(configuration)
         self.client.user_agent = "accelbench-operator"
         self.requests: Counter[RequestKind] = Counter()
@@ -234,12 +234,16 @@ class KubernetesApi:
             raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
         self.requests[RequestKind(*kind, response.status)] += 1
         if kind[0] != "watch":
-            self.telemetry.request.labels(*kind).observe(time.perf_counter() - began)
+            self.timed(*kind, time.perf_counter() - began)
         self.clock.heard(response.headers.get("Date", ""))
         if response.status >= HTTP_ERROR:
             answer = (await _body(response, f"{method} {path}")).decode(errors="replace")
             raise api_error(response.status, answer, response.headers.get("Retry-After", ""))
         return response
+
+
+def _ignore(*_: object) -> None:
+    """Measure nothing."""
 
 
 async def _body(response: Any, asked: str) -> bytes:

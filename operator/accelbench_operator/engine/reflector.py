@@ -1,4 +1,4 @@
-"""Keeps one kind of object in the store equal to the cluster's: list, then watch, and list again now and then.
+"""Keep one kind of object in the store equal to the cluster's: list, then watch, and list again now and then.
 
 The informer of the kubernetes client (37.0.2) was measured and left: it holds whole model objects, 75 KiB for a
 runner's pod where 0.4 KiB are wanted; it needs a thread and a connection pool for each kind; its list is in one piece.
@@ -10,10 +10,9 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from accelbench.api import labels
 from accelbench_operator.engine.api import ApiError, ForbiddenError, KubernetesApi, NotFoundError
-from accelbench_operator.engine.store import Held, Kind, Name, Store, name_of
-from accelbench_operator.runs.summary import Summary
+from accelbench_operator.engine.kinds import Held, Key, Name, Owned
+from accelbench_operator.engine.store import Store, name_of
 
 logger = logging.getLogger(__name__)
 
@@ -30,38 +29,29 @@ SHORT_WATCH_SECONDS = 5.0
 """One that ends sooner ended before its time: it may do so again."""
 
 
-def selector(class_name: str) -> str:
-    """What belongs to runs of that class."""
-    return f"{labels.MANAGED_BY}={labels.MANAGER},{labels.CLASS}={class_name},{labels.RUN_UID}"
-
-
 class Reflector:
-    """One kind in one namespace, or in all. `observe` gives None for an object that is not to be held."""
+    """Reflect one kind in one namespace, or in all."""
 
     def __init__(
         self,
         api: KubernetesApi,
         store: Store,
-        kind: Kind,
-        path: str,
-        observe: Callable[[Mapping[str, Any]], Held | None],
-        class_name: str,
+        owned: Owned,
         namespace: str | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._selector = selector(class_name)
         self._api = api
         self._store = store
-        self._kind: Kind = kind
-        self._path = path
-        self._observe = observe
+        self._owned = owned
+        self._kind = owned.kind.name
+        self._path = owned.kind.path(namespace)
         self.namespace = namespace
         self._sleep = sleep
         self._delay = FIRST_DELAY_SECONDS
         self.synced = asyncio.Event()
         """Set once the first list is in the store."""
         self.answered = asyncio.Event()
-        """Set once the API server has given the first list, or refused it in this namespace."""
+        """Set once the API server has returned the first list, or refused it in this namespace."""
 
     def __str__(self) -> str:
         """What it reflects."""
@@ -90,13 +80,13 @@ class Reflector:
     async def _list(self) -> str:
         since = self._store.now
         names: set[Name] = set()
-        query: dict[str, Any] = {"labelSelector": self._selector, "limit": PAGE}
+        query: dict[str, Any] = {"labelSelector": self._owned.selector, "limit": PAGE}
         while True:
             page = await self._api.get(self._path, query)
             for start in range(0, len(page["items"]), AT_A_TIME):
                 await asyncio.sleep(0)
                 listed = [seen for item in page["items"][start : start + AT_A_TIME] if (seen := self._see(item))]
-                self._store.merge(self._kind, listed, since)
+                self._store.merge(listed, since)
                 names.update(map(name_of, listed))
             if not (token := page["metadata"].get("continue")):
                 break
@@ -119,24 +109,24 @@ class Reflector:
         return version
 
     async def _follow(self, version: str) -> str:
-        query = {"labelSelector": self._selector, "resourceVersion": version}
+        query = {"labelSelector": self._owned.selector, "resourceVersion": version}
         async for event in self._api.watch(self._path, query, WATCH_SECONDS):
             item = event["object"]
             metadata = item["metadata"]
             if event["type"] == "DELETED":
                 self._store.remove(self._kind, (metadata.get("namespace", ""), metadata["name"]))
             elif event["type"] in {"ADDED", "MODIFIED"} and (seen := self._see(item)) is not None:
-                self._store.put(self._kind, seen)
+                self._store.put(seen)
             version = metadata["resourceVersion"]
         return version
 
     def _see(self, item: Mapping[str, Any]) -> Held | None:
-        metadata = item["metadata"]
-        held = self._store.get(self._kind, (metadata.get("namespace", ""), metadata["name"]))
-        if isinstance(held, Summary) and held.uid == metadata.get("uid"):
-            return held  # a result never changes
+        key = Key.of(self._kind, item)
+        held = self._store.get(self._kind, (key.namespace, key.name))
+        if self._owned.immutable and held is not None and held.key.uid == key.uid:
+            return held
         try:
-            return self._observe(item)
+            return self._owned.observe(item)
         except (ValueError, KeyError) as error:
-            logger.warning("%s %s cannot be read and is ignored: %s", self._kind, metadata.get("name"), error)
+            logger.warning("%s cannot be read and is ignored: %s", key, error)
             return None

@@ -1,180 +1,107 @@
-"""What the cluster holds of all runs: Jobs, pods and results, as far as the operator has heard.
+"""Hold what the operator knows of the objects that controllers own, by kind and name and by owner.
 
-A list replaces what is held. What this operator itself wrote while a list was under way is kept all the same: the
-list may be older.
+A list replaces what is held. What this operator wrote while a list was under way is kept all the same: the list may be
+older than the write.
 """
 
-import heapq
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Literal
+from collections.abc import Callable, Container, Iterable, Iterator
 
-from accelbench_operator.runs.attempts import Observed
-from accelbench_operator.runs.failure import AttemptFailure, disruption_of
-from accelbench_operator.runs.observed import ObservedJob, ObservedPod, precedence
-from accelbench_operator.runs.obstacles import Obstacle
-from accelbench_operator.runs.summary import Summary
+from accelbench_operator.engine.kinds import Held, Name
 
-Kind = Literal["Job", "Pod", "BenchmarkResult"]
-Held = ObservedJob | ObservedPod | Summary
-Name = tuple[str, str]
-"""Namespace and name."""
+Listener = Callable[[Held | None, Held | None], None]
+"""Called with an object before and after a change; None for one that is not held."""
 
 
 class Store:
-    """Objects by kind and name; `changed` is told the UID of the run that a change concerns."""
+    """Hold objects of several kinds, and call listeners for each change."""
 
-    def __init__(
-        self,
-        changed: Callable[[str], None],
-        began: Callable[[ObservedJob | None, ObservedPod], None] = lambda _job, _pod: None,
-    ) -> None:
-        """`began` is told of each pod whose container begins to run while it is held, and of its Job."""
-        self._changed = changed
-        self._began = began
-        self._objects: dict[Kind, dict[Name, Held]] = {"Job": {}, "Pod": {}, "BenchmarkResult": {}}
-        self._of_run: defaultdict[str, set[tuple[Kind, Name]]] = defaultdict(set)
-        self._written: dict[tuple[Kind, Name], int] = {}
-        self._disruptions: dict[Name, str] = {}
-        """By the Job's name: why its pod had to go, which is gone before anybody can look into it."""
+    def __init__(self) -> None:
+        self._objects: defaultdict[str, dict[Name, Held]] = defaultdict(dict)
+        self._by_owner: defaultdict[str, set[tuple[str, Name]]] = defaultdict(set)
+        self._written: dict[tuple[str, Name], int] = {}
+        self._listeners: list[Listener] = []
         self._ticks = 0
-        self._latest: tuple[int, tuple[Summary, ...], int] | None = None
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call `listener` for each change from now on."""
+        self._listeners.append(listener)
 
     @property
     def now(self) -> int:
-        """A mark to be taken before a list is asked for."""
+        """A mark to take before a list is requested."""
         return self._ticks
 
-    def put(self, kind: Kind, held: Held, *, own: bool = False) -> None:
-        """Hold the object; `own`: this operator has just written it."""
-        name = name_of(held)
+    def put(self, held: Held, *, own: bool = False) -> None:
+        """Hold the object; `own` if this operator has just written it."""
+        kind, name = held.key.kind, name_of(held)
         if own:
             self._ticks += 1
             self._written[kind, name] = self._ticks
         before = self._objects[kind].get(name)
         if before is held or before == held:
             return
-        if before is not None and run_of(before) != run_of(held):
+        if before is not None and before.owner != held.owner:
             self.remove(kind, name)
+            before = None
         self._objects[kind][name] = held
-        self._of_run[run_of(held)].add((kind, name))
-        if isinstance(held, Summary):
-            self._latest = None
-        elif isinstance(held, ObservedPod) and isinstance(before, ObservedPod) and held.running and not before.running:
-            job = self._objects["Job"].get((name[0], held.job))
-            self._began(job if isinstance(job, ObservedJob) else None, held)
-        self._changed(run_of(held))
+        self._by_owner[held.owner].add((kind, name))
+        self._notify(before, held)
 
-    def remove(self, kind: Kind, name: Name) -> None:
-        """The object is gone."""
+    def remove(self, kind: str, name: Name) -> None:
+        """Drop the object, which is deleted."""
         self._written.pop((kind, name), None)
         held = self._objects[kind].pop(name, None)
         if held is None:
             return
-        if isinstance(held, Summary):
-            self._latest = None
-        if isinstance(held, ObservedJob):
-            self._disruptions.pop(name, None)
-        if isinstance(held, ObservedPod) and held.disruption and (name[0], held.job) in self._objects["Job"]:
-            self._disruptions[name[0], held.job] = disruption_of(held)
-        run = run_of(held)
-        self._of_run[run].discard((kind, name))
-        if not self._of_run[run]:
-            del self._of_run[run]
-        self._changed(run)
+        owned = self._by_owner[held.owner]
+        owned.discard((kind, name))
+        if not owned:
+            del self._by_owner[held.owner]
+        self._notify(held, None)
 
-    def replace(self, kind: Kind, namespace: str | None, listed: Iterable[Held], since: int) -> None:
-        """Hold what was listed in the namespace, or everywhere, and nothing else; `since` is `now` before the list."""
-        found = tuple(listed)
-        self.merge(kind, found, since)
-        self.retain(kind, namespace, {name_of(held) for held in found}, since)
+    def replace(self, kind: str, namespace: str | None, listed: Iterable[Held], since: int) -> None:
+        """Hold exactly what was listed in the namespace, or in all; `since` is `now` from before the list."""
+        objects = tuple(listed)
+        self.merge(objects, since)
+        self.retain(kind, namespace, {name_of(held) for held in objects}, since)
 
-    def merge(self, kind: Kind, listed: Iterable[Held], since: int) -> None:
-        """Hold what a page of such a list has."""
+    def merge(self, listed: Iterable[Held], since: int) -> None:
+        """Hold the objects of one page of a list."""
         for held in listed:
-            if self._written.get((kind, name_of(held)), 0) <= since:
-                self.put(kind, held)
+            if self._written.get((held.key.kind, name_of(held)), 0) <= since:
+                self.put(held)
 
-    def retain(self, kind: Kind, namespace: str | None, names: Container[Name], since: int) -> None:
-        """Hold nothing else, now that all pages were seen."""
+    def retain(self, kind: str, namespace: str | None, names: Container[Name], since: int) -> None:
+        """Drop all other objects, after the last page of a list."""
         gone = [name for name in self._objects[kind] if namespace in {None, name[0]} and name not in names]
         for name in gone:
             if self._written.get((kind, name), 0) <= since:
                 self.remove(kind, name)
         self._written = {key: tick for key, tick in self._written.items() if key[0] != kind or tick > since}
 
-    def get(self, kind: Kind, name: Name) -> Held | None:
-        """What is held under that name."""
+    def get(self, kind: str, name: Name) -> Held | None:
+        """Return the object of that kind and name; None if it is not held."""
         return self._objects[kind].get(name)
 
-    def observed(
-        self,
-        namespace: str,
-        run_uid: str,
-        losses: Mapping[str, AttemptFailure],
-        obstacles: Mapping[str, Obstacle] = MappingProxyType({}),
-    ) -> Observed:
-        """All that is held of one run, in its namespace: what bears its UID elsewhere is a copy at best."""
-        jobs: dict[str, ObservedJob] = {}
-        pods: dict[str, ObservedPod] = {}
-        results: dict[str, Summary] = {}
-        for kind, name in sorted(self._of_run.get(run_uid, ())):
-            if name[0] != namespace:
-                continue
-            held = self._objects[kind][name]
-            if isinstance(held, ObservedJob):
-                jobs[held.key.name] = held
-            elif isinstance(held, Summary):
-                results[held.case] = held
-            elif held.job not in pods or precedence(pods[held.job]) < precedence(held):
-                pods[held.job] = held
-        disruptions = {job: self._disruptions[namespace, job] for job in jobs if (namespace, job) in self._disruptions}
-        return Observed(jobs, pods, results, losses, obstacles, disruptions=disruptions)
+    def all(self, kind: str) -> Iterator[Held]:
+        """Return every object of a kind."""
+        return iter(self._objects[kind].values())
 
-    def has_jobs(self, run_uid: str) -> bool:
-        """Whether a Job of the run is held."""
-        return any(kind == "Job" for kind, _ in self._of_run.get(run_uid, ()))
+    def owned(self, owner: str) -> Iterator[Held]:
+        """Return the objects that belong to the object with that UID, by kind and name."""
+        return (self._objects[kind][name] for kind, name in sorted(self._by_owner.get(owner, ())))
 
-    def pods(self) -> Iterator[ObservedPod]:
-        """Every pod that is held."""
-        return (held for held in self._objects["Pod"].values() if isinstance(held, ObservedPod))
+    def count(self, kind: str) -> int:
+        """Return how many objects of a kind are held."""
+        return len(self._objects[kind])
 
-    def latest(self, most: int) -> tuple[tuple[Summary, ...], int]:
-        """The latest result of each namespace, series and case: the newest `most`, and how many that leaves out.
-
-        It is the same tuple as long as they are the same results.
-        """
-        if self._latest is None or self._latest[0] != most:
-            found = self._results()
-            kept = (
-                found if len(found) <= most else heapq.nlargest(most, found, key=lambda each: each.finished_timestamp)
-            )
-            self._latest = most, tuple(kept), len(found) - len(kept)
-        return self._latest[1:]
-
-    def _results(self) -> tuple[Summary, ...]:
-        latest: dict[tuple[str, str, str], Summary] = {}
-        for summary in self.summaries():
-            key = (summary.namespace, summary.series, summary.case)
-            if key not in latest or latest[key].finished_timestamp <= summary.finished_timestamp:
-                latest[key] = summary
-        return tuple(latest.values())
-
-    def counts(self) -> dict[str, int]:
-        """How many objects are held, by kind."""
-        return {kind: len(objects) for kind, objects in self._objects.items()}
-
-    def summaries(self) -> Iterator[Summary]:
-        """Every result that is held."""
-        return (held for held in self._objects["BenchmarkResult"].values() if isinstance(held, Summary))
+    def _notify(self, before: Held | None, after: Held | None) -> None:
+        for listener in self._listeners:
+            listener(before, after)
 
 
 def name_of(held: Held) -> Name:
-    """Namespace and name of an object."""
-    return (held.namespace, held.name) if isinstance(held, Summary) else (held.key.namespace, held.key.name)
-
-
-def run_of(held: Held) -> str:
-    """The UID of the run that it belongs to."""
-    return held.run_uid if isinstance(held, Summary) else held.key.run_uid
+    """Return namespace and name of an object."""
+    key = held.key
+    return key.namespace, key.name

@@ -25,8 +25,9 @@ from accelbench.delivery.log import (
     parse_event,
 )
 from accelbench_operator.engine.api import ApiError, KubernetesApi
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison
-from accelbench_operator.runs.observed import ObjectKey, ObservedPod
+from accelbench_operator.runs.observed import POD, ObservedPod
 from accelbench_operator.runs.pod_template import CONTAINER
 
 logger = logging.getLogger(__name__)
@@ -95,22 +96,22 @@ class LiveCases:
             (pod.running, pod.key.uid, pod)
             for pod in self._pods()
             if pod.running and pod.running <= latest and not pod.is_over and not pod.deleted
-            if self._run_of(pod.key.run_uid)
+            if self._run_of(pod.owner)
         ]
         self.omitted = max(0, len(running) - FOLLOWED)
         return [pod for _, _, pod in heapq.nsmallest(FOLLOWED, running)]
 
     async def _follow(self, pod: ObservedPod) -> None:
         key = pod.key
-        self._cases[key.uid] = LiveCase(key.namespace, self._run_of(key.run_uid) or "", pod.case)
+        self._cases[key.uid] = LiveCase(key.namespace, self._run_of(pod.owner) or "", pod.case)
         try:
             await self._read(key)
         except Exception:
             logger.exception("%s/%s: its log is no longer followed", key.namespace, key.name)
             self._cases.pop(key.uid, None)
 
-    async def _read(self, key: ObjectKey) -> None:
-        path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}/log"
+    async def _read(self, key: Key) -> None:
+        path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
         heard = None
         while True:

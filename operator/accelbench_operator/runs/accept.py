@@ -2,7 +2,7 @@
 
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Self
@@ -16,7 +16,7 @@ from accelbench.api.metadata import ObjectMeta
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
 from accelbench.api.rules import ON_A_LAPTOP
-from accelbench.api.run import BenchmarkRun, RunPolicy, UsedRunner
+from accelbench.api.run import DEFAULT_CLASS, BenchmarkRun, RunPolicy, UsedRunner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
 from accelbench.plan.cases import TooManyCasesError, plan_cases, with_target
@@ -26,6 +26,20 @@ from accelbench_operator.runs.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memor
 
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 OUR_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_DIRECTORY)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Hold the operator's settings that runs depend on."""
+
+    runner_image: str
+    """`ACCELBENCH_RUNNER_IMAGE`."""
+    profiles: Profiles
+    """Ready profiles and those of the file that `ACCELBENCH_PROFILES` names."""
+    pod_template: Mapping[str, Any] = field(default_factory=dict)
+    """The file that `ACCELBENCH_POD_TEMPLATE` names: fields of `spec.podTemplate` that neither run nor profile sets."""
+    class_name: str = DEFAULT_CLASS
+    """`ACCELBENCH_CLASS_NAME`: the class of the runs that this operator reconciles."""
 
 
 @dataclass(frozen=True)

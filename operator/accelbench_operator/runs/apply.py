@@ -26,8 +26,8 @@ from accelbench_operator.engine.api import (
     NotFoundError,
     TooLargeError,
 )
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.queue import RetryError
-from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.accept import Plan
 from accelbench_operator.runs.actions import Action, Ask, AskQueue, Collect, Confirm, CreateJob, DeleteJob
 from accelbench_operator.runs.attempts import Observed
@@ -45,9 +45,12 @@ from accelbench_operator.runs.failure import (
     unreadable,
 )
 from accelbench_operator.runs.job import build_job, identity_labels
-from accelbench_operator.runs.known import RunKey
 from accelbench_operator.runs.kueue import QueueReports, ask
+from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import (
+    JOB,
+    POD,
+    RESULT,
     ObservedPod,
     observe_job,
     observe_pod,
@@ -73,9 +76,9 @@ class ForeignObjectError(RetryError):
 class Applier:
     """Applies decisions to one cluster, and notes in the store what it wrote. `losses` is by Job name."""
 
-    def __init__(self, cluster: Cluster, store: Store, clock: Callable[[], datetime]) -> None:
+    def __init__(self, cluster: Cluster, objects: RunObjects, clock: Callable[[], datetime]) -> None:
         self._cluster = cluster
-        self._store = store
+        self._store = objects.store
         self._clock = clock
         self.losses: dict[str, dict[str, AttemptFailure]] = {}
         """By run UID, then by Job name: why looking for a result was in vain; found out again after a restart."""
@@ -116,17 +119,17 @@ class Applier:
             # Somebody put an object of their own in its place: the result is gone.
             return False
 
-    async def delete_job(self, action: DeleteJob, key: RunKey) -> None:
+    async def delete_job(self, action: DeleteJob, key: Key) -> None:
         """Delete a Job; where it has brought a result, only if that is stored indeed."""
         if action.uid in self._deleted.get(key.uid, ()):
             return
         if action.result is not None and not await self._is_stored(action.result, key):
-            self._store.remove("BenchmarkResult", (key.namespace, action.result))
+            self._store.remove(RESULT.name, (key.namespace, action.result))
             return
         await self._cluster.delete_job(key.namespace, action.name, action.uid)
         self._deleted.setdefault(key.uid, set()).add(action.uid)
 
-    async def _is_stored(self, result: str, key: RunKey) -> bool:
+    async def _is_stored(self, result: str, key: Key) -> bool:
         if result in self._stored.get(key.uid, ()):
             return True
         return await self._cluster.get_result(key.namespace, result) is not None
@@ -204,7 +207,7 @@ class Applier:
         """Those that the attempt's Job controls, whatever their labels are by now: anybody may change those."""
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
         pods = [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
-        return [replace(pod, key=replace(pod.key, run_uid=plan.metadata.uid), case=attempt.case) for pod in pods]
+        return [replace(pod, owner=plan.metadata.uid, case=attempt.case) for pod in pods]
 
     async def _read(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
         attempt = action.attempt
@@ -243,7 +246,7 @@ class Applier:
         if body:
             self._hold_job(body, metadata.uid)
         else:
-            self._store.remove("Job", (metadata.namespace, attempt.job))
+            self._store.remove(JOB.name, (metadata.namespace, attempt.job))
         self._hold_pods(pods, known_pod)
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
@@ -328,15 +331,15 @@ class Applier:
         if job is None or not owned_by(body, run_uid):
             name = body["metadata"]["name"]
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
-        self._store.put("Job", job, own=True)
+        self._store.put(job, own=True)
 
     def _hold_pods(self, pods: Sequence[ObservedPod], known: ObservedPod | None) -> None:
         """Those that a Job has now, in place of the one that was known."""
         names = {pod.key.name for pod in pods}
         if known and known.key.name not in names:
-            self._store.remove("Pod", (known.key.namespace, known.key.name))
+            self._store.remove(POD.name, (known.key.namespace, known.key.name))
         for pod in pods:
-            self._store.put("Pod", pod, own=True)
+            self._store.put(pod, own=True)
 
     def _hold_result(self, body: Manifest, run_uid: str) -> None:
         name = body["metadata"]["name"]
@@ -346,7 +349,7 @@ class Applier:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and cannot be read: delete it") from error
         if summary is None or summary.run_uid != run_uid:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and does not belong to this run: delete it")
-        self._store.put("BenchmarkResult", summary, own=True)
+        self._store.put(summary, own=True)
 
     async def _lose(self, plan: Plan, case: str, job: str, loss: AttemptFailure) -> None:
         """The attempt is lost, unless its case has a result that nothing was heard of."""

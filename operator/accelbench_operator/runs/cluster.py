@@ -6,15 +6,13 @@ from typing import Any, Protocol
 from accelbench.delivery.log import MAXIMUM_LOG_BYTES
 from accelbench_operator.engine.api import ApiError, KubernetesApi, Manifest, NotFoundError
 from accelbench_operator.engine.election import NotLeadingError
+from accelbench_operator.engine.kinds import Kind
+from accelbench_operator.runs.observed import JOB, POD, RESULT, RUN
 from accelbench_operator.runs.pod_template import CONTAINER
 
-RUNS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkruns"
-RESULTS = "/apis/accelbench.dev/v1alpha1/namespaces/{namespace}/benchmarkresults"
-JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
-CLAIM_TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates"
-PODS = "/api/v1/namespaces/{namespace}/pods"
+CLAIM_TEMPLATE = Kind("ResourceClaimTemplate", "resourceclaimtemplates", "resource.k8s.io/v1")
+EVENT = Kind("Event", "events", "v1")
 KUEUE = "kueue.x-k8s.io"
-EVENTS = "/api/v1/namespaces/{namespace}/events"
 EVENTS_AT_A_TIME = 200
 
 READ_BYTES = 2 * MAXIMUM_LOG_BYTES
@@ -94,44 +92,44 @@ class KubernetesCluster:
 
     async def get_run(self, namespace: str, name: str) -> Manifest | None:
         """See `Cluster`."""
-        return await self._get(RUNS, namespace, name)
+        return await self._get(RUN, namespace, name)
 
     async def put_run_status(self, run: Manifest) -> Manifest:
         """See `Cluster`."""
         metadata = run["metadata"]
         self._must_lead()
-        return await self._api.replace(f"{RUNS.format(**metadata)}/{metadata['name']}/status", run)
+        return await self._api.replace(f"{RUN.path(metadata['namespace'])}/{metadata['name']}/status", run)
 
     async def delete_run(self, namespace: str, name: str, uid: str) -> None:
         """See `Cluster`."""
-        await self._delete(RUNS, namespace, name, uid)
+        await self._delete(RUN, namespace, name, uid)
 
     async def get_job(self, namespace: str, name: str) -> Manifest | None:
         """See `Cluster`."""
-        return await self._get(JOBS, namespace, name)
+        return await self._get(JOB, namespace, name)
 
     async def create_job(self, job: Manifest) -> Manifest:
         """See `Cluster`."""
         self._must_lead()
-        return await self._api.create(JOBS.format(**job["metadata"]), job)
+        return await self._api.create(JOB.path(job["metadata"]["namespace"]), job)
 
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
         """See `Cluster`."""
-        await self._delete(JOBS, namespace, name, uid)
+        await self._delete(JOB, namespace, name, uid)
 
     async def get_claim_template(self, namespace: str, name: str) -> Manifest | None:
         """See `Cluster`."""
-        return await self._get(CLAIM_TEMPLATES, namespace, name)
+        return await self._get(CLAIM_TEMPLATE, namespace, name)
 
     async def create_claim_template(self, template: Manifest) -> None:
         """See `Cluster`."""
         self._must_lead()
-        await self._api.create(CLAIM_TEMPLATES.format(**template["metadata"]), template)
+        await self._api.create(CLAIM_TEMPLATE.path(template["metadata"]["namespace"]), template)
 
     async def list_pods(self, namespace: str, job: str) -> list[Manifest]:
         """See `Cluster`."""
         query = {"labelSelector": f"batch.kubernetes.io/job-name={job}"}
-        pods: list[Manifest] = (await self._api.get(PODS.format(namespace=namespace), query))["items"]
+        pods: list[Manifest] = (await self._api.get(POD.path(namespace), query))["items"]
         return pods
 
     async def list_workloads(self, namespace: str, job_uid: str) -> list[Manifest]:
@@ -144,20 +142,20 @@ class KubernetesCluster:
 
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
         """See `Cluster`."""
-        return await self._get(RESULTS, namespace, name)
+        return await self._get(RESULT, namespace, name)
 
     async def create_result(self, result: Manifest) -> Manifest:
         """See `Cluster`."""
         self._must_lead()
-        return await self._api.create(RESULTS.format(**result["metadata"]), result)
+        return await self._api.create(RESULT.path(result["metadata"]["namespace"]), result)
 
     async def delete_result(self, namespace: str, name: str, uid: str) -> None:
         """See `Cluster`."""
-        await self._delete(RESULTS, namespace, name, uid)
+        await self._delete(RESULT, namespace, name, uid)
 
     async def read_log(self, namespace: str, pod: str) -> str:
         """See `Cluster`."""
-        path = f"{PODS.format(namespace=namespace)}/{pod}/log"
+        path = f"{POD.path(namespace)}/{pod}/log"
         query = {"container": CONTAINER, "limitBytes": READ_BYTES}
         log = await self._api.text(path, query)
         if log.startswith(NO_LOG) and "\n" not in log:
@@ -170,7 +168,7 @@ class KubernetesCluster:
         for selector in ("type=Warning", "reason=Pulling"):
             query: dict[str, Any] = {"fieldSelector": selector, "limit": EVENTS_AT_A_TIME}
             while True:
-                page = await self._api.get(EVENTS.format(namespace=namespace), query)
+                page = await self._api.get(EVENT.path(namespace), query)
                 for event in page["items"]:
                     yield event
                 if not (token := page["metadata"].get("continue")):
@@ -180,7 +178,7 @@ class KubernetesCluster:
     async def create_event(self, event: Manifest) -> None:
         """See `Cluster`."""
         self._must_lead()
-        await self._api.create(EVENTS.format(**event["metadata"]), event)
+        await self._api.create(EVENT.path(event["metadata"]["namespace"]), event)
 
     async def _list_of_kueue(self, plural: str, namespace: str, query: dict[str, str]) -> list[Manifest]:
         """In the version that this cluster's Kueue prefers; what is read here is the same in all."""
@@ -194,15 +192,15 @@ class KubernetesCluster:
         if not self._leading():
             raise NotLeadingError("another replica leads")
 
-    async def _get(self, collection: str, namespace: str, name: str) -> Manifest | None:
+    async def _get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
         try:
-            return await self._api.get(f"{collection.format(namespace=namespace)}/{name}")
+            return await self._api.get(f"{kind.path(namespace)}/{name}")
         except NotFoundError:
             return None
 
-    async def _delete(self, collection: str, namespace: str, name: str, uid: str) -> None:
+    async def _delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
         self._must_lead()
         try:
-            await self._api.delete(f"{collection.format(namespace=namespace)}/{name}", uid)
+            await self._api.delete(f"{kind.path(namespace)}/{name}", uid)
         except NotFoundError:
             return

@@ -5,37 +5,23 @@ tells may be older than that, so it is only believed. A status is written on top
 whether it was the latest; nothing else is done on the strength of what is only believed.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.plan.names import attempt_name
+from accelbench_operator.engine.kinds import Manifest
 from accelbench_operator.engine.queue import RetryError
 from accelbench_operator.runs.accept import Plan, Refused
 
-Manifest = Mapping[str, Any]
 REMEMBERED = 32
 """Versions of a run whose news may still be on its way."""
 
 
 class UnreadableStatusError(RetryError):
     """A run's status is none that this operator knows; the message says what to do."""
-
-
-class RunKey(NamedTuple):
-    """Which run: a new one of the same name is another."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    def __str__(self) -> str:
-        """As logs show it."""
-        return f"BenchmarkRun {self.namespace}/{self.name}"
 
 
 @dataclass

@@ -55,7 +55,7 @@ class QueueReports:
 
     def note(self, job: ObservedJob, report: QueueReport) -> None:
         """Replace what was known of the Job."""
-        self._of.setdefault(job.key.run_uid, {})[job.key.name] = report
+        self._of.setdefault(job.owner, {})[job.key.name] = report
 
     def forget(self, run_uid: str) -> None:
         """The run is gone."""

@@ -7,22 +7,27 @@ bytes, so that thousands of runs fit into a small container.
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from sys import intern
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from accelbench.api import labels
+from accelbench.api.metadata import API_VERSION
 from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Payback, Result
 from accelbench.document import on_one_line
 from accelbench.plan.names import result_name
 from accelbench.verdict.redaction import redact_invalid, step_seconds
+from accelbench_operator.engine.kinds import Key, Kind, Manifest, controller_of
 from accelbench_operator.runs.pod_template import CONTAINER
 from accelbench_operator.runs.summary import ComparisonSummary, Packed, Summary, VariantSummary
 
-Manifest = Mapping[str, Any]
+RUN = Kind("BenchmarkRun", "benchmarkruns", API_VERSION)
+JOB = Kind("Job", "jobs", "batch/v1")
+POD = Kind("Pod", "pods", "v1")
+RESULT = Kind("BenchmarkResult", "benchmarkresults", API_VERSION)
 
 TRACKED = "batch.kubernetes.io/job-tracking"
 """The finalizer that a Job's pod has until its end is counted, or until the Job is suspended and wants none."""
@@ -32,20 +37,12 @@ MAXIMUM_CHECKS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectKey:
-    """Where an object is, which one it is, and whose."""
-
-    namespace: str
-    name: str
-    uid: str
-    run_uid: str
-
-
-@dataclass(frozen=True, slots=True)
 class ObservedJob:
     """A Job of one attempt."""
 
-    key: ObjectKey
+    key: Key
+    owner: str
+    """UID of its run."""
     case: str
     created: datetime
     started: datetime | None
@@ -66,7 +63,9 @@ class ObservedJob:
 class ObservedPod:
     """A pod of one attempt."""
 
-    key: ObjectKey
+    key: Key
+    owner: str
+    """UID of its run."""
     case: str
     job: str
     created: datetime
@@ -126,7 +125,8 @@ def _start(text: str | None) -> datetime | None:
 
 def observe_job(body: Manifest) -> ObservedJob | None:
     """What counts of a Job's manifest; None for one that no run controls, whatever its labels say."""
-    if not owned_by(body, object_key(body).run_uid):
+    owner = controller_of(body).get("uid", "")
+    if not owner:
         return None
     metadata, status = body["metadata"], body.get("status") or {}
     said = {entry["type"]: entry for entry in status.get("conditions") or ()}
@@ -135,7 +135,8 @@ def observe_job(body: Manifest) -> ObservedJob | None:
     is_to_be = bool((body.get("spec") or {}).get("suspend"))
     is_noted = "Suspended" in conditions
     return ObservedJob(
-        key=object_key(body),
+        key=Key.of(JOB.name, body),
+        owner=owner,
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         created=_created(metadata),
         started=parse_time(status.get("startTime")),
@@ -158,9 +159,11 @@ def observe_pod(body: Manifest) -> ObservedPod:
     if unscheduled.get("status") == "False":
         waiting = unscheduled
     return ObservedPod(
-        key=object_key(body),
+        key=Key.of(POD.name, body),
+        # A pod can outlive the Job that controls it, so its label names the run.
+        owner=_run_uid(metadata),
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
-        job=_controller(metadata),
+        job=controller_of(body).get("name", ""),
         created=_created(metadata),
         phase=status.get("phase", "Pending"),
         accepted=parse_time(status.get("startTime")),
@@ -185,21 +188,22 @@ def observe_result(body: Manifest) -> Summary | None:
 
     Its label says whose it is, for it can outlive its owner, and its name has to agree: that cannot be changed.
     """
-    key = object_key(body)
-    if not key.run_uid:
+    key, run_uid = Key.of(RESULT.name, body), _run_uid(body["metadata"])
+    if not run_uid:
         return None
     result = Result.model_validate(body["result"], extra="ignore")
-    if key.name != result_name(result.case.origin.run, key.run_uid, result.case.name):
+    if key.name != result_name(result.case.origin.run, run_uid, result.case.name):
         return None
     judged = body.get("expectations") or ()
     not_met = tuple(each.get("message", "") for each in judged if each.get("outcome") != "met")
     node = (body.get("summary") or {}).get("node") or ""
-    return summarize(result, key, not_met, created=_created(body["metadata"]), node=node)
+    return summarize(result, key, run_uid, not_met, created=_created(body["metadata"]), node=node)
 
 
 def summarize(
     result: Result,
-    key: ObjectKey,
+    key: Key,
+    run_uid: str,
     not_met: tuple[str, ...] = (),
     created: datetime | None = None,
     node: str = "",
@@ -217,7 +221,7 @@ def summarize(
         name=key.name,
         uid=key.uid,
         run=case.origin.run,
-        run_uid=key.run_uid,
+        run_uid=run_uid,
         series=intern(case.origin.series),
         case=intern(case.name),
         workload=intern(case.workload),
@@ -305,21 +309,13 @@ def _failed_checks(result: Result) -> tuple[str, ...]:
     return tuple(name for name in failed if name in kept)
 
 
-def object_key(body: Manifest) -> ObjectKey:
-    """Namespace, name and UID of a manifest, and the run that its label names."""
-    metadata = body["metadata"]
-    return ObjectKey(
-        namespace=metadata.get("namespace", ""),
-        name=metadata["name"],
-        uid=metadata.get("uid", ""),
-        run_uid=(metadata.get("labels") or {}).get(labels.RUN_UID, ""),
-    )
-
-
 def owned_by(body: Manifest, run_uid: str) -> bool:
     """Whether that run controls the object: a name alone proves nothing."""
-    owners = body["metadata"].get("ownerReferences") or ()
-    return any(owner.get("uid") == run_uid and owner.get("controller") for owner in owners)
+    return bool(controller_of(body).get("uid") == run_uid)
+
+
+def _run_uid(metadata: Manifest) -> str:
+    return str((metadata.get("labels") or {}).get(labels.RUN_UID, ""))
 
 
 class Told(NamedTuple):
@@ -353,11 +349,6 @@ def _image(body: Manifest) -> str:
 
 def _runner(containers: Iterable[Manifest] | None) -> Manifest:
     return next((container for container in containers or () if container.get("name") == CONTAINER), {})
-
-
-def _controller(metadata: Manifest) -> str:
-    owners = metadata.get("ownerReferences") or ()
-    return next((owner["name"] for owner in owners if owner.get("controller")), "")
 
 
 def _created(metadata: Manifest) -> datetime:

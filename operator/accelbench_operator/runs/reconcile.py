@@ -13,8 +13,8 @@ from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import DEFAULT_CLASS, Attempt, BenchmarkRunStatus
 from accelbench.problem import Problem
 from accelbench_operator.engine.api import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
-from accelbench_operator.engine.store import Store
-from accelbench_operator.runs.accept import Plan, Refused, accept
+from accelbench_operator.engine.kinds import Key, Manifest
+from accelbench_operator.runs.accept import Plan, Refused, RunSettings, accept
 from accelbench_operator.runs.actions import DeleteJob, DeleteRun
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.attempts import Observed
@@ -24,15 +24,14 @@ from accelbench_operator.runs.events import Transition, event_manifest, newly_lo
 from accelbench_operator.runs.known import (
     KnownRun,
     KnownRuns,
-    Manifest,
-    RunKey,
     UnreadableStatusError,
     foreign_fields,
     is_at_rest,
     read_status,
 )
+from accelbench_operator.runs.objects import RunObjects, owned_by_runs
+from accelbench_operator.runs.observed import RUN
 from accelbench_operator.runs.status import finished_at, only_tells_more, shortened
-from accelbench_operator.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ TELL_AFTER = timedelta(seconds=2)
 
 
 class Reconciler:
-    """Brings runs forward. Call it with a key; it returns after how many seconds to look again, or None.
+    """Reconcile BenchmarkRuns.
 
     It is called where this replica leads; what it writes is fenced all the same (`KubernetesCluster`).
     """
@@ -51,13 +50,13 @@ class Reconciler:
     def __init__(
         self,
         cluster: Cluster,
-        store: Store,
+        objects: RunObjects,
         applier: Applier,
-        settings: Settings,
+        settings: RunSettings,
         clock: Callable[[], datetime],
-        acted: Callable[[RunKey], None] = lambda _: None,
+        acted: Callable[[Key], None] = lambda _: None,
         lost: Callable[[Attempt], None] = lambda _: None,
-        look: Callable[[RunKey, float], None] = lambda _key, _seconds: None,
+        look: Callable[[Key, float], None] = lambda _key, _seconds: None,
     ) -> None:
         """`acted` is told of each step that was taken: a run of many cases can take minutes.
 
@@ -65,8 +64,9 @@ class Reconciler:
         many seconds, where this one raises.
         """
         self._cluster = cluster
-        self.store = store
-        """What the cluster holds, as far as this operator has heard."""
+        self.kind = RUN
+        self.owns = owned_by_runs(settings.class_name)
+        self._objects = objects
         self._applier = applier
         self._settings = settings
         self._clock = clock
@@ -74,44 +74,44 @@ class Reconciler:
         self._lost = lost
         self._look = look
         self._known = KnownRuns()
-        self._resting: set[RunKey] = set()
-        self._leaving: set[RunKey] = set()
+        self._resting: set[Key] = set()
+        self._leaving: set[Key] = set()
         """Deleted, and held back by somebody's finalizer."""
-        self.phases: dict[RunKey, str] = {}
+        self.phases: dict[Key, str] = {}
         """The phase of every run that is known."""
 
-    def hear(self, key: RunKey, run: Manifest) -> bool:
+    def changed(self, key: Key, run: Manifest) -> bool:
         """A watch tells of a run; returns whether there may be something to do."""
         if not self._operates(run, key.uid):
-            self.forget(key)
+            self.deleted(key)
             if not self._is_ours(run, key.uid):
                 return False
             self._leaving.add(key)
-            return self.store.has_jobs(key.uid)
-        if is_at_rest(run) and not self.store.has_jobs(key.uid):
+            return self._objects.has_jobs(key.uid)
+        if is_at_rest(run) and not self._objects.has_jobs(key.uid):
             self._rest(key, run["status"].get("phase", ""))
             return False
         self._resting.discard(key)
         return self._known.hear(key.uid, run)
 
-    async def __call__(self, key: RunKey) -> float | None:
+    async def reconcile(self, key: Key) -> float | None:
         """One step of one run."""
         if key in self._leaving:
             await self._end_jobs(key)
             return None
         return await self._step(key)
 
-    async def _step(self, key: RunKey) -> float | None:
-        if key in self._resting and not self.store.has_jobs(key.uid):
+    async def _step(self, key: Key) -> float | None:
+        if key in self._resting and not self._objects.has_jobs(key.uid):
             return None
         known = await self._know(key)
         if known is None:
             # Its owner references have the cluster delete what belongs to it.
-            self.forget(key)
+            self.deleted(key)
             return None
         plan, now = known.plan, self._clock()
         losses, obstacles = self._applier.losses.get(key.uid, {}), self._applier.obstacles.of(key.uid)
-        held = self.store.observed(key.namespace, key.uid, losses, obstacles)
+        held = self._objects.observed(key, losses, obstacles)
         observed = replace(held, queues=self._applier.queues.of(key.uid))
         decision = decide(plan, known.status, observed, now, known.generation)
         self.phases[key] = decision.status.phase
@@ -140,7 +140,7 @@ class Reconciler:
             self._rest(key, known.status.phase)
         return again
 
-    async def _settle(self, key: RunKey, known: KnownRun, *, wait: bool) -> bool:
+    async def _settle(self, key: Key, known: KnownRun, *, wait: bool) -> bool:
         """Whether the API server has the status now, or may later; False where the run has changed or is gone."""
         if wait or known.status == known.written:
             return True
@@ -150,7 +150,7 @@ class Reconciler:
             return False
         return True
 
-    async def _know(self, key: RunKey) -> KnownRun | None:
+    async def _know(self, key: Key) -> KnownRun | None:
         """What is to be decided on; None for a run that is gone, or that this operator has nothing to do with."""
         heard, known = self._known.take_heard(key.uid), self._known.get(key.uid)
         if heard is None and known is not None:
@@ -194,7 +194,7 @@ class Reconciler:
         until = known.untold_since + TELL_AFTER
         return until if now < until else None
 
-    async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: RunKey) -> None:
+    async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: Key) -> None:
         first: Exception | None = None
         for action in decision.actions:
             try:
@@ -223,9 +223,9 @@ class Reconciler:
         of_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
         return bool(run["metadata"]["uid"] == uid and of_class)
 
-    async def _end_jobs(self, key: RunKey) -> None:
+    async def _end_jobs(self, key: Key) -> None:
         """Nobody wants them any more; the cluster deletes them only once their owner has gone."""
-        for job in self.store.observed(key.namespace, key.uid, {}).jobs.values():
+        for job in self._objects.observed(key).jobs.values():
             await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
     def cases(self) -> dict[tuple[str, ...], int]:
@@ -248,7 +248,7 @@ class Reconciler:
         next_look = min((time for time in (decision.requeue_at, wait) if time is not None), default=None)
         return None if next_look is None else max(0.0, (next_look - self._clock()).total_seconds())
 
-    async def _write(self, key: RunKey, known: KnownRun) -> None:
+    async def _write(self, key: Key, known: KnownRun) -> None:
         before = known.written
         try:
             await self._put(key, known, known.foreign, known.status)
@@ -261,7 +261,7 @@ class Reconciler:
         for transition in transitions(before, known.status):
             await self._tell(key, transition)
 
-    async def _put(self, key: RunKey, known: KnownRun, foreign: Manifest, status: BenchmarkRunStatus) -> None:
+    async def _put(self, key: Key, known: KnownRun, foreign: Manifest, status: BenchmarkRunStatus) -> None:
         document = dict(foreign) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
         stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
         # What the API server does not know it drops.
@@ -273,7 +273,7 @@ class Reconciler:
             known.plan = Refused((), ttl_seconds=known.plan.ttl_seconds)
         self._known.keep(key.uid, known)
 
-    async def _tell(self, key: RunKey, transition: Transition) -> None:
+    async def _tell(self, key: Key, transition: Transition) -> None:
         event = event_manifest(transition, key.namespace, key.name, key.uid, self._clock())
         # Told already, or not to be told: an event is for people who watch, nothing rests on it.
         with contextlib.suppress(ApiError):
@@ -296,14 +296,14 @@ class Reconciler:
             what = f"accelbench itself failed while planning, which is a bug: {type(error).__name__}: {error}"
             return Refused((Problem("", what),))
 
-    def _rest(self, key: RunKey, phase: str) -> None:
+    def _rest(self, key: Key, phase: str) -> None:
         """Nothing more will happen to the run; only its end is kept in mind."""
         self.phases[key] = phase
         self._resting.add(key)
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
 
-    def forget(self, key: RunKey) -> None:
+    def deleted(self, key: Key) -> None:
         """The run is gone."""
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
@@ -311,13 +311,13 @@ class Reconciler:
         self._leaving.discard(key)
         self.phases.pop(key, None)
 
-    def forget_all(self) -> None:
+    def reset(self) -> None:
         """Another replica may have acted since: what was known before does not count."""
         self._known.forget_all()
         self._applier.forget_all()
 
 
-def status_manifest(key: RunKey, version: str, status: Manifest) -> dict[str, Any]:
+def status_manifest(key: Key, version: str, status: Manifest) -> dict[str, Any]:
     """What is written of a run: its status, on top of that version."""
     metadata = {"namespace": key.namespace, "name": key.name, "uid": key.uid, "resourceVersion": version}
     return {"apiVersion": API_VERSION, "kind": "BenchmarkRun", "metadata": metadata, "status": dict(status)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from accelbench.api.reasons import FailureReason
+from accelbench_operator.engine.kinds import Key
 
 
 class Packed(Mapping[str, float]):
@@ -137,6 +138,16 @@ class Summary:
     """Why it is not complete, where its notes say so."""
     not_met: tuple[str, ...] = ()
     """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
+
+    @property
+    def key(self) -> Key:
+        """Which BenchmarkResult it is."""
+        return Key("BenchmarkResult", self.namespace, self.name, self.uid)
+
+    @property
+    def owner(self) -> str:
+        """UID of its run."""
+        return self.run_uid
 
     @property
     def only_noisy(self) -> bool:

@@ -1,0 +1,163 @@
+"""Run controllers: queue the objects that have changed, and have their controller reconcile those that are due.
+
+A controller reconciles objects of one kind from what the cluster has of them and of the objects that they own. Another
+controller is another class with the methods of `Controller`, and one call of `Controllers.add`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from accelbench_operator.engine.api import ApiError, KubernetesApi
+from accelbench_operator.engine.kinds import Held, Key, Kind, Manifest, Owned
+from accelbench_operator.engine.queue import KeyedQueue
+from accelbench_operator.engine.reflector import PAGE, Reflector
+from accelbench_operator.engine.store import Store
+
+logger = logging.getLogger(__name__)
+
+WORKERS = 16
+UNLISTED_SECONDS = 10.0
+"""Until an object is looked at again in a namespace where what it owns may not be listed: the others continue."""
+PRUNE_SECONDS = 1800.0
+"""As often as the kinds of reflectors are listed anew."""
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Ten thousand runs are a hundred megabytes, their metadata a few."""
+
+
+class Controller(Protocol):
+    """Reconcile the objects of one kind."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of these objects."""
+
+    @property
+    def owns(self) -> Sequence[Owned]:
+        """What these objects own; each kind belongs to a single controller."""
+
+    def changed(self, key: Key, manifest: Manifest) -> bool:
+        """Note what a watch reports of an object; return whether it is due."""
+
+    def deleted(self, key: Key) -> None:
+        """Drop what is known of an object."""
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Take the next step of an object; return after how many seconds to look again, or None."""
+
+    def reset(self) -> None:
+        """Drop what may have changed while another replica led."""
+
+
+class Controllers:
+    """Route what watches report to controllers, and call them for what is due."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        store: Store,
+        namespaces: Sequence[str],
+        leading: Callable[[], bool],
+        clock: Callable[[], float],
+        timed: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        """Run controllers in `namespaces`, or in all without any; `timed` measures each reconcile."""
+        self._api = api
+        self._store = store
+        self._namespaces = tuple(namespaces) or (None,)
+        self._leading = leading
+        self._timed = timed
+        self._controllers: dict[str, Controller] = {}
+        self.keys: dict[str, Key] = {}
+        """By UID: the objects that are reconciled."""
+        self.queue: KeyedQueue[Key] = KeyedQueue(self._reconcile, clock)
+        self.reflectors: list[Reflector] = []
+        store.subscribe(self._owned_changed)
+
+    def add(self, controller: Controller) -> None:
+        """Have one more kind reconciled; call it before `run`."""
+        self._controllers[controller.kind.name] = controller
+        self.reflectors += [
+            Reflector(self._api, self._store, owned, namespace)
+            for owned in controller.owns
+            for namespace in self._namespaces
+        ]
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that are reconciled."""
+        return tuple(controller.kind for controller in self._controllers.values())
+
+    def counts(self) -> dict[str, int]:
+        """Return how many owned objects are held, by kind."""
+        owned = [each.kind.name for controller in self._controllers.values() for each in controller.owns]
+        return {kind: self._store.count(kind) for kind in owned}
+
+    def changed(self, key: Key, manifest: Manifest) -> None:
+        """Take note of an object that exists or has changed, and queue it unless nothing is to be done."""
+        self.keys[key.uid] = key
+        if self._controllers[key.kind].changed(key, manifest):
+            self.queue.add(key)
+
+    def deleted(self, key: Key) -> None:
+        """Drop an object that was deleted."""
+        self.keys.pop(key.uid, None)
+        self.queue.discard(key)
+        self._controllers[key.kind].deleted(key)
+
+    def reset(self) -> None:
+        """Begin to lead: look at every object, as the leader before may have changed it."""
+        for controller in self._controllers.values():
+            controller.reset()
+        for key in self.keys.values():
+            self.queue.add(key)
+
+    async def run(self) -> None:
+        """Reconcile until cancelled; call it once the reflectors have listed."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.queue.run(WORKERS))
+            group.create_task(self._prune())
+
+    async def _reconcile(self, key: Key) -> float | None:
+        if not self._leading():
+            return None
+        here = {None, key.namespace}
+        if any(not reflector.synced.is_set() for reflector in self.reflectors if reflector.namespace in here):
+            return UNLISTED_SECONDS
+        with self._timed():
+            return await self._controllers[key.kind].reconcile(key)
+
+    def _owned_changed(self, before: Held | None, after: Held | None) -> None:
+        held = after or before
+        # An owner that was not seen yet is queued when its own watch reports it.
+        if held is not None and (key := self.keys.get(held.owner)):
+            self.queue.add(key)
+
+    async def _prune(self) -> None:
+        """Drop objects whose deletion kopf did not report: it reports none that happened before it listed again."""
+        while True:
+            await asyncio.sleep(PRUNE_SECONDS)
+            for kind in self.kinds:
+                before = [key for key in self.keys.values() if key.kind == kind.name]
+                try:
+                    listed = {uid for namespace in self._namespaces for uid in await self._list(kind.path(namespace))}
+                except (ApiError, ValueError, KeyError) as error:
+                    logger.warning("%s cannot be listed: %s: %s", kind.plural, type(error).__name__, error)
+                    continue
+                for key in before:
+                    if key.uid not in listed:
+                        logger.info("%s was deleted (the watch missed it); dropping it", key)
+                        self.deleted(key)
+
+    async def _list(self, path: str) -> set[str]:
+        """Return the UIDs of all objects of a collection."""
+        uids: set[str] = set()
+        query: dict[str, object] = {"limit": PAGE}
+        while True:
+            page = await self._api.get(path, query, accept=METADATA)
+            uids |= {item["metadata"]["uid"] for item in page["items"]}
+            if not (token := page["metadata"].get("continue")):
+                return uids
+            query["continue"] = token

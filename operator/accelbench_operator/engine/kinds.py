@@ -1,0 +1,75 @@
+"""Describe the kinds of objects that controllers read, and how one object is identified."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+Manifest = Mapping[str, Any]
+Name = tuple[str, str]
+"""Namespace and name."""
+
+
+class Key(NamedTuple):
+    """Identify one object; a new object of the same name has another UID."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, kind: str, manifest: Manifest) -> "Key":
+        """Return the key of a manifest."""
+        metadata = manifest["metadata"]
+        return cls(kind, metadata.get("namespace", ""), metadata["name"], metadata.get("uid", ""))
+
+    def __str__(self) -> str:
+        """Return the object as logs name it."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class Held(Protocol):
+    """Describe what the store needs of an object that it holds."""
+
+    @property
+    def key(self) -> Key:
+        """Which object it is."""
+
+    @property
+    def owner(self) -> str:
+        """UID of the object that it belongs to, which is reconciled when this one changes."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Name a kind and where the API server serves it."""
+
+    name: str
+    plural: str
+    api_version: str
+    """`v1`, or group and version: `batch/v1`."""
+
+    def path(self, namespace: str | None = None) -> str:
+        """Return the path of the collection in one namespace, or in all."""
+        root = "apis" if "/" in self.api_version else "api"
+        where = f"namespaces/{namespace}/" if namespace else ""
+        return f"/{root}/{self.api_version}/{where}{self.plural}"
+
+
+@dataclass(frozen=True)
+class Owned:
+    """Describe objects that belong to those of a controller: which to read, and what to keep of each."""
+
+    kind: Kind
+    selector: str
+    """Label selector of the list and the watch."""
+    observe: Callable[[Manifest], Held | None]
+    """Return what to hold of an object; None to ignore it. May raise ValueError and KeyError."""
+    immutable: bool = False
+    """Objects of the kind never change, so that one that is held is not read again."""
+
+
+def controller_of(manifest: Manifest) -> Mapping[str, Any]:
+    """Return the owner reference of the object that controls this one; empty if none does."""
+    owners = manifest["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), {})

@@ -1,0 +1,118 @@
+"""Read from the store what belongs to runs: Jobs, pods and results."""
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from accelbench.api import labels
+from accelbench_operator.engine.kinds import Held, Key, Name, Owned
+from accelbench_operator.engine.store import Store, name_of
+from accelbench_operator.runs.attempts import Observed
+from accelbench_operator.runs.failure import AttemptFailure, disruption_of
+from accelbench_operator.runs.observed import (
+    JOB,
+    POD,
+    RESULT,
+    ObservedJob,
+    ObservedPod,
+    observe_job,
+    observe_pod,
+    observe_result,
+    precedence,
+)
+from accelbench_operator.runs.obstacles import Obstacle
+from accelbench_operator.runs.summary import Summary
+
+
+def owned_by_runs(class_name: str) -> tuple[Owned, ...]:
+    """Return the kinds that runs of that class own."""
+    selector = f"{labels.MANAGED_BY}={labels.MANAGER},{labels.CLASS}={class_name},{labels.RUN_UID}"
+    return (
+        Owned(JOB, selector, observe_job),
+        Owned(POD, selector, observe_pod),
+        Owned(RESULT, selector, observe_result, immutable=True),
+    )
+
+
+class RunObjects:
+    """Find in the store the objects of one run, and the latest results of all."""
+
+    def __init__(
+        self, store: Store, started: Callable[[ObservedJob | None, ObservedPod], None] = lambda _job, _pod: None
+    ) -> None:
+        """Call `started` for each pod whose container starts while it is held, with its Job."""
+        self.store = store
+        self._started = started
+        self._disruptions: dict[Name, str] = {}
+        """By the Job's name: why its pod, which is gone, had to go."""
+        self._latest: tuple[int, tuple[Summary, ...], int] | None = None
+        store.subscribe(self._changed)
+
+    def observed(
+        self,
+        run: Key,
+        losses: Mapping[str, AttemptFailure] = MappingProxyType({}),
+        obstacles: Mapping[str, Obstacle] = MappingProxyType({}),
+    ) -> Observed:
+        """Return all that is held of a run in its namespace: objects elsewhere that name it are copies."""
+        jobs: dict[str, ObservedJob] = {}
+        pods: dict[str, ObservedPod] = {}
+        results: dict[str, Summary] = {}
+        for held in self.store.owned(run.uid):
+            if held.key.namespace != run.namespace:
+                continue
+            if isinstance(held, ObservedJob):
+                jobs[held.key.name] = held
+            elif isinstance(held, Summary):
+                results[held.case] = held
+            elif isinstance(held, ObservedPod) and (
+                held.job not in pods or precedence(pods[held.job]) < precedence(held)
+            ):
+                pods[held.job] = held
+        names = {job: (run.namespace, job) for job in jobs}
+        disruptions = {job: self._disruptions[name] for job, name in names.items() if name in self._disruptions}
+        return Observed(jobs, pods, results, losses, obstacles, disruptions=disruptions)
+
+    def has_jobs(self, run_uid: str) -> bool:
+        """Return True if a Job of the run is held."""
+        return any(isinstance(held, ObservedJob) for held in self.store.owned(run_uid))
+
+    def pods(self) -> Iterator[ObservedPod]:
+        """Return every pod that is held."""
+        return (held for held in self.store.all(POD.name) if isinstance(held, ObservedPod))
+
+    def summaries(self) -> Iterator[Summary]:
+        """Return every result that is held."""
+        return (held for held in self.store.all(RESULT.name) if isinstance(held, Summary))
+
+    def latest(self, most: int) -> tuple[tuple[Summary, ...], int]:
+        """Return the latest result of each namespace, series and case: the newest `most`, and how many are left out.
+
+        The tuple is the same object as long as its results are the same.
+        """
+        if self._latest is None or self._latest[0] != most:
+            latest = self._latest_of_each_case()
+            kept = heapq.nlargest(most, latest, key=lambda result: result.finished_timestamp)
+            self._latest = most, tuple(kept) if len(latest) > most else latest, len(latest) - len(kept)
+        return self._latest[1:]
+
+    def _latest_of_each_case(self) -> tuple[Summary, ...]:
+        latest: dict[tuple[str, str, str], Summary] = {}
+        for summary in self.summaries():
+            case = (summary.namespace, summary.series, summary.case)
+            if case not in latest or latest[case].finished_timestamp <= summary.finished_timestamp:
+                latest[case] = summary
+        return tuple(latest.values())
+
+    def _changed(self, before: Held | None, after: Held | None) -> None:
+        held = after or before
+        if isinstance(held, Summary):
+            self._latest = None
+        elif isinstance(held, ObservedJob) and after is None:
+            self._disruptions.pop(name_of(held), None)
+        elif isinstance(held, ObservedPod):
+            job = self.store.get(JOB.name, (held.key.namespace, held.job))
+            if after is None and held.disruption and job is not None:
+                self._disruptions[name_of(job)] = disruption_of(held)
+            if isinstance(before, ObservedPod) and after is not None and held.running and not before.running:
+                self._started(job if isinstance(job, ObservedJob) else None, held)
