@@ -5,7 +5,7 @@
 Each run measures a baseline and a variant in pairs and stops by the product's own rule; the variant's launches of two
 such runs are then compared as `accelbench compare` does. The variant takes the same in both, but for the run's mood: a
 factor that all launches of a run share. Of two single runs it is invisible; of series it is in the spread. The
-vectorised interval is checked against `accelbench.stats.welch` in every run.
+vectorised interval is checked against `accelbench.stats.interval` in every run.
 """
 
 import math
@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from accelbench.stats.welch import welch_interval
+from accelbench.stats.interval import welch_interval
 
 Floats = NDArray[np.float64]
 MARGIN = math.log1p(0.02)

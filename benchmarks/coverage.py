@@ -100,7 +100,7 @@ def check_against_the_product(orders: Orders, rng: Generator) -> None:
                 logs = log_speedups(launches[:rounds, 0].tolist(), launches[:rounds, 1].tolist())
                 interval = student_interval(logs, DEFAULT.nominal_alpha)
                 assert interval is not None
-                if DEFAULT.met(rounds=rounds, relative_half_width=interval.relative_half_width):
+                if DEFAULT.should_stop(rounds=rounds, relative_half_width=interval.relative_half_width):
                     break
             assert rounds == ended.rounds[index]
             assert math.isclose(interval.log_half_width, ended.half_widths[index], rel_tol=1e-6)

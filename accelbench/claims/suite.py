@@ -13,7 +13,7 @@ from accelbench.claims.words import times
 from accelbench.document import decimal_string
 from accelbench.stats.interval import log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
-from accelbench.verdict.expectations import held, within
+from accelbench.verdict.expectations import compare_with_bounds, within
 from accelbench.verdict.rule import unclean
 
 
@@ -30,7 +30,7 @@ def count(majority: Majority, results: Sequence[Result], *, suites: int) -> Clai
         interval = None if why else student_interval(logs, _alpha(result, suites))
         if interval is None:
             return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {why or 'the rounds say nothing'}.")
-        outcomes.append(held(interval.lower, interval.upper, majority.at_least, majority.at_most))
+        outcomes.append(compare_with_bounds(interval.lower, interval.upper, majority.at_least, majority.at_most))
         readings.append(f"{result.case.workload} {times(interval.estimate, interval.lower, interval.upper)}")
     inside, outside = outcomes.count("met"), outcomes.count("not-met")
     outcome: Outcome = "undecided"

@@ -11,7 +11,7 @@ from accelbench.api.result import Comparison, Result, VariantResult
 from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import Training
 from accelbench.claims.words import short, times
-from accelbench.verdict.expectations import held
+from accelbench.verdict.expectations import compare_with_bounds
 
 FACTOR = 2
 """An advantage may be this much less than the article's, and a ratio this much more."""
@@ -36,7 +36,7 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
         return ClaimFinding("undecided", f"{subject}: too few rounds were measured.")
     lower, ratio, upper = found
     least, most = bounds(training)
-    outcome = held(lower, upper, f"{least}", f"{most}")
+    outcome = compare_with_bounds(lower, upper, f"{least}", f"{most}")
     reading = times(ratio, lower, upper)
     return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=result.complete)
 

@@ -15,9 +15,8 @@ from accelbench.api.result import Certificate, Result, Verdict
 from accelbench.history.comparability import Difference, differences, ordered
 from accelbench.history.sample import Key, Quantity, Sample, Side, label, sample, told_apart
 from accelbench.stats.gap import find_gap
-from accelbench.stats.interval import MINIMUM_PAIRS, Interval
+from accelbench.stats.interval import MINIMUM_PAIRS, Interval, welch_interval
 from accelbench.stats.stopping import StoppingRule
-from accelbench.stats.welch import welch_interval
 from accelbench.verdict.rule import Clean, verdict_sentence
 
 Cases = tuple[Mapping[Key, Sequence[Result]], Mapping[Key, Sequence[Result]]]
@@ -195,7 +194,7 @@ def _compare(
     verdict = clean.decide(interval, rules.margin)
     baseline = before.about.removeprefix(f"{variant} ").partition(",")[0]
     sentence = verdict_sentence(
-        verdict, interval, variant=after.about, baseline=baseline, margin=rules.margin, sure=rules.sure
+        verdict, interval, variant=after.about, baseline=baseline, margin=rules.margin, confidence=rules.sure
     )
     if insisted:
         sentence = f"{sentence.removesuffix('.')}; compared although these differ: {', '.join(insisted)}."

@@ -1,10 +1,11 @@
-"""Steps in a series of results over time: since when something is slower, told from the noise between results.
+"""Detect change points in a series of results over time: since when a benchmark is slower than its noise explains.
 
-A series holds one number for each result of the same benchmark with the same fingerprint, in the order of time. The
-segments that fit best for each number of steps are ruptures' (Truong, Oudre and Vayatis, "Selective review of offline
-change point detection methods", Signal Processing 2020; exact, by dynamic programming); how many there are is decided
-here, because a textbook penalty finds steps in a third of series that have none but remember: nightly results share a
-machine's mood for days. So the price of a step is raised by the series' own memory, as it is between the steps.
+A series holds one number for each result of the same benchmark with the same fingerprint, in order of time. The library
+ruptures finds the best segments for each number of change points (Truong, Oudre and Vayatis, "Selective review of
+offline change point detection methods", Signal Processing 2020; exact, by dynamic programming). This module decides how
+many there are, because a textbook penalty detects change points in a third of the series that have none but are
+autocorrelated: nightly results share the state of a machine for days. So the penalty grows with the autocorrelation
+that remains between the change points.
 """
 
 import itertools
@@ -14,50 +15,54 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEWEST = 10
-"""Results that a series must have for steps to be looked for."""
+"""Results that a series needs before change points are looked for."""
 SHORTEST = 3
-"""Results between two steps: a single odd one is an outlier, not a step."""
-MOST_STEPS = 8
-PRICE = 3.0
-"""Of a step, in variances of the mean of one result times twice the logarithm of the series' length.
+"""Results between two change points: a single odd result is an outlier."""
+MOST_CHANGE_POINTS = 8
+PENALTY = 3.0
+"""Penalty of a change point, in variances of the mean of one result times twice the logarithm of the series' length.
 
-benchmarks/series.py measures what it lets pass.
+benchmarks/series.py measures its false alarms.
 """
 LONGEST_MEMORY = 0.8
-"""A lag-1 correlation is taken for at most this: beyond it memory and steps are the same thing."""
+"""Largest lag-1 correlation assumed: above it autocorrelation and change points cannot be distinguished."""
 
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """A lasting change between one result and the next."""
+    """Describe a lasting change between one result and the next."""
 
     index: int
-    """The first result after it, from 0."""
+    """Index of the first result after the change."""
     ratio: float
-    """The level after it over the level before it, in the series' own unit: seconds above 1 are slower."""
+    """Level after the change over the level before; for seconds, above 1 is slower."""
 
 
 def find_change_points(values: Sequence[float], *, least: float = 0.0) -> tuple[ChangePoint, ...]:
-    """The steps of a series, in order; none in fewer than ten results.
+    """Return the change points of a series, in order; none with fewer than ten results.
 
-    `values`: above zero, in the order of time. `least`: steps that change the level by less, relative, do not matter
-    and are not shown. Needs ruptures; raises ImportError without it.
+    Args:
+        values: Positive numbers in order of time.
+        least: Changes of the level by less than this, relative, are left out.
+
+    Raises:
+        ImportError: ruptures is not installed.
     """
     if len(values) < FEWEST:
         return ()
     logs = _without_outliers([math.log(value) for value in values])
     ends = _best(logs, _candidates(logs))
     levels = [statistics.median(logs[begin:end]) for begin, end in itertools.pairwise([0, *ends])]
-    steps = zip(ends[:-1], itertools.pairwise(levels), strict=True)
+    changes = zip(ends[:-1], itertools.pairwise(levels), strict=True)
     return tuple(
         ChangePoint(index=index, ratio=math.exp(after - before))
-        for index, (before, after) in steps
+        for index, (before, after) in changes
         if abs(after - before) > math.log1p(least)
     )
 
 
 def _without_outliers(logs: Sequence[float]) -> list[float]:
-    """The series with what sticks out of its five neighbours brought back to three deviations from them."""
+    """Limit each value to three deviations from the median of its five neighbours."""
     medians = [statistics.median(logs[max(0, index - 2) : index + 3]) for index in range(len(logs))]
     residuals = [value - median for value, median in zip(logs, medians, strict=True)]
     reach = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8  # the median of five follows the value itself
@@ -65,23 +70,23 @@ def _without_outliers(logs: Sequence[float]) -> list[float]:
 
 
 def _candidates(logs: Sequence[float]) -> list[list[int]]:
-    """The best segments for each number of steps from none on: where each ends."""
+    """Return, for each number of change points from 0, where the best segments end."""
     import numpy as np
     import ruptures
 
     search = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST).fit(np.array(logs).reshape(-1, 1))
-    most = min(MOST_STEPS, len(logs) // SHORTEST - 1)
-    found: list[list[int]] = [[len(logs)]]
-    found += [[int(end) for end in search.predict(n_bkps=number)] for number in range(1, most + 1)]
-    return found
+    most = min(MOST_CHANGE_POINTS, len(logs) // SHORTEST - 1)
+    ends: list[list[int]] = [[len(logs)]]
+    ends += [[int(end) for end in search.predict(n_bkps=number)] for number in range(1, most + 1)]
+    return ends
 
 
 def _best(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
-    """Adds a step for as long as it explains more than it costs, the noise being what the next one would leave."""
+    """Add change points while they explain more than their penalty; the noise is what the next one would leave."""
     chosen = candidates[0]
     for number, more in enumerate(candidates[1:], start=1):
         saved = _squares(logs, chosen) - _squares(logs, more)
-        if saved > (number - candidates.index(chosen)) * PRICE * 2 * math.log(len(logs)) * _noise(logs, more):
+        if saved > (number - candidates.index(chosen)) * PENALTY * 2 * math.log(len(logs)) * _noise(logs, more):
             chosen = more
     return chosen
 
@@ -96,14 +101,14 @@ def _squares(logs: Sequence[float], ends: Sequence[int]) -> float:
 
 
 def _noise(logs: Sequence[float], ends: Sequence[int]) -> float:
-    """The variance that a result adds to the mean of many: what the steps leave, times what its memory makes of it."""
+    """Return the variance of a mean per result: the residual variance, inflated by its autocorrelation."""
     residuals = _residuals(logs, ends)
     free = len(logs) - len(ends)
     variance = math.fsum(value**2 for value in residuals) / free
     if variance <= 0:
         return 0.0
     products = math.fsum(first * second for first, second in itertools.pairwise(residuals))
-    # Taking means away from short segments hides memory: on average this much (Kendall, 1954, for each segment).
+    # Subtracting the means of short segments reduces the correlation by 2 / n per segment on average (Kendall, 1954).
     memory = products / (free * variance) + 2 * len(ends) / len(logs)
     memory = min(LONGEST_MEMORY, max(0.0, memory))
     return variance * (1 + memory) / (1 - memory)

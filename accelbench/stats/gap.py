@@ -1,8 +1,8 @@
-"""Whether a variant's launches fall apart into groups: two humps, or a rare launch that is far slower.
+"""Detect launches that fall into groups: two modes, or a rare launch that is far slower.
 
-Student's interval does not survive either (a launch in twenty that is much slower: it covers 75 % instead of 95 %) and
-cannot see it, so it is said in the verdict's own sentence. The statistic is the widest gap between neighbours over the
-whole range of log-seconds, Dixon's ratio with the gap anywhere (Dixon, "Analysis of extreme values", 1950).
+Student's interval is wrong for both (with one launch in twenty much slower it covers 75 % instead of 95 %) and cannot
+detect them, so the verdict's sentence reports them. The statistic is the widest gap between neighbouring values over
+the range of log-seconds: Dixon's ratio with the gap anywhere (Dixon, "Analysis of extreme values", 1950).
 """
 
 import itertools
@@ -15,17 +15,17 @@ FEWEST = 5
 
 @dataclass(frozen=True)
 class Gap:
-    """A gap in one variant's launches, in seconds per unit."""
+    """Hold a gap in one variant's launches, in seconds per unit."""
 
     below: float
-    """The slowest launch below the gap."""
+    """Slowest launch below the gap."""
     above: float
-    """The quickest launch above it."""
+    """Fastest launch above the gap."""
     launches_below: int
     launches_above: int
 
     def sentence(self, variant: str) -> str:
-        """What it looks like and what it means."""
+        """Describe the gap and its consequence for the interval."""
         total = self.launches_below + self.launches_above
         factor = f"{self.above / self.below:.3g}"
         few = min(self.launches_below, self.launches_above)
@@ -39,7 +39,7 @@ class Gap:
 
 
 def gap_limit(count: int) -> float:
-    """The share of the range that the widest gap of `count` normal values exceeds once in a hundred times.
+    """Return the 99th percentile of the widest gap of `count` normal values, as a share of their range.
 
     Fitted to 100,000 simulated samples of each size from 5 to 50; the simulated limits lie within 0.05 of it.
     """
@@ -47,9 +47,9 @@ def gap_limit(count: int) -> float:
 
 
 def find_gap(seconds: Sequence[float], least: float) -> Gap | None:
-    """The gap that launches fall apart at; None with fewer than five, or where it is less than `least` wide, relative.
+    """Return the gap between groups of launches, or None.
 
-    `least` keeps gaps out that are real and too small to matter.
+    None also with fewer than `FEWEST` launches. Gaps narrower than `least`, relative, are ignored: they do not matter.
     """
     if len(seconds) < FEWEST:
         return None

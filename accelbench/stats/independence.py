@@ -1,17 +1,17 @@
-"""Whether rounds are independent of each other: what the interval rests on and cannot see for itself."""
+"""Test whether rounds are independent, which the interval assumes and cannot test."""
 
 import itertools
 import math
 from collections.abc import Sequence
 
 FEWEST = 20
-"""With fewer rounds the test sees little: at 5 it finds a lag-1 correlation of 0.7 in one series of five."""
+"""With fewer rounds the test has no power: with 5 it detects a lag-1 correlation of 0.7 in one series of five."""
 THRESHOLD_DEVIATIONS = 2.326
-"""One-sided 1 %: a correlation that is not there is reported once in a hundred series."""
+"""One-sided 1 %: one false alarm in a hundred independent series."""
 
 
 def lag_one_correlation(values: Sequence[float]) -> float:
-    """The correlation of each value with the next; 0 where nothing varies."""
+    """Return the correlation of each value with the next; 0 if all are equal."""
     mean = math.fsum(values) / len(values)
     deviations = [value - mean for value in values]
     total = math.fsum(deviation**2 for deviation in deviations)
@@ -20,27 +20,27 @@ def lag_one_correlation(values: Sequence[float]) -> float:
 
 
 def correlation_limit(count: int) -> float:
-    """The lag-1 correlation that `count` independent values exceed once in a hundred times.
+    """Return the 99th percentile of the lag-1 correlation of `count` independent values.
 
-    Mean -1/n and deviation (n-2)/(n sqrt(n-1)) of independent values: Kendall, Stuart and Ord, volume 3.
+    Independent values have mean -1/n and deviation (n-2)/(n sqrt(n-1)): Kendall, Stuart and Ord, volume 3.
     """
     deviation = (count - 2) / (count * math.sqrt(count - 1))
     return THRESHOLD_DEVIATIONS * deviation - 1 / count
 
 
 def effective_size(values: Sequence[float]) -> float:
-    """How many independent values a series is worth for its mean: at most its length, at least one.
+    """Return the effective sample size of a series for its mean, from 1 to its length.
 
-    Length over 1 + 2 times the sum of the autocorrelations, which are summed in pairs for as long as a pair is above
-    zero (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 1992, section 3.3). Where nothing varies, or
-    each value makes up for the one before it, the length.
+    It is the length over 1 + 2 times the sum of the autocorrelations, summed in pairs while a pair is positive (Geyer,
+    "Practical Markov chain Monte Carlo", Statistical Science 1992, section 3.3). It is the length if all values are
+    equal or each value compensates the one before.
     """
-    from scipy.fft import irfft, next_fast_len, rfft  # here, so that whoever reads a correlation need not load scipy
+    from scipy.fft import irfft, next_fast_len, rfft  # imported here, as most importers do not need scipy
 
     count = len(values)
     mean = math.fsum(values) / count
     deviations = [value - mean for value in values]
-    length = next_fast_len(2 * count, real=True)  # so long that no end of the series meets its beginning
+    length = next_fast_len(2 * count, real=True)  # zero padding, so that the series does not wrap around
     spectrum = rfft(deviations, length)
     covariances = irfft(spectrum.real**2 + spectrum.imag**2, length)[:count].tolist()
     if covariances[0] <= 0:

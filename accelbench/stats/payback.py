@@ -1,16 +1,15 @@
-"""After how many steps a variant's dearer first call has paid for itself.
+"""Estimate after how many steps a variant's more expensive first call has paid for itself.
 
-A variant that compiles costs more before its first step and less in each one. With d the difference of the first-call
-costs, variant less baseline, and g what a step saves, baseline seconds less variant seconds, the variant is ahead after
-N steps where d < N g. Its first-call cost is what its phases `compile` and `first-step` take together, less one call at
-its steady speed, which does work that the N steps count. Importing, initialising the device and setting up are left
-out: a program pays them whatever it compiles, and they depend on what else it imports. So is the warm-up: its calls do
-work, and how many a measurement makes says nothing about a program. The launch is cold; what a warm cache saves is told
-by the warm probe's phases.
+A variant that compiles costs more before its first step and less in each step. Let d be the difference of first-call
+costs, variant minus baseline, and g the seconds saved per step, baseline minus variant; the variant is ahead after N
+steps if d < N g. The first-call cost is the time of the phases `compile` and `first-step` minus one call at steady
+speed, which does work that the N steps include. Importing, device initialisation and setup are left out: a program pays
+for them whatever it compiles. The warm-up is left out because its calls do work and their number depends on the
+measurement. The launch is cold; the phases of the warm probe show what a warm cache saves.
 
-The interval is Fieller's ("Some problems in interval estimation", Journal of the Royal Statistical Society B, 1954): N
-is in it where the mean over rounds of d - N g is not told from 0 by Student's t. It needs no ratio of noisy numbers and
-is open above where the steps are not told apart, which is the honest answer then.
+The interval is Fieller's ("Some problems in interval estimation", Journal of the Royal Statistical Society B, 1954): it
+contains each N for which Student's t does not reject that the mean over rounds of d - N g is 0. It needs no ratio of
+noisy numbers, and has no upper end if the step times do not differ significantly.
 """
 
 import math
@@ -26,36 +25,36 @@ Answer = Literal["at-once", "after", "never", "until"]
 
 @dataclass(frozen=True)
 class LaunchCost:
-    """What one launch costs, in seconds."""
+    """Hold the costs of one launch in seconds."""
 
     first_call: float
-    """Beyond one call at the steady speed; below zero where the first call was no slower."""
+    """Cost beyond one call at steady speed; negative if the first call was faster than that."""
     step: float
-    """Each step, steady."""
+    """Seconds per step in the steady state."""
 
 
 @dataclass(frozen=True)
 class PaybackEstimate:
-    """When a variant is ahead of its baseline in total time."""
+    """Hold when a variant is ahead of its baseline in total time."""
 
     answer: Answer
-    """`at-once`: from the first step on; `after` so many steps; `never`; `until` so many steps, then behind."""
+    """`at-once`: from the first step; `after` a number of steps; `never`; `until` a number of steps, then behind."""
     steps: float | None
-    """The estimate, for `after` and `until`."""
+    """Estimated steps, for `after` and `until`."""
     lower: float | None
-    """The fewest steps that the launches leave possible; None: no number of steps is."""
+    """Lower end of the interval in steps; None if the interval is empty."""
     upper: float | None
-    """The most; None: there is no such number, the steps are not told apart."""
+    """Upper end; None if there is none, because the step times do not differ significantly."""
     extra_seconds: float
-    """What the variant's first call costs beyond the baseline's, in the mean over rounds."""
+    """First-call cost of the variant minus the baseline's, as the mean over rounds."""
 
 
 def estimate_payback(
     baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
 ) -> PaybackEstimate | None:
-    """From the costs of paired launches, round by round; None with fewer than two pairs.
+    """Estimate from paired launches, one pair per round; return None with fewer than two pairs.
 
-    The interval misses the number of steps with probability `alpha`, where it is shown at all.
+    The interval misses the number of steps with probability `alpha`.
     """
     extra = [after.first_call - before.first_call for before, after in zip(baseline, variant, strict=True)]
     saved = [before.step - after.step for before, after in zip(baseline, variant, strict=True)]
@@ -73,11 +72,11 @@ def estimate_payback(
 
 
 def _crossings(extra: Sequence[float], saved: Sequence[float], alpha: float) -> tuple[float | None, float | None]:
-    """The least and the largest N of at least 0 at which the mean of extra - N saved is not told from 0."""
-    # In shares of the largest: squared, a very small number is 0.
+    """Return the smallest and largest N >= 0 for which Student's t does not reject that extra - N saved is 0."""
+    # Scale by the largest values: the square of a very small number would be 0.
     largest_extra, largest_saved = max(map(abs, extra)) or 1.0, max(map(abs, saved)) or 1.0
     lower, upper = _crossings_of_shares(
-        [each / largest_extra for each in extra], [each / largest_saved for each in saved], alpha
+        [value / largest_extra for value in extra], [value / largest_saved for value in saved], alpha
     )
     scale = largest_extra / largest_saved
     return None if lower is None else lower * scale, None if upper is None else upper * scale
@@ -88,7 +87,7 @@ def _crossings_of_shares(
 ) -> tuple[float | None, float | None]:
     count = len(extra)
     cost, gain = math.fsum(extra) / count, math.fsum(saved) / count
-    # t² times the variances and the covariance of the two means: the roots of a N² - 2 b N + c bound the interval.
+    # The interval's ends are the roots of a N² - 2 b N + c, from t² times the (co)variances of the two means.
     factor = student_quantile(1 - alpha / 2, count - 1) ** 2 / (count - 1) / count
     a = gain**2 - factor * math.fsum((value - gain) ** 2 for value in saved)
     b = gain * cost - factor * math.fsum((x - cost) * (y - gain) for x, y in zip(extra, saved, strict=True))
@@ -96,11 +95,11 @@ def _crossings_of_shares(
     discriminant = b**2 - a * c
     if a > 0:
         if discriminant < 0:
-            discriminant = 0.0  # rounding: with a > 0 the estimate itself is in the interval
+            discriminant = 0.0  # rounding error: with a > 0 the interval contains the estimate
         root = math.sqrt(discriminant)
         low, high = (b - root) / a, (b + root) / a
         return (max(0.0, low), high) if high >= 0 else (None, None)
-    # The steps are not told apart: everything is possible, but for what lies between the roots, if there are any.
+    # The step times do not differ significantly: the interval is everything except between the roots, if any.
     if c <= 0:
         return 0.0, None
     if a == 0:
@@ -109,44 +108,44 @@ def _crossings_of_shares(
     return (max(0.0, roots[1]), None)
 
 
-def payback_sentence(found: PaybackEstimate, variant: str, unit: str) -> str:
-    """The finding in plain words, as "The first call of jax/jit takes 0.06 s longer and pays back after 1 step".
+def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
+    """Describe the estimate, as "The first call of jax/jit takes 0.06 s longer and pays back after 1 step".
 
-    `unit` is what a step is called. Empty where the first calls take the same within a millisecond.
+    `unit` is the name of a step. Empty if the first calls differ by less than a millisecond.
     """
-    if abs(found.extra_seconds) < NOTHING_SECONDS:
+    if abs(payback.extra_seconds) < NOTHING_SECONDS:
         return ""
-    compared = "longer" if found.extra_seconds > 0 else "less"
-    begins = f"The first call of {variant} takes {_seconds(abs(found.extra_seconds))} {compared}"
-    if maybe_never(found.answer, found.lower, found.upper):
-        return f"{begins} and pays back after {_steps(found.lower or 0, unit)} at the earliest, if ever."
-    match found.answer:
+    compared = "longer" if payback.extra_seconds > 0 else "less"
+    begins = f"The first call of {variant} takes {_seconds(abs(payback.extra_seconds))} {compared}"
+    if maybe_never(payback.answer, payback.lower, payback.upper):
+        return f"{begins} and pays back after {_steps(payback.lower or 0, unit)} at the earliest, if ever."
+    match payback.answer:
         case "never":
             return f"{begins} and never pays back: later calls are slower too."
         case "at-once":
             return f"{begins}: it is ahead from the first {unit}."
         case "until":
-            return f"{begins}: it is ahead until {_steps(found.steps or 0, unit)}{_range(found)}."
+            return f"{begins}: it is ahead until {_steps(payback.steps or 0, unit)}{_range(payback)}."
         case "after":
-            return f"{begins} and pays back after {_steps(found.steps or 0, unit)}{_range(found)}."
+            return f"{begins} and pays back after {_steps(payback.steps or 0, unit)}{_range(payback)}."
 
 
 def maybe_never(answer: Answer, lower: float | None, upper: float | None) -> bool:
-    """Whether a dearer first call may or may not pay back: later calls are told neither faster nor slower.
+    """Return True if a more expensive first call may never pay back: step times do not differ significantly.
 
-    Then the launches leave `lower` steps possible and all beyond, whichever side the estimate is on.
+    The interval is then `lower` steps and more, whichever side the estimate is on.
     """
     return answer in {"after", "never"} and lower is not None and upper is None
 
 
 NOTHING_SECONDS = 0.001
-"""First calls that differ by less are not told apart: an eager one's phases are a few readings of the clock."""
+"""First calls that differ by less count as equal: the phases of an eager one are a few clock readings."""
 
 MOST_STEPS = 10**15
 
 
 def whole_steps(steps: float) -> int:
-    """The first whole step at which it is so, at least 1; at most `MOST_STEPS`, which nobody makes."""
+    """Round up to a whole step, at least 1 and at most `MOST_STEPS`."""
     return min(MOST_STEPS, max(1, math.ceil(steps - 1e-9)))
 
 
@@ -155,7 +154,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _rounded(steps: float) -> int:
-    """Three digits of a number of steps: no more are known."""
+    """Round up to a whole step, then to three significant digits, as the precision is no better."""
     whole = whole_steps(steps)
     digits = max(0, len(str(whole)) - 3)
     return round(whole, -digits)
@@ -165,8 +164,8 @@ def _steps(steps: float, unit: str) -> str:
     return figures.count(_rounded(steps), unit)
 
 
-def _range(found: PaybackEstimate) -> str:
-    if found.lower is None or found.upper is None:
-        return " or later" if found.upper is None else ""
-    low, high = _rounded(found.lower), _rounded(found.upper)
+def _range(payback: PaybackEstimate) -> str:
+    if payback.lower is None or payback.upper is None:
+        return " or later" if payback.upper is None else ""
+    low, high = _rounded(payback.lower), _rounded(payback.upper)
     return "" if low == high else f" ({low:,} to {high:,})"

@@ -1,51 +1,51 @@
-"""When measuring may stop, and what looking after every round costs.
+"""Decide when measuring may stop, and correct the interval for testing after every round.
 
-Stopping as soon as the interval is narrow enough stops too often in the rounds where the spread happened to look small,
-and then the interval misses more often than it says: 90 % instead of 95 % with at least 3 rounds. It is paid for in
-advance, by a smaller nominal alpha for every look:
+Stopping as soon as the interval is narrow enough stops too often in rounds where the spread happens to be small, and
+then the interval covers less than it claims: 90 % instead of 95 % with at least 3 rounds. The correction is a smaller
+nominal alpha:
 
     nominal = alpha ** (1 + 1.2 / rounds.min)
 
-which is 0.015 for 0.05 at 3 rounds, 0.024 at 5, 0.035 at 10. The form was found by solving for the nominal alpha that
-keeps the error at alpha under normal noise and the worst target, over rounds.min 3 to 10, rounds.max 10 to 50 and
-alpha 0.2 to 0.0001: the exponent that is needed never exceeds 1 + 1 / min, and comes near it where rounds.max is large.
-Under light tails (uniform noise) it is reached, so a fifth more is paid: with it, coverage stays above 95 % for every
-kind of launches that the interval is meant for, and the width is at most 1.3 times that of an interval whose rounds
-were fixed in advance (docs/results/coverage.md, measured by benchmarks/coverage.py, with what it does not survive). The
-rule holds for other confidences and for Bonferroni's small alphas too. Where rounds.min equals rounds.max nobody looks,
-and nothing is paid.
+which is 0.015 for 0.05 at 3 rounds, 0.024 at 5, 0.035 at 10. The form is a fit to the nominal alphas that keep the
+error at alpha under normal noise and the worst target, for rounds.min 3 to 10, rounds.max 10 to 50 and alpha 0.2 to
+0.0001: the required exponent never exceeds 1 + 1 / min, and comes close to it for large rounds.max. Light tails
+(uniform noise) reach it, hence 1.2: coverage then stays above 95 % for every kind of launches that the interval is
+meant for, and the width is at most 1.3 times that of an interval with a fixed number of rounds
+(docs/results/coverage.md, measured by benchmarks/coverage.py, with the cases that it does not cover). The rule also
+holds for other confidences and for Bonferroni's small alphas. If rounds.min equals rounds.max, there is nothing to
+correct.
 """
 
 from dataclasses import dataclass
 
 PAID = 1.2
-"""What looking early costs, as the exponent has it."""
+"""Correction in the exponent of the nominal alpha."""
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """How many rounds, how narrow, how sure."""
+    """Hold the numbers of rounds, the target width and the confidence."""
 
     rounds_min: int
     rounds_max: int
     target: float
     """Relative half-width of the interval at which measuring may stop."""
     confidence: float
-    """Held by all `comparisons` together (Bonferroni)."""
+    """Confidence of all `comparisons` together (Bonferroni)."""
     comparisons: int = 1
 
     @property
     def alpha(self) -> float:
-        """The error that each comparison may make."""
+        """Return the error probability of each comparison."""
         return (1 - self.confidence) / self.comparisons
 
     @property
     def nominal_alpha(self) -> float:
-        """The alpha that every interval of the case is computed with, so that looking early stays within `alpha`."""
+        """Return the alpha for computing each interval, corrected for testing after every round."""
         if self.rounds_min >= self.rounds_max:
             return self.alpha
         return float(self.alpha ** (1 + PAID / self.rounds_min))
 
-    def met(self, *, rounds: int, relative_half_width: float) -> bool:
-        """Whether one interval is narrow enough to stop."""
+    def should_stop(self, *, rounds: int, relative_half_width: float) -> bool:
+        """Return True if this interval is narrow enough to stop."""
         return rounds >= self.rounds_min and relative_half_width <= self.target

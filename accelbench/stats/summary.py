@@ -1,4 +1,4 @@
-"""What a launch and a variant are boiled down to; the standard library alone, for the supervisor reads this too."""
+"""Summarise launches and variants in one number; with the standard library only, as the supervisor imports this."""
 
 import math
 import statistics
@@ -8,9 +8,9 @@ from typing import Literal
 from accelbench.workload import ProtocolName
 
 Quantity = Literal["median", "p50", "p99", "mean"]
-"""What of a launch's blocks is compared."""
+"""Statistic over a launch's blocks that is compared."""
 LaunchProtocol = ProtocolName | Literal["compile"]
-"""How a launch measures: as its workload says, or not at all, where it compiles for a target."""
+"""How a launch measures: by its workload's protocol, or `compile` for a target, without measuring."""
 QUANTITIES: Mapping[LaunchProtocol, tuple[Quantity, ...]] = {
     "steady": ("median",),
     "latency": ("p50", "p99"),
@@ -18,18 +18,18 @@ QUANTITIES: Mapping[LaunchProtocol, tuple[Quantity, ...]] = {
     "observe": (),
     "compile": (),
 }
-"""By protocol: the first decides, the others are compared beside it and share its alpha. An episode's calls differ by
-design, so all of them count alike; the median of a steady launch's blocks leaves what happened to a few of them out."""
+"""Statistics by protocol. The first one decides; the others are compared too and share its alpha. An episode's calls
+differ by design, so all of them count alike; the median of a steady launch's blocks ignores a few disturbed ones."""
 TIME: Mapping[LaunchProtocol, str] = {
     "steady": "geometric mean over launches of each launch's median block",
     "latency": "geometric mean over launches of each launch's median call",
     "episode": "geometric mean over launches of each launch's mean",
 }
-"""What a variant's time is, in words. The ratio of two such means over the same rounds is exactly the speedup."""
+"""Definition of a variant's time, in words. The ratio of two such means over the same rounds is exactly the speedup."""
 
 
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
-    """A launch's seconds per unit over its blocks, each (units, seconds); None without a block."""
+    """Return a launch's seconds per unit over its blocks of (units, seconds); None without blocks."""
     pairs = list(blocks)
     if not pairs:
         return None
@@ -39,19 +39,20 @@ def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The mean on a logarithmic scale, of values above zero: a variant's time from those of its launches."""
+    """Return the geometric mean of positive values: a variant's time from those of its launches."""
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
 def quantile(values: Sequence[float], percent: int) -> float:
-    """The quantile, 1 to 99, by linear interpolation between order statistics (type 7 of Hyndman and Fan, 1996).
+    """Return a quantile, 1 to 99 percent, by linear interpolation (type 7 of Hyndman and Fan, 1996).
 
-    Of a single value it is that value; raises ValueError for an empty sample.
+    Raises:
+        ValueError: The sample is empty.
     """
     if not values:
         raise ValueError("an empty sample has no quantiles")
     if len(values) == 1:
         return values[0]
-    if percent == 50:  # noqa: PLR2004 - the same number, a few times as fast as all hundred of them
+    if percent == 50:  # noqa: PLR2004 - the same number as below, several times as fast
         return statistics.median(values)
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]

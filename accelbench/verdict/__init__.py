@@ -1,1 +1,1 @@
-"""From a clean certificate to a verdict, to what may be shown of it, and to what was expected."""
+"""Decide verdicts from clean certificates, redact invalid results, and check expectations."""

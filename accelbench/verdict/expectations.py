@@ -1,4 +1,4 @@
-"""Expectations: assertions on a result, met only where the interval's own end supports them."""
+"""Check expectations: assertions on a result that hold only if the whole interval supports them."""
 
 import math
 import re
@@ -18,31 +18,29 @@ from accelbench.verdict.readings import read, steps
 
 @dataclass(frozen=True)
 class ExpectationOutcome:
-    """What became of one expectation in one case; `sentence` says it with the numbers."""
+    """Hold the outcome of one expectation in one case, with a sentence that gives the numbers."""
 
     expectation: Expectation
     outcome: Outcome
     sentence: str
     sound: bool = False
-    """A measurement that can be believed decided, and not the want of one."""
+    """True if a valid measurement decided the outcome, rather than a missing one."""
 
 
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
-    """Each expectation held against the result, in order.
+    """Evaluate each expectation against the result, in order.
 
-    What a comparison finds (the speedup, the steps until compiling pays back) meets a bound when its whole interval
-    does, contradicts it when none of the interval does, and leaves it undecided in between. Times by themselves, and
-    what is made of them, lie between the ends of what launches took, and all of that has to meet the bound likewise.
-    An observation has to be what is expected in every launch; in some of them only, it leaves the expectation
-    undecided. A variant that failed, or whose comparison is invalid, meets nothing.
+    A comparison (speedup, steps until compiling pays back) meets a bound if its whole interval does, fails it if none
+    of the interval does, and is undecided in between. For times, and numbers derived from them, the interval is the
+    range of the launches. An observation must be as expected in every launch; if only some launches agree, the
+    expectation is undecided. A variant that failed, or whose comparison is invalid, meets no expectation.
     """
-    target = result.case.accelerator.target
-    asked = (each for each in expectations if each.target in {None, target})
-    return tuple(_evaluate(expectation, result) for expectation in asked)
+    targets = {None, result.case.accelerator.target}
+    return tuple(_evaluate(expectation, result) for expectation in expectations if expectation.target in targets)
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    variant = next((each for each in result.variants if each.name == expectation.variant), None)
+    variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: this case has no such variant.")
     if variant.failure is not None:
@@ -53,7 +51,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         return _evaluate_comparison(expectation, result)
     measured = {variant.name} | ({result.case.baseline} if number and number.over_baseline else set())
     failed = [check for name in sorted(measured) for check in result.certificate.failed(name)]
-    if broken := [check for check in failed if check.name not in _beside(number)]:
+    if broken := [check for check in failed if check.name not in _ignorable_checks(number)]:
         names = ", ".join(dict.fromkeys(check.name for check in broken))
         noisy = result.noisy and {check.name for check in broken} <= disturbance_names()
         why = f"measured next to other load ({names})" if noisy else f"its measurement is invalid ({names})"
@@ -63,15 +61,15 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     )
 
 
-def _beside(number: Number | None) -> AbstractSet[str]:
-    """The checks that a bound on it does not depend on."""
+def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
+    """Return the checks that do not affect this number."""
     if number is None or not number.undisturbed:
         return frozenset()
     return disturbance_names() | {number.asked_by}
 
 
 def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
-    """A time limit may have left fewer rounds than anything may rest on."""
+    """Return an undecided outcome if a time limit left fewer rounds than the minimum, else None."""
     least = result.case.measurement.rounds_min
     if result.rounds >= least:
         return None
@@ -82,7 +80,7 @@ def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | N
 def _evaluate_number(
     expectation: Expectation, number: Number, variant: VariantResult, result: Result
 ) -> ExpectationOutcome:
-    baseline = next((each for each in result.variants if each.name == result.case.baseline), None)
+    baseline = next((variant for variant in result.variants if variant.name == result.case.baseline), None)
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
@@ -91,11 +89,11 @@ def _evaluate_number(
     reading = read(number.name, result, variant)
     if reading is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
-    return _held(expectation, reading.lower, reading.upper, reading.words)
+    return _compared(expectation, reading.lower, reading.upper, reading.words)
 
 
 def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    comparison = next((each for each in result.comparisons if each.variant == expectation.variant), None)
+    comparison = next((compared for compared in result.comparisons if compared.variant == expectation.variant), None)
     if comparison is None:
         why = (
             f"it is the baseline, and has no {expectation.metric}"
@@ -108,61 +106,60 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     interval = _interval(comparison)
     if interval is None or comparison.verdict is None:
-        failed = any(each.failure for each in result.variants if each.name == comparison.baseline)
+        failed = any(variant.failure for variant in result.variants if variant.name == comparison.baseline)
         outcome: Outcome = "not-met" if failed else "undecided"
         return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {comparison.sentence}")
     if too_few := _too_few(expectation, result):
         return too_few
     if expectation.metric == "paysBackSteps":
         return _evaluate_payback(expectation, comparison.pays_back, result.unit)
-    speedup, lower, upper = (figures.prose(float(each or 1)) for each in (comparison.speedup, *interval))
+    speedup, lower, upper = (figures.prose(float(ratio or 1)) for ratio in (comparison.speedup, *interval))
     reading = f"{speedup} ({lower} to {upper}), {_time_saved(float(comparison.speedup or 1))}"
-    return _held(expectation, *interval, reading)
+    return _compared(expectation, *interval, reading)
 
 
 def _time_saved(speedup: float) -> str:
-    """What a ratio of times is as a share of time: 1.44 times as fast is 30.6 % less time, and not 44 %."""
+    """Express a speedup as a share of time: 1.44 times as fast is 30.6 % less time, not 44 %."""
     share = 1 / speedup - 1
     if share >= 1:
         return f"{figures.prose(1 / speedup)} times as long"
     return f"{figures.prose(100 * abs(share))} % {'less' if share < 0 else 'more'} time"
 
 
-def _evaluate_payback(expectation: Expectation, found: Payback | None, unit: str) -> ExpectationOutcome:
-    if found is None:
+def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
+    if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
-    lower, upper = steps(found)
-    if found.answer == "until" and found.upper is not None:
-        reading = f"it is ahead until {figures.count(found.steps or 0, unit)}, then behind for good"
+    lower, upper = steps(payback)
+    if payback.answer == "until" and payback.upper is not None:
+        reading = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {reading}.", sound=True)
-    estimate = f"after {figures.count(found.steps, unit)}" if found.answer == "after" and found.steps else found.answer
+    known = payback.answer == "after" and payback.steps
+    estimate = f"after {figures.count(known, unit)}" if known else payback.answer
     most = "or more" if upper == math.inf else f"to {figures.count(round(upper))}"
     possible = "" if lower == upper else f" ({figures.count(round(lower))} {most})"
-    return _held(expectation, lower, upper, estimate + possible)
+    return _compared(expectation, lower, upper, estimate + possible)
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    of_variant = next((each for each in result.observations if each.variant == expectation.variant), None)
-    found = of_variant.named(expectation.subject) if of_variant else None
-    if found is None:
+    of_variant = next((observed for observed in result.observations if observed.variant == expectation.variant), None)
+    observation = of_variant.named(expectation.subject) if of_variant else None
+    if observation is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not observed.")
-    if expectation.equals is None and found.type != "number":
-        why = f"it is not a number: {found.text}"
+    if expectation.equals is None and observation.type != "number":
+        why = f"it is not a number: {observation.text}"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.", sound=True)
     if expectation.equals is not None:
-        equal = [_equal(each.value, expectation.equals) for each in found.values]
-        outcome: Outcome = "met" if all(each is True for each in equal) else "not-met"
-        if outcome == "not-met" and any(each is not False for each in equal):
-            outcome = "undecided"
+        equal = {_equal(value.value, expectation.equals) for value in observation.values}
+        outcome: Outcome = "met" if equal == {True} else "not-met" if equal == {False} else "undecided"
         return ExpectationOutcome(
-            expectation, outcome, f"{_subject(expectation)}: {outcome}, {found.text}.", sound=True
+            expectation, outcome, f"{_subject(expectation)}: {outcome}, {observation.text}.", sound=True
         )
-    numbers = [float(each.value) for each in found.values]
-    return _held(expectation, min(numbers), max(numbers), found.text)
+    numbers = [float(value.value) for value in observation.values]
+    return _compared(expectation, min(numbers), max(numbers), observation.text)
 
 
 def _equal(observed: str, expected: str) -> bool | None:
-    """None where what was observed had to be cut, and begins as expected."""
+    """Compare two texts or numbers; None if the observed text was truncated and starts as expected."""
     if observed.endswith("…") and expected.startswith(observed[:-1]):
         return None
     if re.fullmatch(DECIMAL_PATTERN, observed) and re.fullmatch(DECIMAL_PATTERN, expected):
@@ -170,13 +167,13 @@ def _equal(observed: str, expected: str) -> bool | None:
     return observed == expected
 
 
-def _held(expectation: Expectation, lower: float, upper: float, reading: str) -> ExpectationOutcome:
-    outcome = held(lower, upper, expectation.at_least, expectation.at_most)
+def _compared(expectation: Expectation, lower: float, upper: float, reading: str) -> ExpectationOutcome:
+    outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
     return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {reading}.", sound=True)
 
 
-def held(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
-    """`lower` to `upper` against both bounds: met by all of it, by none, or by a part."""
+def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
+    """Compare the interval with both bounds: met by all of it, by none, or by a part."""
     floor = float(at_least) if at_least is not None else float("-inf")
     ceiling = float(at_most) if at_most is not None else float("inf")
     if lower >= floor and upper <= ceiling:
@@ -199,15 +196,15 @@ def _subject(expectation: Expectation) -> str:
 
 
 def _seconds(bound: str) -> str:
-    """As times are shown, unless that would be another bound."""
-    said = figures.seconds(float(bound), 3)
-    return said if math.isclose(figures.read(said), float(bound), rel_tol=1e-9) else f"{bound} s"
+    """Format a bound as times are shown, unless rounding would change it."""
+    text = figures.seconds(float(bound), 3)
+    return text if math.isclose(figures.read(text), float(bound), rel_tol=1e-9) else f"{bound} s"
 
 
 def within(
     at_least: str | None, at_most: str | None, equals: str | None = None, shown: Callable[[str], str] | None = None
 ) -> str:
-    """The bounds in words, `at least 2 and at most 3`, each as `shown` writes it."""
+    """Describe the bounds, as `at least 2 and at most 3`; `shown` formats each."""
     bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
     return " and ".join(
         f"{words} {shown(bound) if shown else bound}" for words, bound in bounds.items() if bound is not None

@@ -1,4 +1,4 @@
-"""What a result says of a number that an expectation asks for: the least and the most that launches leave possible."""
+"""Read the numbers that expectations test from a result, each with the range of its launches."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ from accelbench.verdict.redaction import step_seconds
 
 @dataclass(frozen=True)
 class Launches:
-    """A number of a variant by itself: its time or the median over launches, and the ends between which they lie."""
+    """Hold a typical value (the variant's time, or a median over launches) and the range of the launches."""
 
     typical: float
     least: float
@@ -21,7 +21,7 @@ class Launches:
 
 @dataclass(frozen=True)
 class Reading:
-    """What launches leave possible, and how to say it."""
+    """Hold the range of a number over launches, and its description."""
 
     lower: float
     upper: float
@@ -29,7 +29,10 @@ class Reading:
 
 
 def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
-    """The number of that name, of `variant`; None: it was not measured. Those of a comparison are not read here."""
+    """Read the named number of `variant`; None if it was not measured.
+
+    Numbers of a comparison are not read here.
+    """
     if name in READERS:
         return READERS[name](result, variant)
     field = next(field for field, number in MEASURED.items() if number.name == name)
@@ -44,34 +47,34 @@ def _exactly(value: float, words: str) -> Reading:
     return Reading(value, value, words)
 
 
-def _seconds(found: Launches | None) -> Reading | None:
-    if found is None:
+def _seconds(time: Launches | None) -> Reading | None:
+    if time is None:
         return None
-    between = "" if found.least == found.most else f" ({figures.seconds(found.least)} to {figures.seconds(found.most)})"
-    return Reading(found.least, found.most, f"{figures.seconds(found.typical)}{between}")
+    between = "" if time.least == time.most else f" ({figures.seconds(time.least)} to {figures.seconds(time.most)})"
+    return Reading(time.least, time.most, f"{figures.seconds(time.typical)}{between}")
 
 
 def _steady(variant: VariantResult) -> Launches | None:
-    """Seconds per unit; the ends are quantiles, as single launches may be left out of a result that is too large."""
-    found, time = variant.seconds, step_seconds(variant)
-    if found is None or time is None:
+    """Return seconds per unit, between the 5th and 95th percentile: a large result may lack single launches."""
+    seconds, time = variant.seconds, step_seconds(variant)
+    if seconds is None or time is None:
         return None
-    return Launches(time, float(found.p5_seconds), float(found.p95_seconds))
+    return Launches(time, float(seconds.p5_seconds), float(seconds.p95_seconds))
 
 
 def _phase(phases: Iterable[PhaseTime], name: str) -> Launches | None:
-    found = next((phase for phase in phases if phase.phase == name), None)
-    if found is None:
+    phase = next((phase for phase in phases if phase.phase == name), None)
+    if phase is None:
         return None
-    return Launches(*map(float, (found.median_seconds, found.min_seconds, found.max_seconds)))
+    return Launches(*map(float, (phase.median_seconds, phase.min_seconds, phase.max_seconds)))
 
 
 def _baseline(result: Result) -> VariantResult | None:
-    return next((each for each in result.variants if each.name == result.case.baseline), None)
+    return next((variant for variant in result.variants if variant.name == result.case.baseline), None)
 
 
 def _compiling(variant: VariantResult | None) -> Launches | None:
-    """None where nothing was compiled: an eager variant's phase is there, and has no parts."""
+    """Return the compile phase; None if nothing was compiled: an eager variant's phase has no parts."""
     return _phase((phase for phase in variant.phases if phase.parts), "compile") if variant else None
 
 
@@ -93,14 +96,14 @@ def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
 
 
 def _ratio(value: Launches, over: Launches, words: str) -> Reading:
-    """Between the least over the most and the most over the least: no launch is paired with another here."""
+    """Return the ratio with its widest range, as launches are not paired here."""
     ratio = Launches(value.typical / over.typical, value.least / over.most, value.most / over.least)
     between = "; ".join(filter(None, (_between(ratio), words)))
     return Reading(ratio.least, ratio.most, f"{figures.prose(ratio.typical)} ({between})")
 
 
-def _between(found: Launches) -> str:
-    return "" if found.least == found.most else f"{figures.prose(found.least)} to {figures.prose(found.most)}"
+def _between(ratio: Launches) -> str:
+    return "" if ratio.least == ratio.most else f"{figures.prose(ratio.least)} to {figures.prose(ratio.most)}"
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
@@ -115,10 +118,10 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
-    found = variant.seconds
-    if found is None:
+    seconds = variant.seconds
+    if seconds is None:
         return None
-    spread = (float(found.p95_seconds) - float(found.p5_seconds)) / float(found.median_seconds)
+    spread = (float(seconds.p95_seconds) - float(seconds.p5_seconds)) / float(seconds.median_seconds)
     return _exactly(spread, f"{figures.prose(spread)} over {result.rounds} launches")
 
 
@@ -131,22 +134,22 @@ READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
     "peakMemoryRatio": _memory_ratio,
     "launchSpread": _launch_spread,
 }
-"""Of the numbers that are read off the rest of a result, those that are no comparison's."""
+"""Readers of the numbers that are derived from other parts of a result, except those of a comparison."""
 
 
-def steps(found: Payback) -> tuple[float, float]:
-    """The fewest and the most steps until a variant is ahead: 1 at once, infinite never.
+def steps(payback: Payback) -> tuple[float, float]:
+    """Return the fewest and the most steps until a variant is ahead: 1 means at once, infinite means never.
 
-    `Payback` gives the steps at which costs may be equal; whether the variant is ahead before or after is its answer.
+    The interval of `Payback` is where total costs may be equal; `answer` decides whether the variant is ahead before or after it.
     """
-    lower, upper = found.lower or 1, math.inf if found.upper is None else found.upper
-    match found.answer:
+    lower, upper = payback.lower or 1, math.inf if payback.upper is None else payback.upper
+    match payback.answer:
         case "at-once":
-            # Equal no sooner than this: it begins ahead for certain.
-            return (1, 1) if found.lower is None or found.lower > 1 else (1, upper)
+            # If costs are equal after the first step at the earliest, the variant is certainly ahead at first.
+            return (1, 1) if payback.lower is None or payback.lower > 1 else (1, upper)
         case "never":
-            # Costs that are equal once and never again are the first step's, where the variant may begin ahead.
-            return (math.inf, math.inf) if found.lower is None or found.upper is not None else (lower, math.inf)
+            # With a closed interval, costs may be equal only at the start, where the variant may be ahead.
+            return (math.inf, math.inf) if payback.lower is None or payback.upper is not None else (lower, math.inf)
         case "until":
             return 1, math.inf
         case "after":

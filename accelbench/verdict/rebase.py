@@ -1,4 +1,4 @@
-"""Any two variants of a stored result can be compared, not only those that its run compared."""
+"""Compare any two variants of a stored result, not only those that its run compared."""
 
 from accelbench.api.result import Result
 from accelbench.problem import unknown
@@ -8,14 +8,17 @@ from accelbench.verdict.redaction import redact_invalid
 
 
 class NotComparableError(ValueError):
-    """The result cannot be read against that baseline; the message says why."""
+    """Report that a result cannot be compared with that baseline; the message gives the reason."""
 
 
 def with_baseline(result: Result, baseline: str) -> Result:
-    """The result as if `baseline` had been the run's; raises NotComparableError.
+    """Return the result as if `baseline` had been the run's baseline.
 
-    Whoever picks a baseline afterwards could have picked any, so the intervals pay for all pairs of variants, and are a
-    little wider than those of a run that names it. When compiling pays back is not known here.
+    A baseline chosen afterwards could have been any variant, so the intervals are corrected for all pairs of variants
+    and are a little wider than those of a run that names its baseline. The comparisons lack when compiling pays back.
+
+    Raises:
+        NotComparableError: The baseline is unknown, or the run compared nothing.
     """
     case = result.case
     names = [variant.name for variant in case.variants]
@@ -26,13 +29,14 @@ def with_baseline(result: Result, baseline: str) -> Result:
     if not result.comparisons:
         raise NotComparableError("nothing was compared in this result")
     result = redact_invalid(result)
+    variants = result.variants
     measurement = case.measurement
     all_pairs = case.comparisons_in_run * len(names) // 2
     measured = MeasuredVariants(
         seconds={
-            each.name: {launch.round: float(launch.seconds) for launch in each.launches} for each in result.variants
+            variant.name: {launch.round: float(launch.seconds) for launch in variant.launches} for variant in variants
         },
-        failures={each.name: each.failure for each in result.variants if each.failure},
+        failures={variant.name: variant.failure for variant in variants if variant.failure},
         certificate=result.certificate,
         rule=StoppingRule(
             rounds_min=measurement.rounds_min,

@@ -1,7 +1,7 @@
-"""What may be shown of a result: each variant's time by one estimator, and none of a variant that a check rejects.
+"""Remove from a result what a failed check invalidates, before anything shows it.
 
-Pure. Whatever shows a result to people or programs asks here first, results of older versions included: they hold times
-of variants that computed something else. docs/method/one-time-per-variant.md has the reasons.
+Pure. Everything that shows a result to people or programs calls `redact_invalid` first, because results of older
+versions hold times of variants that computed something else: docs/method/one-time-per-variant.md.
 """
 
 from accelbench.api.result import Certificate, Comparison, Result, VariantResult
@@ -11,13 +11,13 @@ from accelbench.verdict.rule import unclean
 
 
 def redact_invalid(result: Result) -> Result:
-    """`result` as it may be shown."""
-    variants = tuple(_withheld(each) if rejections(result, each) else each for each in result.variants)
+    """Return `result` without the timings of variants that a check rejects."""
+    variants = tuple(_withheld(variant) if rejections(result, variant) else variant for variant in result.variants)
     return result.model_copy(update={"variants": variants})
 
 
 def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
-    """The checks for which nothing that was timed of `variant` stands: parity too, as long as it is not known."""
+    """Return the checks that invalidate the timings of `variant`, including parity while it is unknown."""
     if result.protocol in {"observe", "compile"}:
         return ()
     certificate = result.certificate
@@ -28,12 +28,12 @@ def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
 
 
 def step_seconds(variant: VariantResult) -> float | None:
-    """The time of a variant that is shown, in seconds per unit; None where it has none."""
+    """Return the time of a variant in seconds per unit; None if it has none."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else None
 
 
 def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, float] | None:
-    """The times whose ratio is the speedup, baseline's first: those over the rounds that both sides have."""
+    """Return the two times whose ratio is the speedup, baseline first: over the rounds that both have."""
     sides = {variant.name: variant for variant in result.variants}
     if not {comparison.baseline, comparison.variant} <= sides.keys():
         return None
@@ -45,11 +45,11 @@ def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, flo
     rounds = times[0].keys() & times[1].keys()
     if not rounds:
         return None
-    return geometric_mean(times[0][each] for each in rounds), geometric_mean(times[1][each] for each in rounds)
+    return geometric_mean(times[0][number] for number in rounds), geometric_mean(times[1][number] for number in rounds)
 
 
 def _withheld(variant: VariantResult) -> VariantResult:
-    """What was computed and compiled stays, for whoever looks for the reason; what was timed goes."""
+    """Remove everything timed; keep what was computed and compiled, which shows why the check failed."""
     return variant.model_copy(
         update={
             "seconds": None,

@@ -1,7 +1,7 @@
-"""The verdict: from a clean certificate, an interval and a margin to `faster`, `slower`, `equivalent`, `inconclusive`.
+"""Decide a verdict: from a clean certificate, an interval and a margin to `faster`, `slower` and so on.
 
-Only `Clean` can be asked for a verdict, and only a certificate without a failed check can be made `Clean`: a verdict
-beside a contaminated measurement cannot be constructed.
+Only `Clean` decides a verdict, and only a certificate without a failed check makes a `Clean`: a verdict on an invalid
+measurement cannot be constructed.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ INDISPENSABLE = ("parity", "non-finite")
 
 
 class UncleanError(ValueError):
-    """A certificate that no verdict can rest on; `checks` names what failed or is missing."""
+    """Report a certificate that supports no verdict; `checks` names the failed or missing checks."""
 
     def __init__(self, variant: str, checks: tuple[str, ...]) -> None:
         super().__init__(f"{variant}: no verdict without a clean certificate ({', '.join(checks)})")
@@ -24,7 +24,11 @@ class UncleanError(ValueError):
 
 @dataclass(frozen=True)
 class Clean:
-    """A variant and a baseline whose certificate has no failed check; raises UncleanError for any other."""
+    """Hold a variant and a baseline whose certificate has no failed check.
+
+    Raises:
+        UncleanError: A check failed, or an indispensable one is untested.
+    """
 
     certificate: Certificate
     variant: str
@@ -35,7 +39,7 @@ class Clean:
             raise UncleanError(self.variant, names)
 
     def decide(self, interval: Interval, margin: float) -> Verdict:
-        """The verdict; `margin` is the relative difference that does not matter."""
+        """Return the verdict; `margin` is the relative difference that does not matter."""
         if interval.lower > 1 + margin:
             return "faster"
         if interval.upper < 1 / (1 + margin):
@@ -46,10 +50,10 @@ class Clean:
 
 
 def unclean(certificate: Certificate, *variants: str) -> tuple[str, ...]:
-    """Names of the checks that stand between `variants` and a verdict, each once.
+    """Return the names of the checks that prevent a verdict on `variants`, without repetition.
 
-    Those that failed; where none did, those that could not be tested and must be. Outputs that are not finite cannot be
-    compared: it is that check's to say so.
+    These are the failed checks or, if none failed, the untested ones that must pass. Outputs that are not finite are
+    not compared, so only `non-finite` fails for them.
     """
     failed = [check.name for check in certificate.failed(*variants)]
     passed = {(check.name, check.variant) for check in certificate.checks if check.outcome == "passed"}
@@ -63,44 +67,44 @@ def unclean(certificate: Certificate, *variants: str) -> tuple[str, ...]:
 
 
 def verdict_sentence(
-    verdict: Verdict, interval: Interval, *, variant: str, baseline: str, margin: float, sure: str
+    verdict: Verdict, interval: Interval, *, variant: str, baseline: str, margin: float, confidence: str
 ) -> str:
-    """The verdict in plain words: "jax/jit is 2.04 times as fast as pytorch/eager (1.99 to 2.09, 95 %)".
+    """Describe the verdict: "jax/jit is 2.04 times as fast as pytorch/eager (1.99 to 2.09, 95 %)".
 
-    `sure` says how sure the interval is: "95 %". What is slower takes so many times as long: that is easier to grasp
-    than a fraction of a speed.
+    `confidence` is the interval's confidence, as "95 %". A slower variant "takes 2 times as long", which is easier to
+    understand than a fraction of a speed.
     """
     within = f"{100 * margin:.3g} %"
     between = f"{figures.between(interval.lower, interval.upper)} times as fast"
     match verdict:
         case "faster":
             times = figures.prose(interval.estimate)
-            return f"{variant} is {times} times as fast as {baseline} {_bounds(interval, sure)}."
+            return f"{variant} is {times} times as fast as {baseline} {_bounds(interval, confidence)}."
         case "slower":
             times = figures.prose(interval.inverse.estimate)
-            return f"{variant} takes {times} times as long as {baseline} {_bounds(interval.inverse, sure)}."
+            return f"{variant} takes {times} times as long as {baseline} {_bounds(interval.inverse, confidence)}."
         case "equivalent":
-            return f"{variant} is as fast as {baseline}, within {within}: {between} ({sure})."
+            return f"{variant} is as fast as {baseline}, within {within}: {between} ({confidence})."
         case "inconclusive" if interval.lower <= 1 <= interval.upper:
-            return f"No verdict: {variant} is {between} as {baseline} ({sure})."
+            return f"No verdict: {variant} is {between} as {baseline} ({confidence})."
         case "inconclusive":
-            # With the digits of tables: in prose both ends and the margin may round to the same number.
+            # Use the digits of tables: with those of prose both ends and the margin may round to the same number.
             times = f"{figures.interval(interval.lower, interval.upper)} times as fast"
             doubt = f"which may be less than the margin of {within}"
-            return f"No verdict: {variant} is {times} as {baseline}, {doubt} ({sure})."
+            return f"No verdict: {variant} is {times} as {baseline}, {doubt} ({confidence})."
 
 
 def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, least: int) -> str:
-    """What is known where there are not enough rounds for a verdict."""
+    """Describe the interval if there are too few rounds for a verdict."""
     so_far = f"{variant} is {figures.between(interval.lower, interval.upper)} times as fast as {baseline}"
     return f"No verdict after {rounds} of at least {least} rounds: {so_far}."
 
 
-def noisy_sentence(interval: Interval, *, variant: str, baseline: str, sure: str) -> str:
-    """What is said in the place of a verdict where disturbed rounds count."""
-    finding = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_bounds(interval, sure)}"
+def noisy_sentence(interval: Interval, *, variant: str, baseline: str, confidence: str) -> str:
+    """Describe the interval if disturbed rounds count, so that there is no verdict."""
+    finding = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_bounds(interval, confidence)}"
     return f"Noisy, so no verdict: next to other load, {variant} was {finding}."
 
 
-def _bounds(interval: Interval, sure: str) -> str:
-    return f"({figures.prose(interval.lower)} to {figures.prose(interval.upper)}, {sure})"
+def _bounds(interval: Interval, confidence: str) -> str:
+    return f"({figures.prose(interval.lower)} to {figures.prose(interval.upper)}, {confidence})"

@@ -29,7 +29,7 @@ def an_interval(lower: float, upper: float) -> Interval:
 def a_sentence(lower: float, upper: float, margin: float = 0.02) -> str:
     interval = an_interval(lower, upper)
     return verdict_sentence(
-        clean.decide(interval, margin), interval, variant="jax/jit", baseline="torch", margin=margin, sure="95 %"
+        clean.decide(interval, margin), interval, variant="jax/jit", baseline="torch", margin=margin, confidence="95 %"
     )
 
 

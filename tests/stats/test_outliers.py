@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.stats.outliers import Outliers, find_outliers, together
+from accelbench.stats.spread import Outliers, find_outliers, total
 
 # With a value above, quartiles 3.25 and 7.75: fences at 14.5 and 21.25. With one below, 2.25 and 6.75: -4.5 and -11.25.
 PLAIN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
@@ -35,7 +35,7 @@ def test_equal_values_have_none() -> None:
 
 def test_each_sample_counts_by_its_own_fences() -> None:
     far = [value + 100 for value in PLAIN]
-    assert together([find_outliers(PLAIN), find_outliers([*far, 200.0])]) == Outliers(of=19, high_severe=1)
+    assert total([find_outliers(PLAIN), find_outliers([*far, 200.0])]) == Outliers(of=19, high_severe=1)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=5, max_size=60))

@@ -32,7 +32,7 @@ def coverage(draw: Draw, rule: StoppingRule, rng: random.Random, *, alpha: float
             if len(logs) < rule.rounds_min:
                 continue
             interval = student_interval(logs, alpha or rule.nominal_alpha)
-            enough = interval is not None and rule.met(
+            enough = interval is not None and rule.should_stop(
                 rounds=len(logs), relative_half_width=interval.relative_half_width
             )
             if enough or len(logs) == rule.rounds_max:
@@ -108,4 +108,4 @@ def test_comparisons_share_the_error() -> None:
     ("rounds", "half_width", "met"), [(4, 0.001, False), (5, 0.0101, False), (5, 0.01, True), (20, 0.02, False)]
 )
 def test_the_target_is_met_with_enough_rounds_and_a_narrow_interval(rounds: int, half_width: float, met: bool) -> None:
-    assert a_rule(5).met(rounds=rounds, relative_half_width=half_width) is met
+    assert a_rule(5).should_stop(rounds=rounds, relative_half_width=half_width) is met

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from accelbench.stats.variance import between_launch_share
+from accelbench.stats.spread import between_launch_share
 
 
 def launches(rng: random.Random, *, between: float, within: float, count: int = 40) -> list[list[float]]:

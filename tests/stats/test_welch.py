@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from accelbench.stats.welch import welch_interval
+from accelbench.stats.interval import welch_interval
 
 sides = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
 

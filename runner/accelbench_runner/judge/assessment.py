@@ -292,7 +292,8 @@ class JudgedCase:
         )
         rounds = len(self.rounds)
         if all(
-            interval is not None and self.rule.met(rounds=rounds, relative_half_width=interval.relative_half_width)
+            interval is not None
+            and self.rule.should_stop(rounds=rounds, relative_half_width=interval.relative_half_width)
             for interval in intervals
         ):
             return StopReason.TARGET_MET

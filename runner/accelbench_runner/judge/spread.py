@@ -8,8 +8,7 @@ from accelbench.api.result import OutlierCounts, Spread
 from accelbench.launch.record import LaunchRecord
 from accelbench.stats.independence import effective_size
 from accelbench.stats.interval import student_interval
-from accelbench.stats.outliers import Outliers, find_outliers, together
-from accelbench.stats.variance import between_launch_share
+from accelbench.stats.spread import Outliers, between_launch_share, find_outliers, total
 
 
 def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
@@ -29,7 +28,7 @@ def _spread(launches: Sequence[Sequence[float]], times: Sequence[float], alpha: 
     interval = student_interval([math.log(each) for each in times], alpha)
     effective = statistics.median(effective_size(blocks) for blocks in launches)
     return Spread(
-        block_outliers=_counts(together(find_outliers(blocks) for blocks in launches)),
+        block_outliers=_counts(total(find_outliers(blocks) for blocks in launches)),
         launch_outliers=_counts(find_outliers([statistics.median(blocks) for blocks in launches])),
         between_launches=share,
         effective_blocks=effective,
