@@ -55,7 +55,7 @@ def _seconds(time: Launches | None) -> Reading | None:
 
 
 def _steady(variant: VariantResult) -> Launches | None:
-    """Return seconds per unit, between the 5th and 95th percentile: a large result may lack single launches."""
+    """Return seconds per unit, between the 5th and 95th percentile of launches."""
     seconds, time = variant.seconds, step_seconds(variant)
     if seconds is None or time is None:
         return None
@@ -140,7 +140,7 @@ READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
 def steps(payback: Payback) -> tuple[float, float]:
     """Return the fewest and the most steps until a variant is ahead: 1 means at once, infinite means never.
 
-    The interval of `Payback` is where total costs may be equal; `answer` decides whether the variant is ahead before or after it.
+    The interval of `Payback` is where total costs may be equal; `answer` decides whether it is ahead before or after that.
     """
     lower, upper = payback.lower or 1, math.inf if payback.upper is None else payback.upper
     match payback.answer:
