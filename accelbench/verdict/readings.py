@@ -140,7 +140,7 @@ READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
 def steps(payback: Payback) -> tuple[float, float]:
     """Return the fewest and the most steps until a variant is ahead: 1 means at once, infinite means never.
 
-    The interval of `Payback` is where total costs may be equal; `answer` decides whether it is ahead before or after that.
+    `Payback` has the interval in which total costs may be equal, and the side of it on which the variant is ahead.
     """
     lower, upper = payback.lower or 1, math.inf if payback.upper is None else payback.upper
     match payback.answer:
