@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 
 MAXIMUM_LENGTH = 63
+MAXIMUM_JOB_LENGTH = 60
+"""An Indexed Job's pods have its name and their index as host name, so the API server refuses longer names."""
 HASH_LENGTH = 10
 
 
@@ -22,9 +24,9 @@ def digest(*parts: str) -> str:
     return hashlib.sha256(framed.encode()).hexdigest()[:HASH_LENGTH]
 
 
-def unique_name(readable: str, *identity: str) -> str:
+def unique_name(readable: str, *identity: str, length: int = MAXIMUM_LENGTH) -> str:
     """A DNS label that starts with what can be kept of `readable` and ends in the hash of `identity`."""
-    room = MAXIMUM_LENGTH - HASH_LENGTH - 1
+    room = length - HASH_LENGTH - 1
     start = slug(readable)[:room].strip("-")
     if not start or start[0].isdigit():
         start = f"c-{start}".strip("-")[:room].strip("-")
@@ -42,7 +44,7 @@ def case_name(swept: Mapping[str, int | str]) -> str:
 
 def attempt_name(run: str, run_uid: str, case: str, attempt: int) -> str:
     """The Job's name for one attempt at one case."""
-    return unique_name(f"{run}-{case}", run_uid, case, str(attempt))
+    return unique_name(f"{run}-{case}", run_uid, case, str(attempt), length=MAXIMUM_JOB_LENGTH)
 
 
 def claim_template_name(run: str, run_uid: str) -> str:
