@@ -150,7 +150,7 @@ def test_of_two_pods_the_one_that_is_there_is_read_whatever_the_watch_says_of_th
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    (pod,) = world.objects.observed(KEY).pods.values()
+    ((pod,),) = world.objects.observed(KEY).pods.values()
     gone = replace(pod, key=pod.key._replace(name="newer"), phase="Running", created=pod.created + timedelta(hours=1))
     world.store.remove("Pod", (NAMESPACE, pod.key.name))
     world.store.put(gone)
@@ -164,7 +164,7 @@ def test_a_pod_whose_end_the_watch_has_not_told_of_yet_is_read_as_it_ended(world
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
-    (pod,) = world.objects.observed(KEY).pods.values()
+    ((pod,),) = world.objects.observed(KEY).pods.values()
     if stale == "waits":
         world.store.put(replace(pod, phase="Pending", running=None))
     world.cluster.end(ATTEMPT.job, "whole")
@@ -182,7 +182,7 @@ def test_a_pod_whose_node_does_not_tell_of_its_end_is_read_all_the_same(world: W
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
-    (pod,) = world.objects.observed(KEY).pods.values()
+    ((pod,),) = world.objects.observed(KEY).pods.values()
     with pytest.raises(NotFoundError, match=pod.key.name):  # of its log
         world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)], [pod]))
 

@@ -66,7 +66,7 @@ def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: Wo
     pod["metadata"]["labels"] = {}
     world.store.replace("Pod", None, [], world.store.now)
     world.do(Collect(ATTEMPT, last=False))
-    assert [held.case for held in world.objects.observed(KEY).pods.values()] == [ATTEMPT.case]
+    assert [pod.case for (pod,) in world.objects.observed(KEY).pods.values()] == [ATTEMPT.case]
 
 
 def with_a_foreign_result(world: World) -> None:

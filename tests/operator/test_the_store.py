@@ -97,7 +97,7 @@ def test_the_newest_pod_of_a_job_counts() -> None:
     store.put(new)
     store.put(old)
 
-    assert objects.observed(KEY).pods[attempt.job] == new
+    assert objects.observed(KEY).pod(attempt.job) == new
 
 
 def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
@@ -110,7 +110,7 @@ def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
     store.put(old)
     store.put(new)
 
-    assert objects.observed(KEY).pods[attempt.job] == old
+    assert objects.observed(KEY).pod(attempt.job) == old
 
 
 def test_of_a_series_only_the_latest_result_is_exported() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from accelbench.api.case import Case
@@ -117,7 +118,7 @@ def observe(
     """What the cluster holds."""
     return Observed(
         {job.key.name: job for job in jobs},
-        {pod.job: pod for pod in pods},
+        {job: tuple(found) for job, found in groupby(pods, lambda pod: pod.job)},
         {result.case: result for result in results},
         losses.get("losses", {}),
     )

@@ -28,6 +28,7 @@ from accelbench_operator.engine.api import (
 )
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.queue import RetryError
+from accelbench_operator.engine.store import name_of
 from accelbench_operator.runs.accept import Plan
 from accelbench_operator.runs.actions import Action, Ask, AskQueue, Collect, Confirm, CreateJob, DeleteJob
 from accelbench_operator.runs.attempts import Observed
@@ -56,7 +57,7 @@ from accelbench_operator.runs.observed import (
     observe_pod,
     observe_result,
     owned_by,
-    precedence,
+    reporting_pod,
 )
 from accelbench_operator.runs.obstacles import Obstacles
 from accelbench_operator.runs.owner import owner_reference
@@ -187,7 +188,7 @@ class Applier:
     async def _look(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
         """The pod whose log is to be read, or why there is none; None where the store has just learned of either."""
         metadata = plan.metadata
-        job, pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
+        job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
         if job is None:
             existing = await self._cluster.get_job(metadata.namespace, attempt.job)
             if existing is None:
@@ -200,8 +201,8 @@ class Applier:
         pods = await self._pods_of(attempt, plan)
         if not pods:
             return pod_gone(job, observed.disruptions.get(attempt.job, ""))
-        self._hold_pods(pods, pod)
-        return pod if pod == max(pods, key=precedence) else None
+        self._hold_pods(pods, observed.pods.get(attempt.job, ()))
+        return pod if pod == reporting_pod(pods) else None
 
     async def _pods_of(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
         """Those that the attempt's Job controls, whatever their labels are by now: anybody may change those."""
@@ -236,10 +237,10 @@ class Applier:
     async def _confirm(self, action: Confirm, plan: Plan, observed: Observed) -> None:
         """The failure counts where the cluster shows the same Job and pod as the store; else the store learns."""
         attempt, metadata = action.attempt, plan.metadata
-        known_job, known_pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
+        known_job, known_pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
         body = await self._cluster.get_job(metadata.namespace, attempt.job)
         pods = await self._pods_of(attempt, plan)
-        pod = max(pods, key=precedence, default=None)
+        pod = reporting_pod(pods)
         if (observe_job(body) if body else None, pod) == (known_job, known_pod):
             await self._lose(plan, attempt.case, attempt.job, action.failure)
             return
@@ -247,7 +248,7 @@ class Applier:
             self._hold_job(body, metadata.uid)
         else:
             self._store.remove(JOB.name, (metadata.namespace, attempt.job))
-        self._hold_pods(pods, known_pod)
+        self._hold_pods(pods, observed.pods.get(attempt.job, ()))
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
         """The log; None where there is none, or none can be had."""
@@ -333,11 +334,12 @@ class Applier:
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
         self._store.put(job, own=True)
 
-    def _hold_pods(self, pods: Sequence[ObservedPod], known: ObservedPod | None) -> None:
-        """Those that a Job has now, in place of the one that was known."""
+    def _hold_pods(self, pods: Sequence[ObservedPod], known: Iterable[ObservedPod]) -> None:
+        """Hold the pods that a Job has now in place of those that were known."""
         names = {pod.key.name for pod in pods}
-        if known and known.key.name not in names:
-            self._store.remove(POD.name, (known.key.namespace, known.key.name))
+        for pod in known:
+            if pod.key.name not in names:
+                self._store.remove(POD.name, name_of(pod))
         for pod in pods:
             self._store.put(pod, own=True)
 

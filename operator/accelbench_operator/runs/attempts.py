@@ -1,5 +1,6 @@
 """Where an attempt at a case stands, read off its Job and its pod: pure."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,7 +10,7 @@ from accelbench.api.run import Attempt
 from accelbench_operator.runs.accept import Plan
 from accelbench_operator.runs.failure import AttemptFailure, node_lost, start_deadline_exceeded
 from accelbench_operator.runs.kueue import QueueReport, explain_held, next_look
-from accelbench_operator.runs.observed import ObservedJob, ObservedPod
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod, reporting_pod
 from accelbench_operator.runs.obstacles import Obstacle
 from accelbench_operator.runs.pending import explain_pending, explain_refused, is_silent
 from accelbench_operator.runs.summary import Summary
@@ -22,8 +23,8 @@ class Observed:
 
     jobs: Mapping[str, ObservedJob] = field(default_factory=dict)
     """By name."""
-    pods: Mapping[str, ObservedPod] = field(default_factory=dict)
-    """By their Job's name, the one that counts of each."""
+    pods: Mapping[str, tuple[ObservedPod, ...]] = field(default_factory=dict)
+    """By their Job's name."""
     results: Mapping[str, Summary] = field(default_factory=dict)
     """By case."""
     losses: Mapping[str, AttemptFailure] = field(default_factory=dict)
@@ -34,6 +35,10 @@ class Observed:
     """By Job name: why its queue holds it."""
     disruptions: Mapping[str, str] = field(default_factory=dict)
     """By Job name: why its pod, which is gone, had to go."""
+
+    def pod(self, job: str) -> ObservedPod | None:
+        """Return the pod that reports for a Job; None without any."""
+        return reporting_pod(self.pods.get(job, ()))
 
 
 class AttemptPhase(Enum):
@@ -73,7 +78,7 @@ class AttemptState:
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
     """Where an attempt in flight stands at `now`; a loss that looking into its pod has shown comes first."""
-    job, pod = observed.jobs.get(attempt.job), observed.pods.get(attempt.job)
+    job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
     if loss := observed.losses.get(attempt.job):
         return AttemptState(AttemptPhase.OVER, loss=loss)
     if job and job.suspended and not job.ended:
@@ -161,6 +166,7 @@ def _held(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> At
 
 def still_ending(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
     """A pod of the case that may still be at work, and until when: past that it is on a node that is lost."""
-    going = (pod for pod in observed.pods.values() if pod.case == case and not pod.is_over)
+    pods = itertools.chain.from_iterable(observed.pods.values())
+    going = (pod for pod in pods if pod.case == case and not pod.is_over)
     untils = ((pod, _until(pod, plan)) for pod in going)
     return next(((pod, until) for pod, until in untils if now < until), None)

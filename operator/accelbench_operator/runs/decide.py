@@ -67,7 +67,7 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
         if _in_flight(attempt) and attempt.case not in observed.results
     }
     running = {case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.loss is None}
-    pods = [observed.pods[each.job] for each in status.attempts if _in_flight(each) and each.job in observed.pods]
+    pods = [pod for each in status.attempts if _in_flight(each) and (pod := observed.pod(each.job))]
     at_work = [pod for pod in pods if pod.case in running]
     status = _clock(status, at_work, now) if running else _stopped(status, pods, now)
     active_until = _active_until(plan, status)
@@ -154,7 +154,7 @@ def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
     """The attempt as it is to be recorded: settled, replaced by the next one, discarded, or as it was."""
-    if attempt.job and (pod := observed.pods.get(attempt.job)):
+    if attempt.job and (pod := observed.pod(attempt.job)):
         told = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
         attempt = attempt.model_copy(update={name: value for name, value in told.items() if value})
     if state is None:

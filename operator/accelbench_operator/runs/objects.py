@@ -1,6 +1,7 @@
 """Read from the store what belongs to runs: Jobs, pods and results."""
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -18,7 +19,6 @@ from accelbench_operator.runs.observed import (
     observe_job,
     observe_pod,
     observe_result,
-    precedence,
 )
 from accelbench_operator.runs.obstacles import Obstacle
 from accelbench_operator.runs.summary import Summary
@@ -56,7 +56,7 @@ class RunObjects:
     ) -> Observed:
         """Return all that is held of a run in its namespace: objects elsewhere that name it are copies."""
         jobs: dict[str, ObservedJob] = {}
-        pods: dict[str, ObservedPod] = {}
+        pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
         results: dict[str, Summary] = {}
         for held in self.store.owned(run.uid):
             if held.key.namespace != run.namespace:
@@ -65,13 +65,11 @@ class RunObjects:
                 jobs[held.key.name] = held
             elif isinstance(held, Summary):
                 results[held.case] = held
-            elif isinstance(held, ObservedPod) and (
-                held.job not in pods or precedence(pods[held.job]) < precedence(held)
-            ):
-                pods[held.job] = held
+            elif isinstance(held, ObservedPod):
+                pods[held.job] += (held,)
         names = {job: (run.namespace, job) for job in jobs}
         disruptions = {job: self._disruptions[name] for job, name in names.items() if name in self._disruptions}
-        return Observed(jobs, pods, results, losses, obstacles, disruptions=disruptions)
+        return Observed(jobs, dict(pods), results, losses, obstacles, disruptions=disruptions)
 
     def has_jobs(self, run_uid: str) -> bool:
         """Return True if a Job of the run is held."""

@@ -103,13 +103,13 @@ class ObservedPod:
         return self.phase in {"Succeeded", "Failed"}
 
 
-def precedence(pod: ObservedPod) -> tuple[bool, datetime, str]:
-    """By which the pod of a Job that counts is found: one that succeeded, else the newest.
+def reporting_pod(pods: Iterable[ObservedPod]) -> ObservedPod | None:
+    """Return the pod of a Job whose end counts: one that succeeded, else the newest; None without any.
 
-    Without the answer about the first pod that it created, the Job controller creates a second, and lets one of them go
-    once it knows of both. Times are whole seconds, so names decide among equals.
+    A Job controller that gets no answer about its first pod creates a second, and deletes one of them once it knows of
+    both. Times are whole seconds, so names decide among equals.
     """
-    return pod.phase == "Succeeded", pod.created, pod.key.name
+    return max(pods, key=lambda pod: (pod.phase == "Succeeded", pod.created, pod.key.name), default=None)
 
 
 def parse_time(text: str | None) -> datetime | None:
