@@ -46,7 +46,7 @@ class Operator:
         """Set once everything that is there, and may be listed, has been."""
         self.telemetry = Telemetry()
         api.timed = lambda verb, resource, seconds: self.telemetry.request.labels(verb, resource).observe(seconds)
-        store = Store()
+        self.store = store = Store()
         self._objects = RunObjects(store, self._started)
         self._series = settings.metrics_series
         self._retention = settings.retention

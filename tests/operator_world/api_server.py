@@ -107,6 +107,8 @@ class ApiServer:
     def __init__(self, time: SimulatedTime, random: Random) -> None:
         self._time = time
         self._random = random
+        self.plurals = {*PLURALS}
+        """What is served."""
         self.objects: dict[Id, Version] = {}
         self.logs: dict[str, str] = {}
         """By a pod's UID."""
@@ -200,7 +202,7 @@ class ApiServer:
         if path == SERVED:
             return _served()
         match = PATH.fullmatch(path)
-        if match is None or match["plural"] not in PLURALS:
+        if match is None or match["plural"] not in self.plurals:
             raise RefusedError(404, f"the server could not find the requested resource {path}")
         plural, namespace, name = match["plural"], match["namespace"], match["name"]
         if method == "GET" and name is None:

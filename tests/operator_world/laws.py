@@ -137,7 +137,7 @@ class Laws:
 
 def held(operator: Operator) -> dict[str, int]:
     """How many things an operator has in memory, by what they are."""
-    controllers, reconciler, store = operator.controllers, operator._runs, operator._objects.store
+    controllers, reconciler, store = operator.controllers, operator._runs, operator.store
     queue = controllers.queue
     applier, known = reconciler._applier, reconciler._known
     return {

@@ -16,7 +16,7 @@ from kubernetes.aio.client import Configuration
 from accelbench_operator.engine.api import ApiError, ExpiredError, KubernetesApi, Manifest
 from accelbench_operator.engine.clock import ServerClock
 from accelbench_operator.engine.election import LeaseName
-from accelbench_operator.engine.kinds import Key
+from accelbench_operator.engine.kinds import Key, Kind
 from accelbench_operator.operator import Operator
 from accelbench_operator.settings import Settings
 from operator_world.api_server import ApiServer
@@ -24,7 +24,6 @@ from operator_world.builders import SETTINGS
 from operator_world.connection import Connection, Network
 from operator_world.simulated_time import ProcessLoop, SimulatedTime
 
-RUNS = "/apis/accelbench.dev/v1alpha1/benchmarkruns"
 LEASE = LeaseName("accelbench", "operator")
 WATCH_SECONDS = 300
 
@@ -44,6 +43,7 @@ class Replica:
         broken: Callable[[str], None],
         settings: Settings = SETTINGS,
         shares_lease: bool,
+        prepare: Callable[[KubernetesApi, Operator], object] = lambda _api, _operator: None,
     ) -> None:
         self._number = number
         self._time = time
@@ -55,6 +55,7 @@ class Replica:
         self._settings = replace(settings, lease=LEASE) if shares_lease else settings
         self.skew = timedelta()
         """How far its machine's clock is ahead."""
+        self._prepare = prepare
         self._lives = 0
         self._away_until = 0.0
         self.operator: Operator | None = None
@@ -133,46 +134,48 @@ class Replica:
         api.client = connection
         api.clock = ServerClock(self.clock)
         operator = self.operator = Operator(api, self._settings, self.identity)
+        self._prepare(api, operator)
         async with asyncio.TaskGroup() as group:
             group.create_task(operator.run())
             await operator.crds_fit.wait()
-            group.create_task(self._watch_runs(api, operator))
+            for kind in operator.controllers.kinds:
+                group.create_task(self._watch(api, operator, kind))
 
-    async def _watch_runs(self, api: KubernetesApi, operator: Operator) -> None:
+    async def _watch(self, api: KubernetesApi, operator: Operator, kind: Kind) -> None:
         """As kopf does: a list, then a watch. What is deleted while it has to list anew is never told."""
         while True:
             try:
-                version = await self._list(api, operator)
+                version = await self._list(api, operator, kind)
                 while True:
-                    version = await self._follow(api, operator, version)
+                    version = await self._follow(api, operator, kind, version)
             except ExpiredError:
                 continue
             except ApiError:
                 await asyncio.sleep(self._random.uniform(0.1, 60.0))
 
-    async def _list(self, api: KubernetesApi, operator: Operator) -> str:
+    async def _list(self, api: KubernetesApi, operator: Operator, kind: Kind) -> str:
         query = {"limit": 500}
         while True:
-            page = await api.get(RUNS, query)
+            page = await api.get(kind.path(), query)
             for run in page["items"]:
-                _tell(operator, "ADDED", run)
+                _tell(operator, kind, "ADDED", run)
             if not (token := page["metadata"].get("continue")):
                 return page["metadata"]["resourceVersion"]
             query["continue"] = token
 
-    async def _follow(self, api: KubernetesApi, operator: Operator, version: str) -> str:
+    async def _follow(self, api: KubernetesApi, operator: Operator, kind: Kind, version: str) -> str:
         query = {"resourceVersion": version}
-        async with contextlib.aclosing(api.watch(RUNS, query, WATCH_SECONDS)) as events:
+        async with contextlib.aclosing(api.watch(kind.path(), query, WATCH_SECONDS)) as events:
             async for event in events:
                 if event["type"] != "BOOKMARK":
-                    _tell(operator, event["type"], event["object"])
+                    _tell(operator, kind, event["type"], event["object"])
                 version = event["object"]["metadata"]["resourceVersion"]
         return version
 
 
-def _tell(operator: Operator, kind: str, run: Manifest) -> None:
-    key = Key.of("BenchmarkRun", run)
-    if kind == "DELETED":
+def _tell(operator: Operator, kind: Kind, event: str, manifest: Manifest) -> None:
+    key = Key.of(kind.name, manifest)
+    if event == "DELETED":
         operator.controllers.deleted(key)
     else:
-        operator.controllers.changed(key, run)
+        operator.controllers.changed(key, manifest)

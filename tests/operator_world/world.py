@@ -3,7 +3,7 @@
 import functools
 import random as everywhere
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain, repeat
@@ -16,6 +16,7 @@ from kubernetes.aio.leaderelection import leaderelection
 
 from accelbench_operator import skew
 from accelbench_operator.engine import election as lead
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.operator import Operator
 from accelbench_operator.runs.known import read_status
 from accelbench_operator.settings import Settings
@@ -48,6 +49,7 @@ class World:
         faults: Iterable[str] = (),
         fates: Iterable[Fate] = (),
         settings: Settings = SETTINGS,
+        prepare: Callable[[KubernetesApi, Operator], object] = lambda _api, _operator: None,
     ) -> None:
         self.time = SimulatedTime()
         random = self.random = Random(seed)  # noqa: S311 - a world that can be had again
@@ -68,6 +70,7 @@ class World:
                 broken=self.laws.break_,
                 settings=settings,
                 shares_lease=replicas > 1,
+                prepare=prepare,
             )
             for number in range(replicas)
         ]
