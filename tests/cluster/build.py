@@ -82,7 +82,7 @@ class Binaries:
 
     @property
     def pod(self) -> Path:
-        """The static program that runs inside test pods."""
+        """The static pause program of test pods."""
         return self.directory / "pod"
 
 

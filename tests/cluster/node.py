@@ -47,7 +47,7 @@ def start_node(directory: Path, programs: Binaries, processes: Processes, contro
     first = start_sandbox("containerd", command, directory, processes)
     create_cgroups(mark)
     pause = archive_from_files(
-        directory / "pause.tar", name=PAUSE_IMAGE, files={"/pod": programs.pod}, entrypoint=["/pod", "pause"]
+        directory / "pause.tar", name=PAUSE_IMAGE, files={"/pod": programs.pod}, entrypoint=["/pod"]
     )
     socket = directory / SOCKET_NAME
     processes.wait_for("containerd", socket.exists, what="containerd to listen")
