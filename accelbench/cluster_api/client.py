@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from accelbench.api.metadata import GROUP
 from accelbench.cluster_api.errors import ApiError, ClusterError, UnreachableError, api_error
-from accelbench.cluster_api.kinds import PODS, verb_and_resource
+from accelbench.cluster_api.kinds import POD, verb_and_resource
 from accelbench.frameworks.descriptor import not_installed
 from accelbench.problem import unknown
 
@@ -141,7 +141,7 @@ class Client:
             try:
                 event = json.loads(line)
             except ValueError as error:
-                raise UnreachableError("the cluster stopped answering in the middle of an event") from error
+                raise UnreachableError(0, "the cluster stopped answering in the middle of an event") from error
             if event["type"] == "ERROR":
                 raise refusal(int(event["object"].get("code") or 0), json.dumps(event["object"]), "GET", path)
             yield event
@@ -149,7 +149,7 @@ class Client:
     def log(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
         """Yield the lines of the runner's log, with their ends; with `follow` until its container has ended."""
         query = {"container": "runner", **({"follow": "true"} if follow else {})}
-        return self._lines(PODS.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
+        return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds)
@@ -162,7 +162,7 @@ class Client:
             if rest:
                 yield rest
         except self._no_answer as error:
-            raise UnreachableError(f"the cluster stopped answering: {error}") from error
+            raise UnreachableError(0, f"the cluster stopped answering: {error}") from error
         finally:
             response.response.close()
 
@@ -171,9 +171,9 @@ class Client:
         try:
             document: Manifest = json.loads(response.read())
         except self._no_answer as error:
-            raise UnreachableError(f"the cluster stopped answering: {error}") from error
+            raise UnreachableError(0, f"the cluster stopped answering: {error}") from error
         except ValueError as error:
-            raise UnreachableError(f"the answer to {method} {path} is not an API server's") from error
+            raise UnreachableError(0, f"the answer to {method} {path} is not an API server's") from error
         return document
 
     def _send(
@@ -199,7 +199,7 @@ class Client:
             response = self._api.call_api(*request, _request_timeout=(REQUEST_SECONDS, seconds))
             answer = response.read() if response.status >= HTTP_ERROR else b""
         except self._no_answer as error:
-            raise UnreachableError(f"the cluster does not answer: {error}") from error
+            raise UnreachableError(0, f"the cluster does not answer: {error}") from error
         if response.status >= HTTP_ERROR:
             raise refusal(response.status, answer.decode(errors="replace"), method, path)
         return response

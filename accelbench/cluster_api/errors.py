@@ -75,10 +75,7 @@ class TooLargeError(ApiError):
 
 
 class UnreachableError(ApiError):
-    """No answer from the server within the time limit, or one that broke off."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(0, message)
+    """No answer within the time limit, or one that broke off; the status is 0."""
 
 
 KINDS: Mapping[int, type[ApiError]] = {

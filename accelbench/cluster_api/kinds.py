@@ -29,17 +29,17 @@ class Kind:
         return "/" + "/".join(filter(None, (root, self.api_version, place, self.plural, name, subresource)))
 
 
-RUNS = Kind("BenchmarkRun", "benchmarkruns", API_VERSION)
-RESULTS = Kind("BenchmarkResult", "benchmarkresults", API_VERSION)
-PODS = Kind("Pod", "pods", "v1")
-EVENTS = Kind("Event", "events", "v1")
-NODES = Kind("Node", "nodes", "v1")
-NAMESPACES = Kind("Namespace", "namespaces", "v1")
-CONFIG_MAPS = Kind("ConfigMap", "configmaps", "v1")
-JOBS = Kind("Job", "jobs", "batch/v1")
-LEASES = Kind("Lease", "leases", "coordination.k8s.io/v1")
-CLAIM_TEMPLATES = Kind("ResourceClaimTemplate", "resourceclaimtemplates", "resource.k8s.io/v1")
-RESOURCE_SLICES = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
+RUN = Kind("BenchmarkRun", "benchmarkruns", API_VERSION)
+RESULT = Kind("BenchmarkResult", "benchmarkresults", API_VERSION)
+POD = Kind("Pod", "pods", "v1")
+EVENT = Kind("Event", "events", "v1")
+NODE = Kind("Node", "nodes", "v1")
+NAMESPACE = Kind("Namespace", "namespaces", "v1")
+CONFIG_MAP = Kind("ConfigMap", "configmaps", "v1")
+JOB = Kind("Job", "jobs", "batch/v1")
+LEASE = Kind("Lease", "leases", "coordination.k8s.io/v1")
+CLAIM_TEMPLATE = Kind("ResourceClaimTemplate", "resourceclaimtemplates", "resource.k8s.io/v1")
+RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
 
 
 def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec
 from accelbench.cluster_api.client import Client, Manifest
 from accelbench.cluster_api.errors import ApiError, ClusterError, ConflictError
-from accelbench.cluster_api.kinds import RUNS
+from accelbench.cluster_api.kinds import RUN
 from accelbench.kubectl.gate import condition, is_finished
 from accelbench.kubectl.manifests import RunManifest
 from accelbench.kubectl.runs import parsed
@@ -61,7 +61,7 @@ def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[Applied, ..
 def create(client: Client, body: Manifest) -> Manifest:
     """Create a run and return it as stored; raises ExistsError if its name is taken."""
     try:
-        return client.create(RUNS.path(body["metadata"]["namespace"]), body)
+        return client.create(RUN.path(body["metadata"]["namespace"]), body)
     except ConflictError as error:
         raise ExistsError(f"{error.message}: give another name, or none to let the cluster choose one") from error
 
@@ -88,7 +88,7 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
 
 def _existing_run(client: Client, body: Manifest, wanted: BenchmarkRun) -> Manifest | None:
     """Return the run that has this name and spec; None if a dry run shows that it can be created."""
-    collection = RUNS.path(body["metadata"]["namespace"])
+    collection = RUN.path(body["metadata"]["namespace"])
     try:
         client.create(collection, body, dryRun="All")
     except ConflictError:
@@ -100,7 +100,7 @@ def _existing_run(client: Client, body: Manifest, wanted: BenchmarkRun) -> Manif
     else:
         return None
     name = wanted.metadata.name
-    run = client.get(RUNS.path(body["metadata"]["namespace"], name))
+    run = client.get(RUN.path(body["metadata"]["namespace"], name))
     if run["metadata"].get("deletionTimestamp"):
         raise ExistsError(f"benchmarkrun/{name} is being deleted: try again once it is gone")
     if fields := differences(wanted.spec, parsed(run).spec):

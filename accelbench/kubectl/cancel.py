@@ -18,7 +18,7 @@ def cancel(
 
     Cases in flight are discarded; stored results stay.
     """
-    from accelbench.cluster_api.kinds import RUNS
+    from accelbench.cluster_api.kinds import RUN
     from accelbench.kubectl.apply import KUBECTL_KIND
     from accelbench.kubectl.gate import condition, is_finished
     from accelbench.kubectl.runs import UnknownRunError, bare, run_named
@@ -38,7 +38,7 @@ def cancel(
                     f"{KUBECTL_KIND}/{name} has already finished ({reason}): there is nothing to cancel", err=True
                 )
                 continue
-            client.patch(RUNS.path(client.namespace, name), {"spec": {"runPolicy": {"cancel": True}}})
+            client.patch(RUN.path(client.namespace, name), {"spec": {"runPolicy": {"cancel": True}}})
             typer.echo(f"{KUBECTL_KIND}/{name} cancelled")
     if unknown:
         raise typer.Exit(Exit.USAGE)

@@ -146,12 +146,12 @@ def _asked(line: Line, at: str) -> Choices:
 
 
 def _runs(line: Line) -> Choices:
-    from accelbench.cluster_api.kinds import RUNS
+    from accelbench.cluster_api.kinds import RUN
 
     with _server(line) as client:
         return [
             (each["metadata"]["name"], (each.get("status") or {}).get("phase", ""))
-            for each in client.items(RUNS.path(client.namespace))
+            for each in client.items(RUN.path(client.namespace))
         ]
 
 

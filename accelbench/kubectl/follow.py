@@ -26,7 +26,7 @@ from accelbench.cluster_api.errors import (
     NotFoundError,
     UnauthorizedError,
 )
-from accelbench.cluster_api.kinds import PODS, RUNS
+from accelbench.cluster_api.kinds import POD, RUN
 from accelbench.delivery.log import parse_event
 from accelbench.kubectl.gate import condition, is_finished
 from accelbench.kubectl.runs import parsed
@@ -221,7 +221,7 @@ class _Follower:
     def _watch_run(self, run: Manifest) -> None:
         """Post every state of the run, however often the server ends the watch or does not answer."""
         metadata = run["metadata"]
-        collection, selector = RUNS.path(metadata["namespace"]), f"metadata.name={metadata['name']}"
+        collection, selector = RUN.path(metadata["namespace"]), f"metadata.name={metadata['name']}"
         while True:
             try:
                 listed, version = self._client.items_and_version(collection, fieldSelector=selector)
@@ -251,7 +251,7 @@ class _Follower:
         lines = 0
         ended, refusal = False, ""
         try:
-            if (case := _case_of(self._client.get(PODS.path(namespace, pod)))) is None:
+            if (case := _case_of(self._client.get(POD.path(namespace, pod)))) is None:
                 ended, refusal = True, f"pod {pod} runs another release than your accelbench"
                 return
             # 404: the kubelet does not know the pod yet, or no longer.
@@ -262,7 +262,7 @@ class _Follower:
                     lines += 1
                     if lines > skip:
                         self._post(self._handle_log_line, line.decode(errors="replace").rstrip("\r\n"))
-            ended = self._client.get(PODS.path(namespace, pod))["status"].get("phase") in {"Succeeded", "Failed"}
+            ended = self._client.get(POD.path(namespace, pod))["status"].get("phase") in {"Succeeded", "Failed"}
         except NotFoundError:
             ended = True
         except (UnauthorizedError, ForbiddenError) as error:

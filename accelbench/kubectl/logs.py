@@ -57,7 +57,7 @@ def logs(
 def _lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
     """Yield the lines of a pod's log; with `follow` wait for its container, and resume after a broken connection."""
     from accelbench.cluster_api.errors import InvalidError, NotFoundError, UnreachableError
-    from accelbench.cluster_api.kinds import PODS
+    from accelbench.cluster_api.kinds import POD
 
     printed = 0
     while True:
@@ -66,14 +66,14 @@ def _lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
                 if number > printed:
                     printed = number
                     yield line.decode(errors="replace").rstrip("\r\n")
-            if not follow or client.get(PODS.path(client.namespace, pod))["status"].get("phase") in OVER:
+            if not follow or client.get(POD.path(client.namespace, pod))["status"].get("phase") in OVER:
                 return
         except NotFoundError:
             if printed:  # It ended, and its Job was deleted.
                 return
             if not follow:
                 raise
-            client.get(PODS.path(client.namespace, pod))  # Raises if it was deleted; else its kubelet has no log yet.
+            client.get(POD.path(client.namespace, pod))  # Raises if it was deleted; else its kubelet has no log yet.
         except (InvalidError, UnreachableError):  # Its container has not started, or the connection broke off.
             if not follow:
                 raise
@@ -84,7 +84,7 @@ def _pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: boo
     """The name of the pod that is meant; raises ClusterError where there is none, or it is not clear which."""
     from accelbench.api import labels
     from accelbench.cluster_api.errors import ClusterError
-    from accelbench.cluster_api.kinds import PODS
+    from accelbench.cluster_api.kinds import POD
     from accelbench.kubectl.gate import condition, is_finished
     from accelbench.kubectl.runs import parsed
     from accelbench.plan.cases import plan_cases
@@ -95,7 +95,7 @@ def _pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: boo
     if case is not None and case not in cases:
         raise typer.BadParameter(unknown("case", case, cases), param_hint="--case")
     selector = f"{labels.RUN_UID}={metadata['uid']}" + (f",{labels.CASE}={case}" if case else "")
-    found = client.items(PODS.path(metadata["namespace"]), labelSelector=selector)
+    found = client.items(POD.path(metadata["namespace"]), labelSelector=selector)
     if not found:
         what = f"case {case} of benchmarkrun/{metadata['name']}" if case else f"benchmarkrun/{metadata['name']}"
         measured = (run.get("status") or {}).get("measuredCases") or ()

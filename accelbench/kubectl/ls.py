@@ -35,12 +35,12 @@ def ls(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """List runs: where each stands, and what it found."""
-    from accelbench.cluster_api.kinds import RUNS
+    from accelbench.cluster_api.kinds import RUN
 
     if all_namespaces and namespace:
         raise typer.BadParameter("--namespace names one, --all-namespaces all", param_hint="--all-namespaces")
     with Cluster(namespace, context, kubeconfig).ask() as client:
-        at = RUNS.path(None if all_namespaces else client.namespace)
+        at = RUN.path(None if all_namespaces else client.namespace)
         try:
             if output in {ListOutput.TABLE, ListOutput.WIDE}:
                 _print_table(client, at, wide=output is ListOutput.WIDE, everywhere=all_namespaces, watch=watch)

@@ -13,7 +13,7 @@ from accelbench.cli.files import RunRecord, explain
 from accelbench.cli.results import Found
 from accelbench.cluster_api.client import Client, Manifest
 from accelbench.cluster_api.errors import ClusterError, NotFoundError
-from accelbench.cluster_api.kinds import RESULTS, RUNS
+from accelbench.cluster_api.kinds import RESULT, RUN
 from accelbench.kubectl.clone_run import user_metadata
 from accelbench.kubectl.gate import exit_of
 from accelbench.problem import nearest
@@ -46,14 +46,14 @@ def _run(client: Client, name: str) -> Manifest | None:
     if not re.fullmatch(NAME, bare(name)):  # in a path it could address something else
         return None
     try:
-        return client.get(RUNS.path(client.namespace, bare(name)))
+        return client.get(RUN.path(client.namespace, bare(name)))
     except NotFoundError:
         return None
 
 
 def names(client: Client) -> list[str]:
     """Return the names of all runs in the namespace."""
-    return [run["metadata"]["name"] for run in client.items(RUNS.path(client.namespace))]
+    return [run["metadata"]["name"] for run in client.items(RUN.path(client.namespace))]
 
 
 def _unknown(client: Client, name: str, known: Iterable[str]) -> str:
@@ -98,7 +98,7 @@ def found(client: Client, name: str) -> Found:
 def found_of(client: Client, run: Manifest) -> Found:
     """Read the results of an existing run, in the order of its sweep."""
     namespace, uid = run["metadata"]["namespace"], run["metadata"]["uid"]
-    stored = client.items(RESULTS.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
+    stored = client.items(RESULT.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
     results = [parsed_result(item) for item in stored]
     order = (run.get("status") or {}).get("measuredCases") or []
     places = {case: place for place, case in enumerate(order)}
@@ -108,10 +108,10 @@ def found_of(client: Client, run: Manifest) -> Found:
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
     """Read the results of the latest deleted run of that name."""
     label = bare(name)[:MAXIMUM_LABEL].strip("-.")
-    stored = client.items(RESULTS.path(client.namespace), labelSelector=f"{labels.RUN}={label}") if label else []
+    stored = client.items(RESULT.path(client.namespace), labelSelector=f"{labels.RUN}={label}") if label else []
     results = [result for result in map(parsed_result, stored) if result.result.case.origin.run == bare(name)]
     if not results:
-        all_results = client.items(RESULTS.path(client.namespace))
+        all_results = client.items(RESULT.path(client.namespace))
         deleted = {item["result"]["case"]["origin"]["run"] for item in all_results}
         raise UnknownRunError(_unknown(client, name, {*names(client), *deleted}))
     results.sort(key=lambda result: result.result.started)
@@ -163,11 +163,11 @@ def side_results(client: Client, text: str) -> tuple[Result, ...]:
             raise UnknownRunError(f"benchmarkrun/{bare(text)} has no result yet")
         return results
     label = name[:MAXIMUM_LABEL].strip("-.")
-    stored = client.items(RESULTS.path(client.namespace), labelSelector=f"{labels.SERIES}={label}") if label else []
+    stored = client.items(RESULT.path(client.namespace), labelSelector=f"{labels.SERIES}={label}") if label else []
     parsed_results = (parsed_result(item).result for item in stored)
     results = tuple(result for result in parsed_results if result.case.origin.series == name)
     if not results:
-        all_results = client.items(RESULTS.path(client.namespace))
+        all_results = client.items(RESULT.path(client.namespace))
         known = sorted({str(item["result"]["case"]["origin"]["series"]) for item in all_results})
         problem = f'no series "{name}" in namespace {client.namespace}'
         raise UnknownRunError(f"{problem}; {nearest(name, known)}" if known else f"{problem}, which has no results")

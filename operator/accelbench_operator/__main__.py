@@ -11,7 +11,8 @@ import uuid
 from kubernetes.aio.config import ConfigException
 
 from accelbench.api.profiles import InvalidProfilesError
-from accelbench_operator.engine.api import KubernetesApi, load_configuration
+from accelbench.cluster_api.async_client import load_configuration
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.health import served
 from accelbench_operator.engine.watch import watch
 from accelbench_operator.metrics.exposition import OPENMETRICS, Exposition, anybody, exposed

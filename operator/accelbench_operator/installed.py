@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator, Callable
 
 from accelbench.api.metadata import GROUP, VERSION
 from accelbench.api.profiles import InvalidProfilesError
-from accelbench_operator.engine.api import ApiError, KubernetesApi, NotFoundError, load_configuration
+from accelbench.cluster_api.async_client import load_configuration
+from accelbench.cluster_api.errors import ApiError, NotFoundError
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.election import LEASE_SECONDS, LeaseName
 from accelbench_operator.settings import Settings, SettingsError, read_settings
 from accelbench_operator.skew import find_skew

@@ -6,7 +6,8 @@ from collections import Counter
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from accelbench.api.run import Attempt
-from accelbench_operator.engine.api import ApiError, KubernetesApi
+from accelbench.cluster_api.errors import ApiError
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.controllers import Controllers
 from accelbench_operator.engine.election import Election, always, standing
 from accelbench_operator.engine.garbage import small_collections

@@ -9,7 +9,8 @@ from typing import Any
 
 from accelbench.api import crd
 from accelbench.api.metadata import GROUP, VERSION
-from accelbench_operator.engine.api import KubernetesApi, NotFoundError
+from accelbench.cluster_api.errors import NotFoundError
+from accelbench_operator.engine.api import KubernetesApi
 
 SERVED = f"/openapi/v3/apis/{GROUP}/{VERSION}"
 REMEDY = "apply those of this release, kubectl apply --server-side -f crds/"

@@ -18,7 +18,7 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import web
 
-from accelbench_operator.engine.api import verb_and_resource
+from accelbench.cluster_api.kinds import verb_and_resource
 from operator_world.client import cut
 
 FAULTS = {

@@ -13,7 +13,7 @@ from accelbench.cli.exits import Exit
 from accelbench.cli.live import Lines
 from accelbench.cluster_api import client as client_module
 from accelbench.cluster_api.client import connect
-from accelbench.cluster_api.kinds import RUNS
+from accelbench.cluster_api.kinds import RUN
 from accelbench.delivery.log import LaunchFinished, encode_event
 from accelbench.kubectl.follow import follow
 from accelbench.kubectl.gate import exit_of
@@ -96,7 +96,7 @@ def test_a_log_that_is_silent_is_asked_for_again_and_every_line_is_shown_once(
     with Proxy(cluster.kubeconfig, kill=lambda: None) as proxy:
         asked = through(proxy, jane)
         with connect(kubeconfig=asked.kubeconfig) as client:
-            run = client.get(RUNS.path(cluster.namespace, "chain"))
+            run = client.get(RUN.path(cluster.namespace, "chain"))
 
             def follows() -> None:
                 ended.append(exit_of(follow(client, run, display=Lines(Console(file=shown)), say=lambda _: None)))

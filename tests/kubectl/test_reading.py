@@ -17,7 +17,7 @@ from accelbench.api.result import BenchmarkResult
 from accelbench.cli.exits import Exit
 from accelbench.cluster_api.client import connect, refusal
 from accelbench.cluster_api.errors import ApiError
-from accelbench.cluster_api.kinds import RUNS
+from accelbench.cluster_api.kinds import RUN
 from accelbench.delivery.log import LaunchFinished, encode_event
 from cli.command import accelbench
 from cluster.cluster import Cluster
@@ -236,7 +236,7 @@ def test_credentials_that_are_not_taken_and_a_cluster_without_accelbench_are_sai
     # Whoever may not do everything is not told that there is no such group, but that they may not ask for it.
     with connect(kubeconfig=cluster.kubeconfig) as client, pytest.raises(ApiError) as of_no_group:
         client.get("/apis/absent.example/v1/namespaces/default/things")
-    error = refusal(of_no_group.value.status, of_no_group.value.message, "GET", RUNS.path("team"))
+    error = refusal(of_no_group.value.status, of_no_group.value.message, "GET", RUN.path("team"))
     assert error.message == "this cluster has no accelbench: install its chart first"
     config = json.loads(jane.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": "worn-out"}

@@ -10,7 +10,7 @@ import pytest
 from accelbench.api import labels
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.engine.api import (
+from accelbench.cluster_api.errors import (
     ApiError,
     ConflictError,
     ForbiddenError,

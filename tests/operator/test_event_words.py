@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from accelbench_operator.engine.api import ForbiddenError
+from accelbench.cluster_api.errors import ForbiddenError
 from accelbench_operator.runs.event_words import FRESH, TIMES_AS_LONG, EventWords
 from operator_world.builders import NOW
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from accelbench_operator.engine.api import ApiError
+from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.apply import Applier

@@ -10,7 +10,7 @@ import pytest
 
 from accelbench.api import labels
 from accelbench.api.run import BenchmarkRunStatus
-from accelbench_operator.engine.api import ApiError, ForbiddenError, UnreachableError
+from accelbench.cluster_api.errors import ApiError, ForbiddenError, UnreachableError
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.queue import LONGEST_DELAY_SECONDS
 from accelbench_operator.engine.store import Store

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from accelbench.api import crd
+from accelbench.cluster_api.errors import NotFoundError
 from accelbench_operator import skew
-from accelbench_operator.engine.api import NotFoundError
 from accelbench_operator.engine.health import Readings, served
 from cluster.ports import free_port
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench_operator.engine.api import ApiError, InvalidError
+from accelbench.cluster_api.errors import ApiError, InvalidError
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.apply import Applier

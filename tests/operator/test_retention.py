@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench_operator.engine.api import ApiError
+from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.runs import retention
 from accelbench_operator.runs.retention import Retention, keep_deleting, surplus
 from accelbench_operator.runs.summary import Summary

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.reasons import AttemptReason
-from accelbench_operator.engine.api import ForbiddenError
+from accelbench.cluster_api.errors import ForbiddenError
 from accelbench_operator.runs.actions import Ask, Collect, Confirm
 from accelbench_operator.runs.apply import ForeignObjectError
 from accelbench_operator.runs.attempts import Question

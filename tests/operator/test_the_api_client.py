@@ -10,8 +10,9 @@ from aiohttp import web
 from kubernetes.aio.client import Configuration
 
 from accelbench.api.result import MAXIMUM_BYTES
-from accelbench_operator.engine import api as kubernetes_api
-from accelbench_operator.engine.api import ApiError, KubernetesApi, TooLargeError, UnreachableError
+from accelbench.cluster_api import async_client
+from accelbench.cluster_api.errors import ApiError, TooLargeError, UnreachableError
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.runs.cluster import KubernetesCluster, NoLogError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -29,9 +30,9 @@ async def served(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     def in_cluster(client_configuration: Configuration) -> None:
         client_configuration.host = f"http://{host}:{port}"
 
-    monkeypatch.setattr(kubernetes_api.config, "load_incluster_config", in_cluster)
+    monkeypatch.setattr(async_client.config, "load_incluster_config", in_cluster)
     try:
-        async with KubernetesApi(await kubernetes_api.load_configuration()) as api:
+        async with KubernetesApi(await async_client.load_configuration()) as api:
             yield api
     finally:
         await runner.cleanup()

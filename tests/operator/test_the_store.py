@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from accelbench_operator.engine.api import ApiError, ExpiredError
+from accelbench.cluster_api.async_client import AsyncClient
+from accelbench.cluster_api.errors import ApiError, ExpiredError
+from accelbench.cluster_api.kinds import JOB
 from accelbench_operator.engine.kinds import Key, Owned
 from accelbench_operator.engine.reflector import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS, WATCHES_A_LIST, Reflector
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.objects import RunObjects
-from accelbench_operator.runs.observed import JOB, observe_job
+from accelbench_operator.runs.observed import observe_job
 from operator_world.builders import (
     NAME,
     NAMESPACE,
@@ -184,6 +186,8 @@ class ScriptedApi:
         self._answers = list(answers)
         self.asked: list[tuple[str, str | None]] = []
         self.exhausted = asyncio.Event()
+
+    pages = AsyncClient.pages
 
     async def get(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(("list", query.get("continue")))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accelbench.api import labels
-from accelbench_operator.engine.api import ApiError, ForbiddenError, NotFoundError
+from accelbench.cluster_api.errors import ApiError, ForbiddenError, NotFoundError
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.actions import Ask, AskQueue, Collect, Confirm
 from accelbench_operator.runs.apply import Applier

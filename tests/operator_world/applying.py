@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from accelbench_operator.engine.api import ApiError
+from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.actions import Collect, CreateJob, DeleteJob

@@ -13,7 +13,9 @@ from random import Random
 
 from kubernetes.aio.client import Configuration
 
-from accelbench_operator.engine.api import ApiError, ExpiredError, KubernetesApi, Manifest
+from accelbench.cluster_api.async_client import Manifest
+from accelbench.cluster_api.errors import ApiError, ExpiredError
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.clock import ServerClock
 from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.engine.kinds import Key, Kind

@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.result import Failure
-from accelbench_operator.engine.api import ApiError, ConflictError, NotFoundError, UnreachableError
+from accelbench.cluster_api.errors import ApiError, ConflictError, NotFoundError, UnreachableError
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod, observe_result
 from accelbench_operator.runs.status import timestamp

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from accelbench_operator.engine.api import ApiError, KubernetesApi
-from accelbench_operator.engine.kinds import Held, Key, Kind, Manifest, Owned
+from accelbench.cluster_api.errors import ApiError
+from accelbench.cluster_api.kinds import Kind
+from accelbench_operator.engine.api import KubernetesApi
+from accelbench_operator.engine.kinds import Held, Key, Manifest, Owned
 from accelbench_operator.engine.queue import KeyedQueue
 from accelbench_operator.engine.reflector import PAGE, Reflector
 from accelbench_operator.engine.store import Store
@@ -153,11 +155,5 @@ class Controllers:
 
     async def _list(self, path: str) -> set[str]:
         """Return the UIDs of all objects of a collection."""
-        uids: set[str] = set()
-        query: dict[str, object] = {"limit": PAGE}
-        while True:
-            page = await self._api.get(path, query, accept=METADATA)
-            uids |= {item["metadata"]["uid"] for item in page["items"]}
-            if not (token := page["metadata"].get("continue")):
-                return uids
-            query["continue"] = token
+        pages = self._api.pages(path, {"limit": PAGE}, accept=METADATA)
+        return {item["metadata"]["uid"] async for page in pages for item in page["items"]}

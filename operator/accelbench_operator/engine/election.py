@@ -22,7 +22,7 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 
-from accelbench_operator.engine.api import NO_ANSWER
+from accelbench.cluster_api.async_client import NO_ANSWER
 from accelbench_operator.engine.queue import RetryError
 
 logger = logging.getLogger(__name__)

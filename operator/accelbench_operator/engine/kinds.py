@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from accelbench.cluster_api.kinds import Kind
+
 Manifest = Mapping[str, Any]
 Name = tuple[str, str]
 """Namespace and name."""
@@ -38,22 +40,6 @@ class Held(Protocol):
     @property
     def owner(self) -> str:
         """UID of the object that it belongs to, which is reconciled when this one changes."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Name a kind and where the API server serves it."""
-
-    name: str
-    plural: str
-    api_version: str
-    """`v1`, or group and version: `batch/v1`."""
-
-    def path(self, namespace: str | None = None) -> str:
-        """Return the path of the collection in one namespace, or in all."""
-        root = "apis" if "/" in self.api_version else "api"
-        where = f"namespaces/{namespace}/" if namespace else ""
-        return f"/{root}/{self.api_version}/{where}{self.plural}"
 
 
 @dataclass(frozen=True)

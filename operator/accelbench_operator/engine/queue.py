@@ -13,6 +13,8 @@ import random
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from accelbench.cluster_api.errors import ApiError
+
 logger = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
@@ -36,7 +38,7 @@ class RetryError(Exception):
 def retry_delay(failures: int, error: Exception) -> float:
     """Seconds until a key is tried again that has failed so often in a row, this time with `error`."""
     delay = min(FIRST_DELAY_SECONDS * (1 << min(failures - 1, 10)), LONGEST_DELAY_SECONDS)
-    asked = error.retry_after_seconds if isinstance(error, RetryError) else 0.0
+    asked = error.retry_after_seconds if isinstance(error, RetryError | ApiError) else 0.0
     return asked + delay * random.uniform(*SPREAD)  # noqa: S311 - spreads load, keeps no secret
 
 
@@ -128,7 +130,7 @@ class KeyedQueue(Generic[Key]):
                 self.failed_total += 1
                 failures = self._failures[key] = self._failures.get(key, 0) + 1
                 after = retry_delay(failures, error)
-                known = isinstance(error, RetryError)
+                known = isinstance(error, RetryError | ApiError)
                 said = "%s: %s: %s; again in %.1f s"
                 logger.warning(said, key, type(error).__name__, error, after, exc_info=not known)
             else:

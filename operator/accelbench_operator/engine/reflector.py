@@ -10,7 +10,8 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from accelbench_operator.engine.api import ApiError, ForbiddenError, KubernetesApi, NotFoundError
+from accelbench.cluster_api.errors import ApiError, ForbiddenError, NotFoundError
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.kinds import Held, Key, Name, Owned
 from accelbench_operator.engine.store import Store, name_of
 
@@ -80,19 +81,17 @@ class Reflector:
     async def _list(self) -> str:
         since = self._store.now
         names: set[Name] = set()
-        query: dict[str, Any] = {"labelSelector": self._owned.selector, "limit": PAGE}
-        while True:
-            page = await self._api.get(self._path, query)
+        query = {"labelSelector": self._owned.selector, "limit": PAGE}
+        version = ""
+        async for page in self._api.pages(self._path, query):
             for start in range(0, len(page["items"]), AT_A_TIME):
                 await asyncio.sleep(0)
                 listed = [seen for item in page["items"][start : start + AT_A_TIME] if (seen := self._see(item))]
                 self._store.merge(listed, since)
                 names.update(map(name_of, listed))
-            if not (token := page["metadata"].get("continue")):
-                break
-            query["continue"] = token
+            version = str(page["metadata"]["resourceVersion"])
         self._store.retain(self._kind, self.namespace, names, since)
-        return str(page["metadata"]["resourceVersion"])
+        return version
 
     async def _watch(self, version: str) -> str:
         """Until the server ends it; returns the resource version to go on from."""

@@ -13,7 +13,8 @@ from typing import Any
 import aiohttp
 import kopf
 
-from accelbench_operator.engine.kinds import Key, Kind, Manifest
+from accelbench.cluster_api.kinds import Kind
+from accelbench_operator.engine.kinds import Key, Manifest
 
 
 class Backoffs:

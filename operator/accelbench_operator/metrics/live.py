@@ -13,6 +13,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from accelbench.api.run import MAXIMUM_VARIANTS
+from accelbench.cluster_api.errors import ApiError
+from accelbench.cluster_api.kinds import POD
 from accelbench.delivery.log import (
     MAXIMUM_LINE_BYTES,
     MAXIMUM_LOG_BYTES,
@@ -24,10 +26,10 @@ from accelbench.delivery.log import (
     RoundFinished,
     parse_event,
 )
-from accelbench_operator.engine.api import ApiError, KubernetesApi
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison
-from accelbench_operator.runs.observed import POD, ObservedPod
+from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.pod_template import CONTAINER
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from accelbench_operator.engine.api import ApiError, KubernetesApi
+from accelbench.cluster_api.errors import ApiError
+from accelbench_operator.engine.api import KubernetesApi
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

@@ -16,16 +16,11 @@ from accelbench.api.case import Case
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import MAXIMUM_MESSAGE, BenchmarkResult, JudgedExpectation, Result
 from accelbench.api.run import Attempt
+from accelbench.cluster_api.async_client import Manifest
+from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
+from accelbench.cluster_api.kinds import JOB, POD, RESULT
 from accelbench.plan.names import attempt_name, result_name
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
-from accelbench_operator.engine.api import (
-    ApiError,
-    ConflictError,
-    InvalidError,
-    Manifest,
-    NotFoundError,
-    TooLargeError,
-)
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.queue import RetryError
 from accelbench_operator.engine.store import name_of
@@ -49,9 +44,6 @@ from accelbench_operator.runs.job import build_job, identity_labels
 from accelbench_operator.runs.kueue import QueueReports, ask
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import (
-    JOB,
-    POD,
-    RESULT,
     ObservedPod,
     observe_job,
     observe_pod,

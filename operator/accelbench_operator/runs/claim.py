@@ -7,8 +7,8 @@ device is never held for longer than a pod is there, and nothing is left once th
 from accelbench.api import labels
 from accelbench.api.profiles import Profile
 from accelbench.api.run import BenchmarkRun
+from accelbench.cluster_api.errors import ApiError
 from accelbench.plan.names import claim_template_name
-from accelbench_operator.engine.api import ApiError
 from accelbench_operator.runs.owner import owner_reference
 from accelbench_operator.runs.pod_template import Manifest
 

@@ -1,17 +1,16 @@
 """What the operator asks of the cluster, by what it means: a method is a request, and a place to be killed at."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Protocol
+from typing import Protocol
 
+from accelbench.cluster_api.async_client import Manifest
+from accelbench.cluster_api.errors import ApiError, NotFoundError
+from accelbench.cluster_api.kinds import CLAIM_TEMPLATE, EVENT, JOB, POD, RESULT, RUN, Kind
 from accelbench.delivery.log import MAXIMUM_LOG_BYTES
-from accelbench_operator.engine.api import ApiError, KubernetesApi, Manifest, NotFoundError
+from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.election import NotLeadingError
-from accelbench_operator.engine.kinds import Kind
-from accelbench_operator.runs.observed import JOB, POD, RESULT, RUN
 from accelbench_operator.runs.pod_template import CONTAINER
 
-CLAIM_TEMPLATE = Kind("ResourceClaimTemplate", "resourceclaimtemplates", "resource.k8s.io/v1")
-EVENT = Kind("Event", "events", "v1")
 KUEUE = "kueue.x-k8s.io"
 EVENTS_AT_A_TIME = 200
 
@@ -166,14 +165,10 @@ class KubernetesCluster:
     async def list_events(self, namespace: str) -> AsyncIterator[Manifest]:
         """See `Cluster`."""
         for selector in ("type=Warning", "reason=Pulling"):
-            query: dict[str, Any] = {"fieldSelector": selector, "limit": EVENTS_AT_A_TIME}
-            while True:
-                page = await self._api.get(EVENT.path(namespace), query)
+            query = {"fieldSelector": selector, "limit": EVENTS_AT_A_TIME}
+            async for page in self._api.pages(EVENT.path(namespace), query):
                 for event in page["items"]:
                     yield event
-                if not (token := page["metadata"].get("continue")):
-                    break
-                query["continue"] = token
 
     async def create_event(self, event: Manifest) -> None:
         """See `Cluster`."""
@@ -194,13 +189,13 @@ class KubernetesCluster:
 
     async def _get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
         try:
-            return await self._api.get(f"{kind.path(namespace)}/{name}")
+            return await self._api.get(kind.path(namespace, name))
         except NotFoundError:
             return None
 
     async def _delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
         self._must_lead()
         try:
-            await self._api.delete(f"{kind.path(namespace)}/{name}", uid)
+            await self._api.delete(kind.path(namespace, name), uid)
         except NotFoundError:
             return

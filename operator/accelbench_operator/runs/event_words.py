@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from accelbench_operator.engine.api import ApiError
+from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.observed import Told, told_by
 

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from accelbench.api import labels
+from accelbench.cluster_api.errors import ApiError, NotFoundError
 from accelbench.problem import nearest
-from accelbench_operator.engine.api import ApiError, NotFoundError
 from accelbench_operator.runs.observed import ObservedJob
 
 FIRST_LOOK = timedelta(seconds=5)

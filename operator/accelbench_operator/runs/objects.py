@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from accelbench.api import labels
+from accelbench.cluster_api.kinds import JOB, POD, RESULT
 from accelbench_operator.engine.kinds import Held, Key, Name, Owned
 from accelbench_operator.engine.store import Store, name_of
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.failure import AttemptFailure, disruption_of
 from accelbench_operator.runs.observed import (
-    JOB,
-    POD,
-    RESULT,
     ObservedJob,
     ObservedPod,
     observe_job,

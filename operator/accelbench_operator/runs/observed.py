@@ -14,20 +14,15 @@ from sys import intern
 from typing import NamedTuple
 
 from accelbench.api import labels
-from accelbench.api.metadata import API_VERSION
 from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Payback, Result
+from accelbench.cluster_api.kinds import JOB, POD, RESULT
 from accelbench.document import on_one_line
 from accelbench.plan.names import result_name
 from accelbench.verdict.redaction import redact_invalid, step_seconds
-from accelbench_operator.engine.kinds import Key, Kind, Manifest, controller_of
+from accelbench_operator.engine.kinds import Key, Manifest, controller_of
 from accelbench_operator.runs.pod_template import CONTAINER
 from accelbench_operator.runs.summary import ComparisonSummary, Packed, Summary, VariantSummary
-
-RUN = Kind("BenchmarkRun", "benchmarkruns", API_VERSION)
-JOB = Kind("Job", "jobs", "batch/v1")
-POD = Kind("Pod", "pods", "v1")
-RESULT = Kind("BenchmarkResult", "benchmarkresults", API_VERSION)
 
 TRACKED = "batch.kubernetes.io/job-tracking"
 """The finalizer that a Job's pod has until its end is counted, or until the Job is suspended and wants none."""

@@ -11,8 +11,9 @@ from typing import Any
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import DEFAULT_CLASS, Attempt, BenchmarkRunStatus
+from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
+from accelbench.cluster_api.kinds import RUN
 from accelbench.problem import Problem
-from accelbench_operator.engine.api import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
 from accelbench_operator.engine.kinds import Key, Manifest
 from accelbench_operator.runs.accept import Plan, Refused, RunSettings, accept
 from accelbench_operator.runs.actions import DeleteJob, DeleteRun
@@ -30,7 +31,6 @@ from accelbench_operator.runs.known import (
     read_status,
 )
 from accelbench_operator.runs.objects import RunObjects, owned_by_runs
-from accelbench_operator.runs.observed import RUN
 from accelbench_operator.runs.status import finished_at, only_tells_more, shortened
 
 logger = logging.getLogger(__name__)

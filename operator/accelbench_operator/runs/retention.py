@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from accelbench_operator.engine.api import ApiError
+from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.runs.summary import Summary
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,169 @@
+"""Send requests to the API server from an event loop, for the operator.
+
+The `kubernetes` package brings configuration, TLS and the renewal of tokens; its models are not used. JSON goes in and
+out, and every refusal becomes an exception.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
+
+import aiohttp
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+from pydantic_core import from_json
+
+from accelbench.cluster_api.errors import UnreachableError, api_error
+
+REQUEST_SECONDS = 30
+HTTP_ERROR = 400
+JSON = "application/json, */*"
+
+Manifest = dict[str, Any]
+NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
+
+
+async def load_configuration() -> Configuration:
+    """Load the pod's own configuration or, outside a pod, the kubeconfig."""
+    # A watch holds its connection: the watched namespaces and the workers limit how many there are.
+    configuration = Configuration(connection_pool_maxsize=0)
+    try:
+        config.load_incluster_config(client_configuration=configuration)
+    except config.ConfigException:
+        await config.load_kube_config(client_configuration=configuration)
+    return configuration
+
+
+class AsyncClient:
+    """Send requests to one API server. Use as an async context manager."""
+
+    def __init__(self, configuration: Configuration, user_agent: str) -> None:
+        self.client = ApiClient(configuration)
+        self.client.user_agent = user_agent
+
+    def answered(
+        self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
+    ) -> None:
+        """Note an answer (status 0: none) and its `Date`; a subclass may count or time it."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+
+    async def get(self, path: str, query: Mapping[str, Any] | None = None, *, accept: str = JSON) -> Manifest:
+        """Get an object or a list; `accept` can ask for less of it."""
+        return await self._json("GET", path, query=query, accept=accept)
+
+    async def pages(self, path: str, query: Mapping[str, Any], **options: Any) -> AsyncIterator[Manifest]:
+        """Yield a list page by page, `query["limit"]` objects each."""
+        token = ""
+        while True:
+            page = await self.get(path, {**query, "continue": token} if token else query, **options)
+            yield page
+            if not (token := page["metadata"].get("continue")):
+                return
+
+    async def create(self, path: str, body: Manifest) -> Manifest:
+        """Create an object and return it as stored; raises ConflictError if its name is taken."""
+        return await self._json("POST", path, body=body)
+
+    async def replace(self, path: str, body: Manifest) -> Manifest:
+        """Replace an object and return it as stored; raises ConflictError if another version is stored."""
+        return await self._json("PUT", path, body=body)
+
+    async def delete(self, path: str, uid: str) -> None:
+        """Delete the object with that UID; the server deletes what it owns in the background."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid},
+        }
+        await self._json("DELETE", path, body=body)
+
+    async def text(self, path: str, query: Mapping[str, Any]) -> str:
+        """Get a text, such as a container's log."""
+        return (await self._content("GET", path, query=query)).decode(errors="replace")
+
+    async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
+        """Yield events after `query`'s resourceVersion, for at most `seconds`; raises ExpiredError if it is too old."""
+        query = {**query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
+        response = (await self._send("GET", path, query=query, seconds=seconds + REQUEST_SECONDS)).response
+        try:
+            async for line in response.content:
+                event = from_json(line)
+                if event["type"] == "ERROR":
+                    raise api_error(int(event["object"].get("code") or 0), json.dumps(event["object"]))
+                yield event
+        except NO_ANSWER as error:
+            raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
+        finally:
+            response.close()
+
+    async def lines(self, path: str, query: Mapping[str, Any], seconds: int, most_bytes: int) -> AsyncIterator[str]:
+        """Yield the lines of a growing text for at most `seconds`, without those longer than `most_bytes`."""
+        response = (await self._send("GET", path, query=query, seconds=seconds)).response
+        rest, too_long = b"", False
+        try:
+            async for chunk in response.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if not too_long and len(line) <= most_bytes:
+                        yield line.decode(errors="replace")
+                    too_long = False
+                if len(rest) > most_bytes:
+                    rest, too_long = b"", True
+        except NO_ANSWER as error:
+            raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
+        finally:
+            response.close()
+
+    async def _json(self, method: str, path: str, **request: Any) -> Manifest:
+        document: Manifest = from_json(await self._content(method, path, **request))
+        return document
+
+    async def _content(self, method: str, path: str, **request: Any) -> bytes:
+        return await _body(await self._send(method, path, **request), f"{method} {path}")
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Manifest | None = None,
+        seconds: int = REQUEST_SECONDS,
+        accept: str = JSON,
+    ) -> Any:
+        # The body is left out: it is JSON already, and the client would walk through all of it to make sure.
+        method, url, headers, _, _ = await self.client.param_serialize(
+            method,
+            path,
+            query_params=list((query or {}).items()),
+            header_params={"Accept": accept, "Content-Type": "application/json"},
+            auth_settings=["BearerToken"],
+        )
+        began = time.perf_counter()
+        try:
+            response = await self.client.call_api(method, url, headers, body, _request_timeout=seconds)
+        except NO_ANSWER as error:
+            self.answered(method, path, query or {}, 0, time.perf_counter() - began, "")
+            raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
+        date = response.headers.get("Date", "")
+        self.answered(method, path, query or {}, response.status, time.perf_counter() - began, date)
+        if response.status >= HTTP_ERROR:
+            answer = (await _body(response, f"{method} {path}")).decode(errors="replace")
+            raise api_error(response.status, answer, response.headers.get("Retry-After", ""))
+        return response
+
+
+async def _body(response: Any, request: str) -> bytes:
+    """Read an answer to its end; raises UnreachableError if the connection ends before."""
+    try:
+        content: bytes = await response.read()
+    except NO_ANSWER as error:
+        raise UnreachableError(0, f"{request}: {type(error).__name__}: {error}") from error
+    return content
