@@ -40,7 +40,7 @@ from accelbench.machine import cgroup
 from accelbench.plan.schedule import round_order
 from accelbench.validity.throttled import quota_share, steal_share
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import affinity
+from accelbench_runner.supervisor import processors
 from accelbench_runner.supervisor.allowance import Limit
 from accelbench_runner.supervisor.children import Interruption, adopt_orphans
 from accelbench_runner.supervisor.launcher import Launcher
@@ -217,11 +217,11 @@ def measure(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str])
     """Every condition once a block, those that are there already left out."""
     contexts = conditions()
     done = {(each["pair"], each["block"], each["condition"]) for each in kept.found}
-    threads = len(affinity.settle())
+    threads = len(processors.set_affinity())
     with tempfile.TemporaryDirectory(prefix="ab-") as directory:
         told = {
             **os.environ,
-            **affinity.thread_environment(threads),
+            **processors.thread_environment(threads),
             ABOUT_THE_MACHINE: str(Path(directory, "machine")),
         }
         bench = Bench(Path(directory), told, threads)

@@ -29,7 +29,7 @@ from accelbench.api.reasons import StopReason
 from accelbench.delivery.log import Headline, MachineSeen
 from accelbench.machine import fingerprint
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import affinity, surroundings
+from accelbench_runner.supervisor import processors, surroundings
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, end_with
@@ -77,7 +77,7 @@ def main(
     try:
         with _work_directory() as directory:
             launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
-            threads = len(affinity.settle(given.processors))
+            threads = len(processors.set_affinity(given.processors))
             supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, threads)
             if case.accelerator.target is not None:
                 supervisor = _compiling(supervisor)
@@ -124,7 +124,7 @@ def _supervisor(
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
     adopt_orphans()
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
-    environment = {**os.environ, **affinity.thread_environment(threads), ABOUT_THE_MACHINE: machine}
+    environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
     judge_directory = directory / "judge"
     judge_directory.mkdir()
     unseen_seed = secrets.randbits(63)

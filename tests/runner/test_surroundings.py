@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from accelbench_runner.supervisor.affinity import allowed_threads, choose
+from accelbench_runner.supervisor.processors import allowed_threads, choose
 from runner.supervision import Ended, Supervised, case_of
 
 Run = Callable[..., Ended]

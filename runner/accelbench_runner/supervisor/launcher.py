@@ -14,9 +14,9 @@ from accelbench.machine import memory
 from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.supervisor.children import Ending, Interruption, UnkillableError, run_child
-from accelbench_runner.supervisor.crowd import Crowd
 from accelbench_runner.supervisor.endings import End, MemoryTold, explain, under_way
 from accelbench_runner.supervisor.listening import Forward, LaunchListener, own
+from accelbench_runner.supervisor.processors import ProcessorUse
 
 MOST_COMPILER_BYTES = 8 * 1024**3
 """The largest compiler that was measured took 1.55 GiB, for 256 chips (docs/adr/0043)."""
@@ -131,12 +131,12 @@ class Launcher:
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        before = Crowd.read()
+        before = ProcessorUse.read()
         allowance = Allowance(
             own=limit,
             case_seconds=case_seconds,
             probe_seconds=self.probe_seconds,
-            others_share=lambda: Crowd.read().share_since(before),
+            others_share=lambda: ProcessorUse.read().others_share_since(before),
         )
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
