@@ -35,10 +35,10 @@ from accelbench_runner.launch import blocks, stages, synchronisation
 from accelbench_runner.launch.machine import Machine
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.supervisor.allowance import Limit
-from accelbench_runner.supervisor.children import Ending, Interruption
-from accelbench_runner.supervisor.endings import End, MemoryTold, explain
+from accelbench_runner.supervisor.children import ChildExit, Interruption
 from accelbench_runner.supervisor.launcher import Launcher, launch_environment
-from accelbench_runner.supervisor.listening import LaunchListener
+from accelbench_runner.supervisor.listener import LaunchListener
+from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUNDS = 5
@@ -134,12 +134,12 @@ def _judged(request: JudgeRequest) -> Assessment:
 class ForkingLauncher(Launcher):
     """Starts launches that have imported their framework already."""
 
-    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[Ending, End]:
+    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
         (Path(request.directory) / "request.json").write_text(request.to_json())
         process, receiving = forks.start(_launch, request)
         began = time.monotonic()
         late = False
-        while not listener.last_word:
+        while not listener.final_message:
             ready = wait([receiving, process.sentinel], began + LIMIT_SECONDS - time.monotonic())
             late = not ready
             if not (data := os.read(receiving.fileno(), 65536) if receiving in ready else b""):
@@ -150,12 +150,12 @@ class ForkingLauncher(Launcher):
             os.killpg(process.pid or 0, signal.SIGKILL)
         process.join()
         listener.received("stderr", (Path(request.directory) / "stderr").read_bytes())
-        ending = Ending(
+        ending = ChildExit(
             status=process.exitcode or 0,
-            by_us="limit" if late else None,
+            killed_for="limit" if late else None,
             wall_seconds=time.monotonic() - began,
         )
-        return ending, explain(listener, ending, request, MemoryTold(None, 0, 0))
+        return ending, interpret(listener, ending, request, MemoryEvents(None, 0, 0))
 
 
 def _launched(launcher: Launcher, use: str, directory: Path) -> LaunchRecord:

@@ -18,12 +18,12 @@ from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.protocol import LaunchRequest
-from accelbench_runner.supervisor.children import Ending, Interruption
-from accelbench_runner.supervisor.endings import End, MemoryTold, explain
+from accelbench_runner.supervisor.children import ChildExit, Interruption
 from accelbench_runner.supervisor.experiment import Supervisor
 from accelbench_runner.supervisor.launcher import Launcher
-from accelbench_runner.supervisor.listening import LaunchListener
+from accelbench_runner.supervisor.listener import LaunchListener
 from accelbench_runner.supervisor.log_writer import LogWriter, TerminationMessage
+from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret
 from golden.adapter import EndedError
 from golden.launch import command, launch
 from golden.truth import Truth
@@ -31,7 +31,7 @@ from runner.supervision import SUPERVISE
 
 BASELINE, VARIANT = "pytorch/eager", "jax/jit"
 CRASHES_AFTER_SECONDS = 5.0
-NOTHING_TOLD = MemoryTold(None, 0, 0)
+NO_EVENTS = MemoryEvents(None, 0, 0)
 TruthOf = Callable[[str, int], Truth]
 """Of a variant's launch in a round."""
 Around = Callable[[str, int], AbstractContextManager[None]]
@@ -65,7 +65,7 @@ class SimulatedLauncher(Launcher):
     around: Around
     passed: list[float]
 
-    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[Ending, End]:
+    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
         with tempfile.TemporaryFile() as messages:
             variant, number = request.variant, request.round
             try:
@@ -73,18 +73,18 @@ class SimulatedLauncher(Launcher):
                     took = launch(
                         request.model_copy(update={"descriptor": messages.fileno()}), self.truth(variant, number)
                     )
-                ending = Ending(status=0, by_us=None, wall_seconds=took)
+                ending = ChildExit(status=0, killed_for=None, wall_seconds=took)
             except EndedError as ended:
                 hung = listener.allowance.own.seconds
                 ending = {
-                    "crashes": Ending(status=-signal.SIGSEGV, by_us=None, wall_seconds=CRASHES_AFTER_SECONDS),
-                    "hangs": Ending(status=-signal.SIGABRT, by_us="limit", wall_seconds=hung),
+                    "crashes": ChildExit(status=-signal.SIGSEGV, killed_for=None, wall_seconds=CRASHES_AFTER_SECONDS),
+                    "hangs": ChildExit(status=-signal.SIGABRT, killed_for="limit", wall_seconds=hung),
                 }[str(ended)]
             messages.seek(0)
             listener.received("messages", messages.read())
             listener.closed("messages")
         self.passed.append(ending.wall_seconds)
-        return ending, explain(listener, ending, request, NOTHING_TOLD)
+        return ending, interpret(listener, ending, request, NO_EVENTS)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class Passing:
         self.allowance = Allowance(Limit(10.0, "its share"), case_seconds, 20.0, clock=lambda: self.now)
 
     def left(self) -> float:
-        return self.allowance.left(self.now - 100.0)
+        return self.allowance.seconds_left(self.now - 100.0)
 
 
 def test_a_slow_probe_makes_no_launch_late() -> None:
@@ -46,11 +46,11 @@ def test_a_slow_probe_makes_no_launch_late() -> None:
     launch.allowance.probe_began()
     launch.now += 15
     assert launch.left() == pytest.approx(5)
-    assert launch.allowance.used_up == "probe"
+    assert launch.allowance.nearest == "probe"
     launch.allowance.probe_ended()
     assert launch.left() == pytest.approx(6)
-    assert launch.allowance.used_up == "launch"
-    assert launch.allowance.probed == pytest.approx(15)
+    assert launch.allowance.nearest == "launch"
+    assert launch.allowance.probes_seconds == pytest.approx(15)
 
 
 def test_several_probes_have_a_limit_each() -> None:
@@ -70,14 +70,14 @@ def test_the_cases_limit_ends_whatever_is_under_way(probing: bool) -> None:
         launch.allowance.probe_began()
     launch.now += 2
     assert launch.left() == pytest.approx(3)
-    assert launch.allowance.used_up == "case"
+    assert launch.allowance.nearest == "case"
 
 
 def test_a_launch_that_has_all_that_is_left_of_the_case_is_late_itself() -> None:
     launch = Passing(case_seconds=10.0)
     launch.now += 10
     assert launch.left() == 0
-    assert launch.allowance.used_up == "launch"
+    assert launch.allowance.nearest == "launch"
 
 
 class Crowded(Passing):
@@ -86,7 +86,7 @@ class Crowded(Passing):
     def __init__(self, share: float) -> None:
         super().__init__(case_seconds=600.0)
         self.asked = 0
-        own = Limit(10.0, "its limit", of_what_others_leave=True)
+        own = Limit(10.0, "its limit", extended_by_load=True)
         self.allowance = Allowance(own, 600.0, 20.0, others_share=lambda: self.share(share), clock=lambda: self.now)
 
     def share(self, share: float) -> float:
@@ -106,7 +106,7 @@ class Crowded(Passing):
 def test_time_that_others_had_the_processors_makes_no_launch_hang(share: float, seconds: float) -> None:
     launch = Crowded(share)
     assert launch.ended_after() == pytest.approx(seconds, rel=1e-3)
-    assert launch.allowance.used_up == "launch"
+    assert launch.allowance.nearest == "launch"
     assert launch.allowance.granted == pytest.approx(seconds, rel=0.02)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from accelbench.catalogue import script
-from accelbench_runner.supervisor.crash import where
+from accelbench_runner.supervisor.outcome import crash_location
 
 SEGFAULT = b"""a line of the program's
 Fatal Python error: Segmentation fault
@@ -25,11 +25,13 @@ Extension modules: psutil._psutil_linux, numpy._core._multiarray_umath (total: 2
 def test_a_scripts_own_calls_are_named_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(script.VARIABLE, "/results/my_filter.py")
     monkeypatch.setenv(script.ORIGIN, "/home/me/my_filter.py")
-    assert where(SEGFAULT) == " at my_filter.py, line 35 in step, called from my_filter.py, line 70 in <lambda>"
+    assert (
+        crash_location(SEGFAULT) == " at my_filter.py, line 35 in step, called from my_filter.py, line 70 in <lambda>"
+    )
 
 
 def test_without_a_script_the_innermost_calls_of_the_thread_that_crashed_are_named() -> None:
-    assert where(SEGFAULT, "; it hung") == (
+    assert crash_location(SEGFAULT, "; it hung") == (
         "; it hung at __init__.py, line 519 in string_at, called from my_filter.py, line 35 in step, "
         "called from launch.py, line 252 in _first_call"
     )
@@ -37,4 +39,4 @@ def test_without_a_script_the_innermost_calls_of_the_thread_that_crashed_are_nam
 
 @pytest.mark.parametrize("errors", [b"", b"terminate called without an active exception\n", SEGFAULT[:80]])
 def test_a_process_that_says_nothing_of_its_calls_is_at_no_line(errors: bytes) -> None:
-    assert where(errors, "; it hung") == ""
+    assert crash_location(errors, "; it hung") == ""

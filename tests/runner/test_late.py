@@ -7,9 +7,9 @@ import pytest
 from accelbench.api.result import Phase
 from accelbench_runner.protocol import AsideStarted, LaunchRequest, PhaseStarted
 from accelbench_runner.supervisor.allowance import Allowance, Limit, launch_limit
-from accelbench_runner.supervisor.children import Ending
-from accelbench_runner.supervisor.endings import End, MemoryTold, explain
-from accelbench_runner.supervisor.listening import LaunchListener
+from accelbench_runner.supervisor.children import ChildExit
+from accelbench_runner.supervisor.listener import LaunchListener
+from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret
 from runner.supervision import case_of
 
 SHARE = launch_limit(60, time_limit=60, of=3, left=3, rounds_min=5, before=[])
@@ -21,7 +21,7 @@ STACK = b"""Current thread (most recent call first):
 
 def late(
     directory: Path, limit: Limit, *, phase: Phase | None = "steady", crowded: float = 0.0, aside: bool = False
-) -> End:
+) -> Outcome:
     """Of a launch that used up its own limit."""
     listener = LaunchListener(
         forward=lambda *_: None,
@@ -32,15 +32,15 @@ def late(
     for message in said:
         listener.received("messages", message.to_json().encode() + b"\n")
     listener.received("stderr", STACK)
-    listener.left(limit.seconds)
+    listener.seconds_left(limit.seconds)
     request = LaunchRequest(
         case=case_of("a", "b"), variant="a", round=1, directory=str(directory), descriptor=-1, threads=1
     )
-    ending = Ending(status=-6, by_us="limit", wall_seconds=limit.seconds + 1)
-    return explain(listener, ending, request, MemoryTold(None, 0, 0), crowded)
+    ending = ChildExit(status=-6, killed_for="limit", wall_seconds=limit.seconds + 1)
+    return interpret(listener, ending, request, MemoryEvents(None, 0, 0), crowded)
 
 
-def message(end: End) -> str:
+def message(end: Outcome) -> str:
     assert end.failure is not None
     assert end.failure.reason == "TimedOut"
     return end.failure.message
@@ -74,4 +74,4 @@ def test_a_limit_that_grew_with_what_others_took_says_what_it_was(tmp_path: Path
     limit = launch_limit(600, time_limit=600, of=3, left=1, rounds_min=5, before=[2.0])
     said = message(late(tmp_path, limit, crowded=0.5))
     assert "after 45 s, its limit, as its longest launch before took 2 s" in said
-    assert "(it is 30 s where others leave it the processors), while others took 50 %" in said
+    assert "(it is 30 s without other load), while others took 50 %" in said

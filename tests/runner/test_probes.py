@@ -10,7 +10,7 @@ from accelbench.document import Document
 from accelbench.launch.facts import Probe
 from accelbench_runner.protocol import AsideEnded, AsideStarted
 from accelbench_runner.supervisor.allowance import Allowance, Limit
-from accelbench_runner.supervisor.listening import LaunchListener
+from accelbench_runner.supervisor.listener import LaunchListener
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
@@ -101,7 +101,7 @@ def test_what_a_probe_takes_is_not_taken_from_its_launch(probe: Probe) -> None:
 
     def said(message: Document) -> float:
         listener.received("messages", message.to_json().encode() + b"\n")
-        return listener.left(now)
+        return listener.seconds_left(now)
 
     now = 4.0
     assert said(AsideStarted(name=probe, alone=True)) == 20.0

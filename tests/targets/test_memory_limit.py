@@ -8,12 +8,12 @@ from accelbench.api.result import Failure
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.supervisor import launcher
 from accelbench_runner.supervisor.allowance import Allowance, Limit
-from accelbench_runner.supervisor.children import Ending
-from accelbench_runner.supervisor.endings import MemoryTold, explain
-from accelbench_runner.supervisor.listening import LaunchListener
+from accelbench_runner.supervisor.children import ChildExit
+from accelbench_runner.supervisor.listener import LaunchListener
+from accelbench_runner.supervisor.outcome import MemoryEvents, interpret
 from judge.launches import a_case
 
-NOTHING_TOLD = MemoryTold(None, 0, 0)
+NO_EVENTS = MemoryEvents(None, 0, 0)
 
 
 def ended(directory: Path, words: bytes, memory_bytes: int | None) -> Failure:
@@ -22,7 +22,7 @@ def ended(directory: Path, words: bytes, memory_bytes: int | None) -> Failure:
         phase_reached=lambda _phase: None,
         allowance=Allowance(own=Limit(60, "its limit"), case_seconds=60),
     )
-    listener.tail = words
+    listener.stderr_tail = words
     request = LaunchRequest(
         case=a_case(),
         variant="jax/jit",
@@ -33,7 +33,7 @@ def ended(directory: Path, words: bytes, memory_bytes: int | None) -> Failure:
         purpose="compile",
         memory_bytes=memory_bytes,
     )
-    failure = explain(listener, Ending(status=-6, by_us=None, wall_seconds=1), request, NOTHING_TOLD).failure
+    failure = interpret(listener, ChildExit(status=-6, killed_for=None, wall_seconds=1), request, NO_EVENTS).failure
     assert failure is not None
     return failure
 

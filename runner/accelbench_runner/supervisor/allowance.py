@@ -1,6 +1,6 @@
-"""How long a launch may take, and whose limit that is: its own, that of a probe under way, or the whole case's.
+"""Limit how long a launch may take: by its own limit, that of a running probe, or the whole case's.
 
-Probes of accelbench's own have a limit of their own and count against no launch: a slow one makes no variant late.
+Time that accelbench's own probes take does not count against the launch, so a slow probe makes no variant late.
 """
 
 import time
@@ -9,95 +9,98 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 PROBE_SECONDS = 20.0
-"""Where nothing hangs, no probe was seen to take 2 s; starting NVML for many GPUs takes several."""
+"""The slowest probe that was measured without a hang took 2 s; starting NVML for many GPUs takes several."""
 HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
-"""A launch hangs that takes longer than this, and than five times the longest before it of the same variant. Time in
-which others had the processors does not count: where they have 80 %, it takes five times as long."""
+"""A launch that takes longer than this, and five times its variant's longest launch so far, counts as hung. Processor
+time that others took is subtracted: a launch that gets 20 % of the processors takes five times as long."""
 MOST_FACTOR = 5.0
-"""Of its limit a launch gets no more than so many times, whatever others take: one that hangs asleep beside busy
-neighbours leaves them all of the processors."""
+"""A limit is extended for other load to at most this multiple, or a launch that hangs asleep would never end."""
 
 WARM_FACTOR = 2.0
-"""A warm probe hangs that takes longer than a probe may, and than so many times as long as starting cold did."""
+"""A warm probe may take this multiple of the cold start, and at least as long as any probe."""
 
-Whose = Literal["launch", "probe", "case"]
+LimitKind = Literal["launch", "probe", "case"]
 
 
 class Limit(NamedTuple):
-    """What a launch may take, and whose limit that is, for people."""
+    """Hold what a launch may take."""
 
     seconds: float
-    whose: str
-    of_what_others_leave: bool = False
-    """Time in which others had the processors does not count."""
+    reason: str
+    """Where the limit comes from, for people: `its share of the case's time limit of 60 s`."""
+    extended_by_load: bool = False
+    """True: processor time that other processes took is added."""
 
 
 def launch_limit(
     remaining: float, *, time_limit: float, of: int, left: int, rounds_min: int, before: Sequence[float]
 ) -> Limit:
-    """What a launch may take itself; `left` launches of the `of` in its round are still to come, this one included.
+    """Return the limit of a launch.
 
-    `before`: seconds of the same variant's launches in earlier rounds. A first launch gets its share of what remains,
-    or what a launch could take at most if the least number of rounds is to be had; so one that hangs leaves time for
-    the others. It never gets less than an even share of the whole, even where less remains: what others took, and our
-    probes, makes it no late one; then the case's limit ends it.
+    `left` of the `of` launches in its round have not run yet, this one included; `before` has the seconds of the same
+    variant's earlier launches. Without any, the limit is a share of the `remaining` time, or the most that a launch can
+    take if the least number of rounds is to fit, so that a launch that hangs leaves time for the others. It is never
+    less than an even share of the whole time limit: then the case's limit ends the launch, and no variant is blamed
+    for what probes or other processes took.
     """
     if before:
         seconds = max(HANG_SECONDS, HANG_FACTOR * max(before))
-        whose = f"its limit, as its longest launch before took {max(before):.3g} s"
-        return Limit(seconds, whose, of_what_others_leave=True)
+        reason = f"its limit, as its longest launch before took {max(before):.3g} s"
+        return Limit(seconds, reason, extended_by_load=True)
     share = max(time_limit / of, min(remaining, max(remaining / left, time_limit / rounds_min)))
     return Limit(share, f"its share of the case's time limit of {time_limit:g} s")
 
 
 def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
-    """What a warm probe may take; `cold_seconds` from import to the first step took the launch before it."""
+    """Return the limit of a warm probe after a cold start that took `cold_seconds` from import to first step."""
     return Limit(max(probe_seconds, WARM_FACTOR * cold_seconds), "the limit of a warm probe")
 
 
 @dataclass
 class Allowance:
-    """What is left to one launch as it goes on."""
+    """Count down what a running launch may still take."""
 
     own: Limit
     case_seconds: float
-    """The whole case may take so much longer."""
+    """What is left of the case's time limit at the start of the launch."""
     probe_seconds: float = PROBE_SECONDS
     others_share: Callable[[], float] = lambda: 0.0
-    """Of the processors' time since the launch was started; asked once its limit is reached, as asking takes time."""
+    """Share of processor time that others took since the launch began. Slow, so it is read at the limit only."""
     clock: Callable[[], float] = time.monotonic
     granted: float = field(init=False)
-    """What its own limit came to when last asked, with the time that others took."""
-    used_up: Whose = field(default="launch", init=False)
-    """Whose limit was the nearest when last asked."""
-    _probed: float = field(default=0.0, init=False)
+    """The launch's own limit, with the extension for other load."""
+    nearest: LimitKind = field(default="launch", init=False)
+    """The limit that was the nearest at the last call of `seconds_left`."""
+    _ended_probes_seconds: float = field(default=0.0, init=False)
     _probe_began: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.granted = self.own.seconds
 
     def probe_began(self) -> None:
-        """From now on the probe's limit holds, in place of the launch's."""
+        """Apply the probe's limit in place of the launch's."""
         self._probe_began = self.clock()
 
     def probe_ended(self) -> None:
-        """The launch goes on where it was."""
-        self._probed, self._probe_began = self.probed, None
+        """Apply the launch's limit again, without the time that the probe took."""
+        self._ended_probes_seconds, self._probe_began = self.probes_seconds, None
 
     @property
-    def probed(self) -> float:
+    def probes_seconds(self) -> float:
         """Seconds that probes took so far."""
-        return self._probed + (0.0 if self._probe_began is None else self.clock() - self._probe_began)
+        return self._ended_probes_seconds + (0.0 if self._probe_began is None else self.clock() - self._probe_began)
 
-    def left(self, elapsed: float) -> float:
-        """Seconds that the launch may still take, `elapsed` after it was started."""
+    def seconds_left(self, elapsed: float) -> float:
+        """Return the seconds that the launch may still take, `elapsed` seconds after its start."""
         if self._probe_began is None:
-            if self.own.of_what_others_leave and self.granted + self._probed <= elapsed:
-                taken = (elapsed - self._probed) * self.others_share()
-                self.granted = min(self.own.seconds + taken, MOST_FACTOR * self.own.seconds)
-            nearest: tuple[float, Whose] = (self.granted + self._probed - elapsed, "launch")
+            measured = elapsed - self._ended_probes_seconds
+            if self.own.extended_by_load and self.granted <= measured:
+                extended = self.own.seconds + measured * self.others_share()
+                self.granted = min(extended, MOST_FACTOR * self.own.seconds)
+            limit: tuple[float, LimitKind] = (self.granted - measured, "launch")
         else:
-            nearest = (self._probe_began + self.probe_seconds - self.clock(), "probe")
-        seconds, self.used_up = min(nearest, (self.case_seconds - elapsed, "case"), key=lambda each: each[0])
+            limit = (self._probe_began + self.probe_seconds - self.clock(), "probe")
+        case: tuple[float, LimitKind] = (self.case_seconds - elapsed, "case")
+        seconds, self.nearest = min(limit, case, key=lambda pair: pair[0])
         return seconds

@@ -1,10 +1,10 @@
-"""One child process at a time, run to its end whatever it does: crash, hang, flood, fork, or ignore every signal.
+"""Run one child process at a time to its end, even if it crashes, hangs, floods, forks or ignores every signal.
 
-The child leads a session of its own. Its pipes are always drained, so that it never blocks on us; its end is learnt
-from the process itself and not from its pipes, which a grandchild may hold open. When it is over, everything that
-descends from it is over: this process adopts orphans (PR_SET_CHILD_SUBREAPER), so that even a grandchild that left the
-process group is found and killed. If this process dies, the kernel kills the child (PR_SET_PDEATHSIG); what the
-child started is then left to its own devices, except in a container, where the first process takes all others with it.
+The child leads a session of its own. Its pipes are always drained, so that it never blocks on the supervisor. A pidfd
+reports its end, because a grandchild may hold the pipes open. No descendant survives it: this process adopts orphans
+(PR_SET_CHILD_SUBREAPER), so it finds and kills even a grandchild that left the process group. If this process dies, the
+kernel kills the child (PR_SET_PDEATHSIG), but not the child's children, except in a container, whose first process
+takes all others with it.
 """
 
 import contextlib
@@ -22,79 +22,81 @@ from types import FrameType
 from typing import Literal, Protocol
 
 CHUNK_BYTES = 64 * 1024
-LEFT_IN_PIPES_BYTES = 4 * 1024 * 1024
-"""Read at most after the end; a pipe holds 64 KiB, or 1 MiB where someone enlarged it."""
+DRAINED_BYTES = 4 * 1024 * 1024
+"""Bytes of each pipe that are read after the end; a pipe holds 64 KiB, or 1 MiB if the child enlarged it."""
 DUMP_SECONDS = 1.0
-"""After SIGABRT at its time limit, for the child to write where it hangs (PYTHONFAULTHANDLER)."""
+"""Time between SIGABRT and SIGKILL at the time limit, for faulthandler to write where the child hangs."""
 KILL_SECONDS = 5.0
+"""Time that processes have to end after SIGKILL."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Channel = Literal["messages", "stdout", "stderr"]
+Reason = Literal["limit", "dismissed", "interrupted"]
 
 
 class UnkillableError(Exception):
-    """A process that SIGKILL does not end: it hangs in the kernel, mostly in a device's driver."""
+    """Report a process that SIGKILL does not end: it hangs in the kernel, usually in a device's driver."""
 
 
 class Interruption:
-    """SIGINT or SIGTERM: noted, and the child that runs is killed at once, even if we are blocked elsewhere."""
+    """Remember SIGINT or SIGTERM, and kill the running child at once."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
         self.group: int | None = None
 
     def listen(self) -> None:
-        """Handle SIGINT and SIGTERM from now on."""
+        """Install handlers of SIGINT and SIGTERM."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._handle)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         self.signal = signal.Signals(number)
-        self.end_group()
+        self.kill_group()
 
-    def end_group(self) -> None:
-        """Kill the process group of the child that runs, if any."""
+    def kill_group(self) -> None:
+        """Kill the process group of the running child, if there is one."""
         if self.group is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.group, signal.SIGKILL)
 
 
 class Listener(Protocol):
-    """Who hears what a child writes, and may decide that it has to end."""
+    """Receive what a child writes, and decide how long it may run."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """`data` came over `channel`."""
+        """Take `data` that the child wrote to `channel`."""
         ...
 
     def closed(self, channel: Channel) -> None:
-        """Nothing more will come over `channel`."""
+        """Take note that `channel` is closed."""
         ...
 
-    def patience(self) -> float | None:
-        """Seconds that the child may still take to end by itself; None: what is left of its limit."""
+    def grace_seconds(self) -> float | None:
+        """Return how long the child may still take to exit; None: until its limit."""
         ...
 
-    def left(self, elapsed: float) -> float:
-        """Seconds that are left of its limit, `elapsed` after it was started; asked whenever it says something."""
+    def seconds_left(self, elapsed: float) -> float:
+        """Return what is left of the child's limit, `elapsed` seconds after its start; asked after every read."""
         ...
 
 
 @dataclass(frozen=True)
-class Ending:
-    """How a child ended."""
+class ChildExit:
+    """Describe how a child ended."""
 
     status: int
-    """Its exit status, or minus the number of the signal that ended it."""
-    by_us: Literal["limit", "dismissed", "interrupted"] | None
-    """Why we ended it; None: it ended by itself, or something else ended it."""
+    """Exit status, or minus the number of the signal."""
+    killed_for: Reason | None
+    """The supervisor's reason to kill it; None: it ended by itself, or something else killed it."""
     wall_seconds: float
 
 
-def end_with(parent: int) -> None:
-    """Have the kernel send SIGTERM to this process when `parent`, which started it, is killed."""
+def terminate_with(parent: int) -> None:
+    """Have the kernel send SIGTERM to this process when its parent process, `parent`, is killed."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -113,11 +115,11 @@ def run_child(
     listener: Listener,
     interruption: Interruption,
     messages: tuple[int, int] | None = None,
-) -> Ending:
+) -> ChildExit:
     """Run `command` with the file `request` as standard input, until it and all its descendants have ended.
 
-    `messages` is a pipe, both ends of which are closed here; the child inherits the writing end under its number.
-    Raises UnkillableError, and OSError when the command cannot be started.
+    `messages` is a pipe (reading end, writing end). The child inherits the writing end under the same number; both ends
+    are closed on return. Raises UnkillableError, and OSError if the command cannot be started.
     """
     started = time.monotonic()
     pipes: dict[Channel, tuple[int, int]] = {"stdout": os.pipe(), "stderr": os.pipe()}
@@ -134,29 +136,29 @@ def run_child(
             for _, writing in pipes.values():
                 os.close(writing)
         interruption.group = process.pid
-        if interruption.signal is not None:  # it came while the child was being started
-            interruption.end_group()
+        if interruption.signal is not None:  # a signal may have come while the child was being started
+            interruption.kill_group()
         exited = os.pidfd_open(process.pid)
         stack.callback(os.close, exited)
         selector.register(exited, selectors.EVENT_READ, None)
         try:
-            by_us = _attend(process.pid, selector, listener, interruption, started=started)
+            killed_for = _wait(process.pid, selector, listener, interruption, started=started)
         finally:
-            interruption.end_group()
-            end_descendants(except_for=process.pid)
+            interruption.kill_group()
+            kill_descendants(except_for=process.pid)
             interruption.group = None
             status = _reap(process)
         _drain(selector, listener)
-        return Ending(status=status, by_us=by_us, wall_seconds=time.monotonic() - started)
+        return ChildExit(status=status, killed_for=killed_for, wall_seconds=time.monotonic() - started)
 
 
-def end_descendants(*, except_for: int | None = None) -> None:
-    """Kill everything that descends from this process, again and again until nothing is left, and reap it."""
+def kill_descendants(*, except_for: int | None = None) -> None:
+    """Kill and reap all descendants of this process, those that appear meanwhile included."""
     deadline = time.monotonic() + KILL_SECONDS
-    while left := [process for process in descendants(os.getpid()) if process != except_for]:
+    while alive := [process for process in descendants(os.getpid()) if process != except_for]:
         if time.monotonic() > deadline:
-            raise UnkillableError(f"processes {left} do not end by SIGKILL: a device's driver may hang")
-        for process in left:
+            raise UnkillableError(f"processes {alive} do not end by SIGKILL: a device's driver may hang")
+        for process in alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
@@ -187,36 +189,36 @@ def _start(
         )
 
 
-def _attend(
+def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
-) -> Literal["limit", "dismissed", "interrupted"] | None:
-    """Listen until the process has ended, or has to be; returns why it has to be."""
-    dismissed = dumping = math.inf
+) -> Reason | None:
+    """Read the pipes until the process ends or has to be killed; return why it has to."""
+    dismissed_at = kill_at = math.inf
     while True:
         now = time.monotonic()
-        if (patience := listener.patience()) is not None:
-            dismissed = min(dismissed, now + patience)
-        over = min(dismissed, now + listener.left(now - started)) if dumping == math.inf else dumping
-        if now >= over:
-            if now >= dumping:
+        if (grace := listener.grace_seconds()) is not None:
+            dismissed_at = min(dismissed_at, now + grace)
+        limit_at = min(dismissed_at, now + listener.seconds_left(now - started)) if kill_at == math.inf else kill_at
+        if now >= limit_at:
+            if now >= kill_at:
                 return "limit"
-            if dismissed < math.inf:
+            if dismissed_at < math.inf:
                 return "dismissed"
-            dumping = now + DUMP_SECONDS
+            kill_at = now + DUMP_SECONDS
             os.kill(pid, signal.SIGABRT)
             continue
-        ready = selector.select(over - now)
+        ready = selector.select(limit_at - now)
         for key, _ in ready:
             if key.data is not None:
                 _read(selector, key, listener)
         if interruption.signal is not None:
             return "interrupted"
         if any(key.data is None for key, _ in ready):
-            return "limit" if dumping < math.inf else None
+            return "limit" if kill_at < math.inf else None
 
 
 def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener: Listener) -> int:
-    """Hand over what one pipe holds, at most a chunk; unregister it at its end; returns the number of bytes."""
+    """Pass one chunk of a pipe to the listener and return its size; unregister the pipe at its end."""
     try:
         data = os.read(key.fd, CHUNK_BYTES)
     except BlockingIOError:
@@ -230,12 +232,12 @@ def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener
 
 
 def _drain(selector: selectors.BaseSelector, listener: Listener) -> None:
-    """Hand over what the pipes still hold once everyone who could write to them has ended."""
+    """Pass on what the pipes still hold after every writer has ended."""
     for key in list(selector.get_map().values()):
         if key.data is not None:
-            left = LEFT_IN_PIPES_BYTES
-            while left > 0 and (count := _read(selector, key, listener)):
-                left -= count
+            remaining = DRAINED_BYTES
+            while remaining > 0 and (count := _read(selector, key, listener)):
+                remaining -= count
 
 
 def _reap(process: subprocess.Popen[bytes]) -> int:
@@ -248,24 +250,24 @@ def _reap(process: subprocess.Popen[bytes]) -> int:
 
 
 def descendants(root: int) -> list[int]:
-    """Every process below `root`, by /proc; those that have ended and only wait to be reaped included."""
+    """Return every descendant of the process `root`, zombies included."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):
                 children.setdefault(int(stat_fields(int(entry.name))[1]), []).append(int(entry.name))
-    found: list[int] = []
+    below: list[int] = []
     unvisited = [root]
     while unvisited:
-        below = children.get(unvisited.pop(), [])
-        found += below
-        unvisited += below
-    return found
+        direct = children.get(unvisited.pop(), [])
+        below += direct
+        unvisited += direct
+    return below
 
 
 def stat_fields(process: int) -> list[str]:
-    """What /proc/PID/stat says after the name, which is in parentheses and may hold anything: state, parent, ...
+    """Return the fields of /proc/PID/stat after the process's name: state, parent, and so on.
 
-    Raises OSError where the process is gone.
+    The name stands in parentheses and may hold anything. Raises OSError if the process has ended.
     """
     return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()

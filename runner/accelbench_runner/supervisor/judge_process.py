@@ -1,4 +1,4 @@
-"""Asking the judge: a short-lived child between rounds, because it needs numpy and scipy and this process must not."""
+"""Ask the judge, a short-lived child between rounds: it needs numpy and scipy, which the supervisor does without."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ TAIL_BYTES = 2 * 1024
 
 
 class JudgeError(Exception):
-    """The judge gave no assessment: a fault of accelbench, of no variant."""
+    """Report that the judge gave no assessment: a fault of accelbench, of no variant."""
 
 
 class JudgeKilledError(Exception):
-    """The judge was killed, as for want of memory: no fault of accelbench."""
+    """Report that the judge was killed, probably because memory was short."""
 
 
 class _Answer:
-    """What the judge writes: the assessment, and on standard error why there is none."""
+    """Collect the assessment from standard output, and errors from standard error."""
 
     def __init__(self, forward: OutputForwarder, limit_seconds: float) -> None:
         self.stdout = b""
@@ -46,21 +46,21 @@ class _Answer:
     def closed(self, channel: Channel) -> None:
         pass
 
-    def patience(self) -> float | None:
+    def grace_seconds(self) -> float | None:
         return 0.0 if len(self.stdout) > MAXIMUM_ASSESSMENT_BYTES else None
 
-    def left(self, elapsed: float) -> float:
+    def seconds_left(self, elapsed: float) -> float:
         return self._limit_seconds - elapsed
 
 
 @dataclass(frozen=True)
 class Judge:
-    """How the judge is reached."""
+    """Start the judge, and read its answer."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     directory: Path
-    """Kept between rounds."""
+    """Holds references between rounds."""
     interruption: Interruption
     log: LogWriter
     unseen_seed: int
@@ -69,11 +69,12 @@ class Judge:
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment | None:
-        """What it makes of the rounds so far; raises JudgeError and JudgeKilledError.
+        """Return the assessment of all rounds so far; raise JudgeError or JudgeKilledError.
 
-        None when it is interrupted, or when it was asked after an interruption and has no time left.
+        `outputs` maps `ROUND/VARIANT` to a launch's directory. None if a signal interrupts the judge, or if it takes
+        longer than `limit_seconds` after a signal.
         """
-        last = self.interruption.signal is not None
+        after_signal = self.interruption.signal is not None
         request = JudgeRequest(
             case=case,
             launches=tuple(launches),
@@ -86,27 +87,27 @@ class Judge:
         request_file.write_text(request.to_json())
         forward = OutputForwarder(self.log, "judge")
         answer = _Answer(forward, limit_seconds)
-        ending = run_child(
+        child_exit = run_child(
             self.command,
             request=request_file,
             environment={**self.environment, "TMPDIR": str(self.directory), "HOME": str(self.directory)},
             listener=answer,
-            interruption=Interruption() if last else self.interruption,
+            interruption=Interruption() if after_signal else self.interruption,
         )
         forward.finish()
-        if ending.by_us == "interrupted" or (last and ending.by_us == "limit"):
+        if child_exit.killed_for == "interrupted" or (after_signal and child_exit.killed_for == "limit"):
             return None
-        if ending.by_us == "limit":
+        if child_exit.killed_for == "limit":
             raise JudgeError(f"the judge had not finished after {limit_seconds:.0f} s")
-        if ending.status == -signal.SIGKILL:
+        if child_exit.status == -signal.SIGKILL:
             raise JudgeKilledError(
-                "the judge was killed, as for want of memory: the reference in float64 is held together with how far "
-                "it moves; ask for a smaller case, or for more memory"
+                "the judge was killed, probably for lack of memory: it holds several copies of the reference in "
+                "float64; make the case smaller, or give it more memory"
             )
-        if ending.status != 0:
+        if child_exit.status != 0:
             lines = answer.stderr_tail.decode(errors="replace").strip().splitlines()
             raise JudgeError(
-                f"the judge ended with status {ending.status}: {lines[-1] if lines else 'it said nothing'}"
+                f"the judge ended with status {child_exit.status}: {lines[-1] if lines else 'it wrote no error'}"
             )
         try:
             return Assessment.model_validate_json(answer.stdout)

@@ -1,4 +1,4 @@
-"""One launch, from its request to its record."""
+"""Start one launch of a variant in a fresh process, and return its record."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +13,9 @@ from accelbench.launch.record import LaunchRecord, WarmProbe
 from accelbench.machine import memory
 from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
-from accelbench_runner.supervisor.children import Ending, Interruption, UnkillableError, run_child
-from accelbench_runner.supervisor.endings import End, MemoryTold, explain, under_way
-from accelbench_runner.supervisor.listening import Forward, LaunchListener, own
+from accelbench_runner.supervisor.children import ChildExit, Interruption, UnkillableError, run_child
+from accelbench_runner.supervisor.listener import Forward, LaunchListener, describe
+from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret, running_probe
 from accelbench_runner.supervisor.processors import ProcessorUse
 
 MOST_COMPILER_BYTES = 8 * 1024**3
@@ -35,7 +35,7 @@ def compiler_memory_limit() -> int:
 
 @dataclass(frozen=True)
 class Launcher:
-    """What all launches of a case have in common."""
+    """Start launches of one case."""
 
     case: Case
     command: Sequence[str]
@@ -43,11 +43,11 @@ class Launcher:
     threads: int
     interruption: Interruption
     unseen_seed: int
-    """Of the inputs that programs are given once they have been timed."""
+    """Seed of the inputs that programs get after they were timed."""
     probe_seconds: float = PROBE_SECONDS
     purpose: Purpose = "measure"
     memory_bytes: int | None = None
-    """What a launch may hold of data; None: as much as it likes."""
+    """Limit of a launch's data; None: no limit."""
 
     def launch(
         self,
@@ -62,29 +62,29 @@ class Launcher:
         forward: Forward,
         phase_reached: Callable[[Phase], None],
     ) -> LaunchRecord:
-        """Measure `variant` once in a fresh process, within its `limit` and the case's; it always yields a record.
+        """Measure `variant` once; every launch gives a record, however it ends.
 
-        Probes to `skip` are not made; why is kept with the record.
+        `case_seconds` are left of the case's time limit. Probes in `skip` are left out for the reason given there.
         """
         request = self._request(variant, number, directory, tuple(skip))
         listener = self._listener(limit, case_seconds, forward, phase_reached)
-        ending, end = self._run(listener, request)
-        unchecked = {**skip, **listener.unchecked, **end.unchecked}
+        child_exit, outcome = self._run(listener, request)
+        unchecked = {**skip, **listener.unchecked, **outcome.unchecked}
         return LaunchRecord(
             variant=variant,
             round=number,
             position=position,
-            wall_seconds=ending.wall_seconds,
+            wall_seconds=child_exit.wall_seconds,
             phases=tuple(listener.phases),
             blocks=tuple(listener.blocks),
             asides=listener.asides,
             facts=Facts.parse(listener.facts, unchecked),
             printed_bytes=listener.printed_bytes,
-            failure=end.failure,
-            unfinished=end.unfinished,
+            failure=outcome.failure,
+            unfinished=outcome.unfinished,
             unchecked=unchecked,
-            ended_by=end.ended_by,
-            probe_seconds=listener.allowance.probed,
+            ended_by=outcome.ended_by,
+            probe_seconds=listener.allowance.probes_seconds,
         )
 
     def probe(
@@ -98,20 +98,20 @@ class Launcher:
         forward: Forward,
         phase_reached: Callable[[Phase], None],
     ) -> WarmProbe | None:
-        """Start `variant` once more on the caches that its launch has left in `directory`, up to its first step.
+        """Start `variant` again with the caches that its launch left in `directory`, and stop after its first step.
 
-        None where we ended it, at a signal or at the end of the case's time.
+        None if a signal or the case's time limit ended it.
         """
         request = self._request(variant, number, directory, PROBES).model_copy(update={"purpose": "probe"})
         listener = self._listener(limit, case_seconds, forward, phase_reached)
-        ending, end = self._run(listener, request)
-        if end.unfinished:
+        child_exit, outcome = self._run(listener, request)
+        if outcome.unfinished:
             return None
         return WarmProbe(
             phases=tuple(listener.phases),
             cache=Facts.parse(listener.facts).compile_cache,
-            failure=f"{end.failure.reason}: {end.failure.message}" if end.failure else None,
-            wall_seconds=ending.wall_seconds,
+            failure=f"{outcome.failure.reason}: {outcome.failure.message}" if outcome.failure else None,
+            wall_seconds=child_exit.wall_seconds,
         )
 
     def _request(self, variant: str, number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
@@ -140,14 +140,14 @@ class Launcher:
         )
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
-    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[Ending, End]:
+    def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
         reading, writing = os.pipe()
         directory = Path(request.directory)
         request_file = directory / "request.json"
         request_file.write_text(request.model_copy(update={"descriptor": writing}).to_json())
-        memory_before = MemoryTold.read()
+        memory_before = MemoryEvents.read()
         try:
-            ending = run_child(
+            child_exit = run_child(
                 self.command,
                 request=request_file,
                 environment={**self.environment, **launch_environment(directory)},
@@ -156,30 +156,25 @@ class Launcher:
                 messages=(reading, writing),
             )
         except UnkillableError as error:
-            if probe := under_way(listener, directory):
-                raise UnkillableError(f"{own(probe)} hangs: {error}") from error
+            if probe := running_probe(listener, directory):
+                raise UnkillableError(f"{describe(probe)} hangs: {error}") from error
             raise
-        told, others = MemoryTold.read().since(memory_before), listener.allowance.others_share()
-        return ending, explain(listener, ending, request, told, others)
+        memory, others_share = MemoryEvents.read().since(memory_before), listener.allowance.others_share()
+        return child_exit, interpret(listener, child_exit, request, memory, others_share)
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
-    """Where a launch keeps what it writes: all of it in its own directory, so that every launch starts cold.
+    """Return the variables that keep all caches and files in the launch's directory, so that every launch starts cold.
 
     Inductor's precompiled headers follow TMPDIR alone.
     """
-    known = frameworks.every()
-    caches = [each.caches for each in known] + [each.caches for each in platforms.every()]
-    places = {
-        "HOME": "home",
-        "XDG_CACHE_HOME": "cache",
-        "TMPDIR": "tmp",
-        **{name: place for each in caches for name, place in each.items()},
-    }
-    for place in places.values():
-        (directory / place).mkdir(exist_ok=True)
+    folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}
+    for caches in [*(one.caches for one in frameworks.every()), *(one.caches for one in platforms.every())]:
+        folders |= caches
+    for folder in folders.values():
+        (directory / folder).mkdir(exist_ok=True)
     return {
-        **{name: str(directory / place) for name, place in places.items()},
-        **{name: value for framework in known for name, value in framework.environment.items()},
-        "PYTHONFAULTHANDLER": "1",  # a launch that hangs or crashes says where
+        **{name: str(directory / folder) for name, folder in folders.items()},
+        **{name: value for framework in frameworks.every() for name, value in framework.environment.items()},
+        "PYTHONFAULTHANDLER": "1",  # writes the stacks of a launch that hangs or crashes
     }

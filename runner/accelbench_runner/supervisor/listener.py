@@ -1,4 +1,4 @@
-"""What a launch says over its pipe, gathered as it comes; its output goes on to the log."""
+"""Collect the messages of a launch, and forward what it prints to the log."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,92 +26,93 @@ from accelbench_runner.supervisor.allowance import Allowance
 from accelbench_runner.supervisor.children import Channel
 
 MAXIMUM_LAUNCH_BYTES = 4 * MAXIMUM_MESSAGE_BYTES
-"""All messages of a launch together; one that says more is no measurement."""
-EXIT_PATIENCE_SECONDS = 10.0
-"""After its last word a launch may take this long to end: frameworks tear down threads and devices."""
+"""Limit of all messages of a launch; a launch that sends more has failed."""
+EXIT_SECONDS = 10.0
+"""Time to exit after the final message: frameworks tear down threads and devices."""
 TAIL_BYTES = 64 * 1024
-"""faulthandler writes up to 100 calls a thread, and all extension modules behind them."""
+"""faulthandler writes up to 100 calls a thread, then all extension modules."""
 REPEATED: frozenset[Phase] = frozenset({"warm-up", "steady"})
+"""Phases in which the steps run again and again."""
 
 Forward = Callable[[Channel, bytes], None]
 
 
 class LaunchListener:
-    """Gathers a launch's messages; its output goes on to `forward`."""
+    """Collect a launch's messages, and pass its output to `forward`."""
 
     def __init__(self, *, forward: Forward, phase_reached: Callable[[Phase], None], allowance: Allowance) -> None:
         self._forward = forward
         self.allowance = allowance
         self._phase_reached = phase_reached
         self._unread = b""
-        self._heard_bytes = 0
+        self._message_bytes = 0
         self._closed = False
         self.phases: list[PhaseRecord] = []
         self.blocks: list[Block] = []
         self.facts: dict[str, Any] = {}
-        """As told; nobody has parsed them yet."""
+        """Not parsed yet."""
         self.phase: Phase | None = None
         self.asides: dict[Aside, float] = {}
-        """Seconds spent beside the phases, by what on."""
+        """Seconds of each activity outside the phases."""
         self.aside: Aside | None = None
-        """Under way beside the phases."""
+        """The activity outside the phases that is running."""
         self.probe: Probe | None = None
-        """Under way, and accelbench's own alone."""
+        """The running probe, if it runs nothing of the variant's."""
         self.unchecked: dict[Probe, str] = {}
-        """Probes that gave no answer, and why."""
+        """Why a probe gave no answer."""
         self.measured = False
-        """All that a verdict needs has been told."""
-        self.last_word: Done | Failed | None = None
-        self.garbage: str | None = None
-        """What was wrong with what it said; the rest was not listened to."""
-        self.tail = b""
-        """The end of its standard error: where a crash says what happened."""
+        """True once everything that a verdict needs was received."""
+        self.final_message: Done | Failed | None = None
+        self.protocol_error: str | None = None
+        """The first unreadable message; later ones are ignored."""
+        self.stderr_tail = b""
+        """The end of standard error, where faulthandler reports a crash."""
         self.printed_bytes = 0
-        """Since its steps run again and again."""
+        """Printed in the phases whose steps repeat."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Messages are parsed as they come; output is forwarded."""
+        """Parse messages, forward output."""
         if channel != "messages":
             if channel == "stderr":
-                self.tail = (self.tail + data)[-TAIL_BYTES:]
+                self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
             if self.phase in REPEATED:
                 self.printed_bytes += len(data)
             self._forward(channel, data)
             return
-        if self.last_word or self.garbage:
+        if self.final_message or self.protocol_error:
             return
-        self._heard_bytes += len(data)
+        self._message_bytes += len(data)
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             self._message(line)
-        if self._heard_bytes > MAXIMUM_LAUNCH_BYTES or len(self._unread) > MAXIMUM_MESSAGE_BYTES:
-            self.garbage = f"it sent {self._heard_bytes} bytes of messages, more than a launch may"
+        if self._message_bytes > MAXIMUM_LAUNCH_BYTES or len(self._unread) > MAXIMUM_MESSAGE_BYTES:
+            self.protocol_error = f"it sent {self._message_bytes} bytes of messages, more than a launch may"
 
     def closed(self, channel: Channel) -> None:
-        """The end of the messages."""
+        """Take note that no further message will come."""
         if channel == "messages":
             self._closed = True
-            if self._unread and not self.last_word:
-                self.garbage = self.garbage or f"its last message is cut off: {_excerpt(self._unread)}"
+            if self._unread and not self.final_message and not self.protocol_error:
+                self.protocol_error = f"its last message is cut off: {_excerpt(self._unread)}"
 
-    def patience(self) -> float | None:
-        """None while it may still say something."""
-        if self.garbage:
+    def grace_seconds(self) -> float | None:
+        """Return how long the launch may take to exit; None while it may still send a message."""
+        if self.protocol_error:
             return 0.0
-        return EXIT_PATIENCE_SECONDS if self.last_word or self._closed else None
+        return EXIT_SECONDS if self.final_message or self._closed else None
 
-    def left(self, elapsed: float) -> float:
-        """Of the limit that is the nearest now."""
-        return self.allowance.left(elapsed)
+    def seconds_left(self, elapsed: float) -> float:
+        """Return what is left of the nearest limit."""
+        return self.allowance.seconds_left(elapsed)
 
     def _message(self, line: bytes) -> None:
-        if self.last_word or self.garbage:
+        if self.final_message or self.protocol_error:
             return
         try:
             message = parse_message(line)
         except ValidationError as error:
-            what = error.errors(include_url=False, include_input=False)[0]["msg"]
-            self.garbage = f"a message cannot be read ({what}): {_excerpt(line)}"
+            problem = error.errors(include_url=False, include_input=False)[0]["msg"]
+            self.protocol_error = f"a message cannot be read ({problem}): {_excerpt(line)}"
             return
         self._take(message)
 
@@ -137,7 +138,7 @@ class LaunchListener:
             case BlockTimed(units=units, seconds=seconds):
                 self.blocks.append(Block(units=units, seconds=seconds))
             case Done() | Failed():
-                self.last_word = message
+                self.final_message = message
 
     def _aside_ended(self, name: Aside, seconds: float, problem: str) -> None:
         self.asides[name] = self.asides.get(name, 0.0) + seconds
@@ -147,11 +148,11 @@ class LaunchListener:
         elif self.aside == name:
             self.aside = None
         if problem and name in PROBES:
-            self.unchecked[name] = f"{own(name)} raised {problem}"
+            self.unchecked[name] = f"{describe(name)} raised {problem}"
 
 
-def own(probe: Probe) -> str:
-    """How a probe is spoken of."""
+def describe(probe: Probe) -> str:
+    """Return the words for a probe in messages."""
     return f"accelbench's own probe `{probe}`"
 
 
