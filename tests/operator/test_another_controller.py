@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench_operator.engine.api import ConflictError, KubernetesApi, Manifest
-from accelbench_operator.engine.kinds import Key, Kind, Owned, controller_of
+from accelbench.cluster_api.async_client import Manifest
+from accelbench.cluster_api.errors import ConflictError
+from accelbench.cluster_api.kinds import Kind
+from accelbench_operator.engine.api import KubernetesApi
+from accelbench_operator.engine.kinds import Key, Owned, controller_of
 from accelbench_operator.engine.store import Store
 from accelbench_operator.operator import Operator
 from accelbench_operator.runs.observed import RUN

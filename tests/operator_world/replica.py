@@ -15,10 +15,11 @@ from kubernetes.aio.client import Configuration
 
 from accelbench.cluster_api.async_client import Manifest
 from accelbench.cluster_api.errors import ApiError, ExpiredError
+from accelbench.cluster_api.kinds import Kind
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.clock import ServerClock
 from accelbench_operator.engine.election import LeaseName
-from accelbench_operator.engine.kinds import Key, Kind
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.operator import Operator
 from accelbench_operator.settings import Settings
 from operator_world.api_server import ApiServer
