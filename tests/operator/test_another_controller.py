@@ -5,12 +5,11 @@ from typing import Any
 
 from accelbench.cluster_api.async_client import Manifest
 from accelbench.cluster_api.errors import ConflictError
-from accelbench.cluster_api.kinds import Kind
+from accelbench.cluster_api.kinds import RUN, Kind
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.kinds import Key, Owned, controller_of
 from accelbench_operator.engine.store import Store
 from accelbench_operator.operator import Operator
-from accelbench_operator.runs.observed import RUN
 from operator_world.builders import run_manifest
 from operator_world.world import World, simulated
 
