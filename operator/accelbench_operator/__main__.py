@@ -1,6 +1,7 @@
 """`python -m accelbench_operator`: the operator's process, until it is told to end."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -58,8 +59,10 @@ async def _work(operator: Operator, exposition: Exposition) -> None:
 
 
 async def _prepare(exposition: Exposition, operator: Operator) -> None:
-    """The first text about thousands of results takes a second, for which no scrape has to wait."""
+    """Write the first text about results, which takes a second for thousands of them, before a scrape asks for it."""
     await operator.synced.wait()
+    # Results that were listed at the start live long: no collection of garbage has to look at them.
+    gc.freeze()
     try:
         await asyncio.to_thread(exposition.write, operator.snapshot(), OPENMETRICS)
     except Exception:

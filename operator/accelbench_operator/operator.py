@@ -10,7 +10,6 @@ from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.controllers import Controllers
 from accelbench_operator.engine.election import Election, always, standing
-from accelbench_operator.engine.garbage import small_collections
 from accelbench_operator.engine.health import LATE_SECONDS, LONGEST_WORK_SECONDS, Readings
 from accelbench_operator.engine.store import Store
 from accelbench_operator.metrics.live import LiveCases
@@ -71,20 +70,18 @@ class Operator:
 
     async def run(self) -> None:
         """Work until cancelled; nothing is decided before everything that is there has been listed."""
-        with small_collections() as collections:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._measure_lag())
-                for reflector in self.controllers.reflectors:
-                    group.create_task(reflector.run())
-                await self._wait_for_crds()
-                for reflector in self.controllers.reflectors:
-                    await reflector.answered.wait()
-                collections.settle()
-                self.synced.set()
-                async with self._standing(), asyncio.TaskGroup() as work:
-                    work.create_task(self.controllers.run())
-                    work.create_task(keep_deleting(self._surplus, self._delete))
-                    work.create_task(self._live.run())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._measure_lag())
+            for reflector in self.controllers.reflectors:
+                group.create_task(reflector.run())
+            await self._wait_for_crds()
+            for reflector in self.controllers.reflectors:
+                await reflector.answered.wait()
+            self.synced.set()
+            async with self._standing(), asyncio.TaskGroup() as work:
+                work.create_task(self.controllers.run())
+                work.create_task(keep_deleting(self._surplus, self._delete))
+                work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
         while not self.crds_fit.is_set():

@@ -1,10 +1,9 @@
 """The text about results in one format, made anew only where there is another result.
 
 Results never change once they are stored. Of thousands of series their text takes a second of processor time, so they
-are split into blocks, and each block keeps its text. It is compressed: all of it has 14 MB at 2,000 cases of series.
+are split into blocks, and each block keeps its text. All of it has 14 MB at 2,000 cases of series.
 """
 
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ Encode = Callable[[Collector], bytes]
 
 @dataclass(frozen=True)
 class Block:
-    """Results, and the lines that tell of them: compressed, by metric."""
+    """Results, and the lines that tell of them: by metric."""
 
     results: tuple[Summary, ...] = ()
     lines: tuple[bytes, ...] = ()
@@ -51,7 +50,7 @@ class ResultsText:
         if kept is not None and kept.results == results:
             return kept
         families = zip(of_results(results), self._heads, strict=True)
-        return Block(results, tuple(zlib.compress(self._text(each).removeprefix(head), 1) for each, head in families))
+        return Block(results, tuple(self._text(each).removeprefix(head) for each, head in families))
 
     def _text(self, family: Family) -> bytes:
         return self._encode(Families([family])).removesuffix(END)
@@ -72,7 +71,7 @@ class MetricTexts:
     def __iter__(self) -> Iterator[bytes]:
         """Their texts, in order."""
         for number, head in enumerate(self.heads):
-            yield b"".join((head, *(zlib.decompress(block.lines[number]) for block in self.blocks)))
+            yield b"".join((head, *(block.lines[number] for block in self.blocks)))
 
 
 def _split(shown: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:

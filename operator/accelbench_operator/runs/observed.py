@@ -4,13 +4,11 @@ A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; 
 bytes, so that thousands of runs fit into a small container.
 """
 
-import functools
 import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from sys import intern
 from typing import NamedTuple
 
 from accelbench.api import labels
@@ -22,7 +20,7 @@ from accelbench.plan.names import result_name
 from accelbench.verdict.redaction import redact_invalid, step_seconds
 from accelbench_operator.engine.kinds import Key, Manifest, controller_of
 from accelbench_operator.runs.pod_template import CONTAINER
-from accelbench_operator.runs.summary import ComparisonSummary, Packed, Summary, VariantSummary
+from accelbench_operator.runs.summary import ComparisonSummary, Summary, VariantSummary
 
 TRACKED = "batch.kubernetes.io/job-tracking"
 """The finalizer that a Job's pod has until its end is counted, or until the Job is suspended and wants none."""
@@ -203,25 +201,22 @@ def summarize(
     created: datetime | None = None,
     node: str = "",
 ) -> Summary:
-    """The headline of a result that is stored under `key`, since `created`.
-
-    Tens of thousands are held, so words that most of them have are held once.
-    """
+    """Return the headline of a result that is stored under `key`, since `created`."""
     result = redact_invalid(result)
     case = result.case
     failed = {variant.name for variant in result.variants if variant.failure}
     short = {variant.name for variant in result.failed_variants}
     return Summary(
-        namespace=intern(key.namespace),
+        namespace=key.namespace,
         name=key.name,
         uid=key.uid,
         run=case.origin.run,
         run_uid=run_uid,
-        series=intern(case.origin.series),
-        case=intern(case.name),
-        workload=intern(case.workload),
-        accelerator=intern(case.accelerator.label),
-        unit=intern(result.unit),
+        series=case.origin.series,
+        case=case.name,
+        workload=case.workload,
+        accelerator=case.accelerator.label,
+        unit=result.unit,
         currency=case.accelerator.currency,
         finished_timestamp=datetime.fromisoformat(result.finished).timestamp(),
         complete=result.complete,
@@ -231,19 +226,17 @@ def summarize(
         noisy=bool(result.noisy),
         variants=tuple(
             VariantSummary(
-                name=intern(variant.name),
-                framework=intern(variant.use.partition("/")[0]),
+                name=variant.name,
+                framework=variant.use.partition("/")[0],
                 seconds=step_seconds(variant),
                 lower=_number(variant.spread.lower_seconds) if variant.spread else None,
                 upper=_number(variant.spread.upper_seconds) if variant.spread else None,
-                phase_seconds=Packed({intern(phase.phase): float(phase.median_seconds) for phase in variant.phases}),
-                numbers=Packed(
-                    {
-                        field: value
-                        for field, number in MEASURED.items()
-                        if number.metric and (value := variant.numbers.value(field)) is not None
-                    }
-                ),
+                phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
+                numbers={
+                    field: value
+                    for field, number in MEASURED.items()
+                    if number.metric and (value := variant.numbers.value(field)) is not None
+                },
                 failure=variant.failure.reason if variant.failure and variant.name in short else None,
                 not_compiled=variant.failure.reason if variant.failure and variant.name not in short else None,
             )
@@ -251,8 +244,8 @@ def summarize(
         ),
         comparisons=tuple(
             ComparisonSummary(
-                variant=intern(comparison.variant),
-                baseline=intern(comparison.baseline),
+                variant=comparison.variant,
+                baseline=comparison.baseline,
                 rounds=comparison.rounds,
                 verdict=comparison.verdict,
                 speedup=_number(comparison.speedup),
@@ -272,8 +265,8 @@ def summarize(
         ),
         failed_checks=_failed_checks(result),
         checks_not_passed=_checks_not_passed(result),
-        node=intern(on_one_line(node)),
-        source=intern(result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE]),
+        node=on_one_line(node),
+        source=result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE],
         shortcoming="" if result.complete else next(iter(result.notes[-1:]), ""),
         not_met=not_met,
         margin=float(case.measurement.equivalence_margin),
@@ -283,13 +276,7 @@ def summarize(
 
 def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
     open_ = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
-    return _held_once(tuple((*pair, count) for pair, count in sorted(open_.items())[:MAXIMUM_CHECKS]))
-
-
-@functools.lru_cache(maxsize=1024)
-def _held_once(checks: tuple[tuple[str, str, int], ...]) -> tuple[tuple[str, str, int], ...]:
-    """Most results of a workload lack the same checks."""
-    return checks
+    return tuple((*pair, count) for pair, count in sorted(open_.items())[:MAXIMUM_CHECKS])
 
 
 def _steps(found: Payback | None) -> float | None:

@@ -1,47 +1,10 @@
 """Hold the headline of a BenchmarkResult: all that the operator keeps of one in memory."""
 
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from accelbench.api.reasons import FailureReason
 from accelbench_operator.engine.kinds import Key
-
-
-class Packed(Mapping[str, float]):
-    """Numbers by name in half the memory of a dict, as tens of thousands are held: the same names are held once."""
-
-    __slots__ = ("_names", "_values")
-
-    def __init__(self, numbers: Mapping[str, float]) -> None:
-        """Hold these."""
-        self._names = _held_once(tuple(numbers))
-        self._values = array("d", numbers.values())
-
-    def __getitem__(self, name: str) -> float:
-        """Raises KeyError for a name that is not held."""
-        try:
-            return self._values[self._names.index(name)]
-        except ValueError:
-            raise KeyError(name) from None
-
-    def __iter__(self) -> Iterator[str]:
-        """Names, in the order in which they were given."""
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._names)
-
-    def __repr__(self) -> str:
-        """As a dict's."""
-        return repr(dict(self))
-
-
-@lru_cache(maxsize=1024)
-def _held_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    return names
 
 
 @dataclass(frozen=True, slots=True)
