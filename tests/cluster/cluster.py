@@ -67,7 +67,7 @@ class Cluster:
     def define(self, directory: Path) -> None:
         """Apply the CustomResourceDefinitions in the directory, and return once kubectl can find their kinds."""
         self.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={directory}")
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"--filename={directory}")
+        self.kubectl("wait", "--for=condition=Established", "--timeout=900s", f"--filename={directory}")
         # Established is not yet discovered: for a moment the server tells of groups that it has listed before.
         names = self.kubectl("get", f"--filename={directory}", "--output=jsonpath={.items[*].metadata.name}").stdout
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cluster.certificates import Authority, write_key
 from cluster.kubeconfig import write_kubeconfig
 from cluster.ports import free_port
+from cluster.wait import HANG_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +155,7 @@ def _wait_until_served(component: str, processes: Processes, url: str, context: 
     place = urllib.parse.urlsplit(url)
 
     def served() -> bool:
-        connection = http.client.HTTPSConnection(place.netloc, timeout=10, context=context)
+        connection = http.client.HTTPSConnection(place.netloc, timeout=HANG_SECONDS, context=context)
         try:
             connection.request("GET", place.path)
             return connection.getresponse().status == http.HTTPStatus.OK
@@ -163,4 +164,4 @@ def _wait_until_served(component: str, processes: Processes, url: str, context: 
         finally:
             connection.close()
 
-    processes.wait_for(component, served, what=f"{component} to serve {place.path}", seconds=90)
+    processes.wait_for(component, served, what=f"{component} to serve {place.path}")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.errors import ComponentError, DeadlineError
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,7 @@ class Processes:
         """Kill a process, and start another as it was."""
         process = self._running.pop(name)
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=30)
+        process.wait(timeout=HANG_SECONDS)
         self.start(name, *self._commands[name])
 
     def option(self, name: str, option: str) -> str:
@@ -72,7 +72,7 @@ class Processes:
         command, _ = self._commands[name]
         return next(str(each).partition("=")[2] for each in command if str(each).startswith(f"--{option}="))
 
-    def wait_for(self, name: str, ready: Callable[[], object], *, what: str, seconds: float = 60) -> None:
+    def wait_for(self, name: str, ready: Callable[[], object], *, what: str) -> None:
         """Return once what the process was started for is there.
 
         Raises `ComponentError` with the log of any process that has ended, or of this one when time is up.
@@ -83,14 +83,14 @@ class Processes:
             return ready()
 
         try:
-            wait_until(all_run_and_ready, what=what, seconds=seconds)
+            wait_until(all_run_and_ready, what=what)
         except DeadlineError as error:
             raise ComponentError(f"{error}; the log of {name} ends:\n{self._tail(name)}") from error
 
     def reap(self) -> None:
         """Collect those that have been ended, so that none stays as a zombie."""
         for process in self._running.values():
-            process.wait(timeout=30)
+            process.wait(timeout=HANG_SECONDS)
         self._running.clear()
 
     def _check(self) -> None:

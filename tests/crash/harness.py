@@ -16,8 +16,6 @@ from crash.world import World
 from operator_world.forked import ForkedOperator
 from operator_world.process import OperatorProcess
 
-PATIENCE_SECONDS = 120.0
-AT_A_TIME = 3
 LISTED = frozenset({"jobs", "pods", "benchmarkresults", "benchmarkruns"})
 Request = tuple[str, int]
 """Its kind, and which of its kind it is in a life."""
@@ -86,12 +84,12 @@ def live(world: World, life: Life, directory: Path, rules: Sequence[Rule] = ()) 
 def faults_of(world: World, namespace: str, run: str, life: Life) -> list[str]:
     """What is wrong with how a run came to its end."""
     try:
-        wait_until(lambda: world.has_ended(namespace, run), what="the end", seconds=PATIENCE_SECONDS)
+        wait_until(lambda: world.has_ended(namespace, run), what="the end")
     except DeadlineError:
         return [f"it has not ended: {world.status(namespace, run)}"]
     wrong = []
     try:
-        wait_until(lambda: not world.jobs_left(namespace, run), what="its Jobs to be gone", seconds=PATIENCE_SECONDS)
+        wait_until(lambda: not world.jobs_left(namespace, run), what="its Jobs to be gone")
     except DeadlineError:
         wrong.append(f"Jobs are left: {world.jobs_left(namespace, run)}")
     status, ledger = world.status(namespace, run), world.ledger
@@ -148,7 +146,7 @@ def _while_runs_end(world: World, namespace: str, runs: Iterable[str]) -> None:
 
     with contextlib.suppress(DeadlineError):  # each of those left is told by its own status
         while left:
-            left -= wait_until(ended, what="a run to end", seconds=PATIENCE_SECONDS)
+            left -= wait_until(ended, what="a run to end")
 
 
 def counted(kinds: Iterable[str]) -> Iterator[Request]:

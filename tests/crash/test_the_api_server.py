@@ -12,14 +12,14 @@ import pytest
 from cluster.cluster import Cluster
 from cluster.processes import Processes
 from cluster.run import down, end_abandoned, session_directory, up
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 from crash.harness import faults_of, ready
 from crash.lives import Life
 from crash.world import World
 from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CRDS = Path(__file__).parents[2] / "crds"
 LIFE = Life("restarted", phase="Succeeded", sizes=(64, 128, 256))
@@ -48,7 +48,7 @@ def compact(processes: Processes) -> int:
     def ask(path: str, body: dict[str, object]) -> dict[str, dict[str, str]]:
         address = processes.option("kube-apiserver", "etcd-servers").removeprefix("http://")
         url = f"http://{address}/v3/kv/{path}"
-        with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=30) as response:
+        with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=HANG_SECONDS) as response:
             return dict(json.loads(response.read()))
 
     revision = int(ask("range", {"key": base64.b64encode(b"any").decode()})["header"]["revision"])
@@ -71,7 +71,7 @@ def test_runs_go_on_where_an_api_server_is_killed_and_etcd_is_compacted(
             cluster.apply(*(LIFE.manifest(name) for name in names))
             for number in range(1, TIMES + 1):
                 wanted = number * RUNS * len(LIFE.sizes) // (TIMES + 1)
-                wait_until(functools.partial(has_results, world, wanted), what="results", seconds=120)
+                wait_until(functools.partial(has_results, world, wanted), what="results")
                 assert compact(processes) > 0
                 processes.restart("kube-apiserver")
             wrong = {name: faults_of(world, cluster.namespace, name, LIFE) for name in names}

@@ -52,15 +52,15 @@ class Installed:
         """The BenchmarkRun as it is now."""
         return self.cluster.get("benchmarkrun", name)
 
-    def until(self, condition: Callable[[], object], name: str, *, what: str, seconds: float) -> None:
+    def until(self, condition: Callable[[], object], name: str, *, what: str) -> None:
         """Wait for something of a run that goes on; AssertionError with how the run stands where it does not come."""
         with contextlib.suppress(DeadlineError):
-            wait_until(lambda: condition() or self._has_finished(name), what=what, seconds=seconds, every_seconds=1)
+            wait_until(lambda: condition() or self._has_finished(name), what=what, every_seconds=1)
         assert condition(), f"in vain for: {what}\n{self._told(name)}"
 
-    def finished(self, name: str, *, seconds: float) -> dict[str, Any]:
+    def finished(self, name: str) -> dict[str, Any]:
         """The BenchmarkRun once it has finished; AssertionError with how it stands where it does not."""
-        self.until(lambda: self._has_finished(name), name, what=f"{name} to finish", seconds=seconds)
+        self.until(lambda: self._has_finished(name), name, what=f"{name} to finish")
         return self.run(name)
 
     def _has_finished(self, name: str) -> bool:
@@ -83,10 +83,10 @@ class Installed:
         def leads() -> str:
             return holder if (holder := self._holder()).partition("_")[0] in self._containers() else ""
 
-        killed = wait_until(leads, what="a replica to lead", seconds=60)
+        killed = wait_until(leads, what="a replica to lead")
         os.kill(process_of(self._containers()[killed.partition("_")[0]]), signal.SIGKILL)
-        wait_until(lambda: self._holder() not in {"", killed} and leads(), what="another to lead", seconds=60)
-        wait_until(lambda: len(self._containers()) == REPLICAS, what="both replicas to run again", seconds=120)
+        wait_until(lambda: self._holder() not in {"", killed} and leads(), what="another to lead")
+        wait_until(lambda: len(self._containers()) == REPLICAS, what="both replicas to run again")
 
     def _holder(self) -> str:
         """Who has the Lease: pod and process; a process that was killed has it for some seconds still."""
@@ -96,10 +96,10 @@ class Installed:
         """`helm upgrade`, to pods with one more annotation: each replica is asked to end once a new one is ready."""
         changed = "--set-string=podAnnotations.upgraded=true"
         done = helm(
-            "upgrade", RELEASE, CHART, *_place(self.system), "--reuse-values", changed, "--wait", "--timeout=300s"
+            "upgrade", RELEASE, CHART, *_place(self.system), "--reuse-values", changed, "--wait", "--timeout=900s"
         )
         assert done.returncode == 0, done.stderr + _why(self.system)
-        wait_until(self._is_upgraded, what="the former replicas to end", seconds=120)
+        wait_until(self._is_upgraded, what="the former replicas to end")
 
     def _is_upgraded(self) -> bool:
         pods = self.system.get("pods", f"--selector={OPERATOR}")["items"]
@@ -122,7 +122,7 @@ def install(cluster: Cluster, profiles: Mapping[str, Any]) -> Iterator[None]:
     cluster.define(schemas().crds)
     values = values_for(cluster) | {"profiles": dict(profiles), "replicas": REPLICAS, "metrics": VALUES}
     place = _place(cluster)
-    done = helm("install", "--take-ownership", RELEASE, CHART, *place, "--wait", "--timeout=600s", values=values)
+    done = helm("install", "--take-ownership", RELEASE, CHART, *place, "--wait", "--timeout=900s", values=values)
     assert done.returncode == 0, done.stderr + _why(cluster)
     try:
         yield

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cluster.cluster import Cluster
     from e2e.installation import Installed
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.nightly
 
 LATE = {"startDeadlineSeconds": 75, "infrastructureRetries": 0}
 NO_KEY = {"env": [{"name": "MINE", "valueFrom": {"configMapKeyRef": {"name": "slow", "key": "no-such-key"}}}]}

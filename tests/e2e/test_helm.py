@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from chart.helm import helm
 from e2e.installation import RELEASE
 
 if TYPE_CHECKING:
     from e2e.installation import Installed
-
-pytestmark = pytest.mark.timeout(1800)
 
 
 def test_helm_test_says_that_the_operator_is_at_work(installed: Installed) -> None:

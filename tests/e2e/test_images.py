@@ -11,8 +11,6 @@ import accelbench
 from image.archive import Image, read_archive
 from image.build import NATIVE, Target, base_layers, build_image
 
-pytestmark = pytest.mark.timeout(1800)
-
 ROOT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = "opt/accelbench/requirements.txt"
 MEBIBYTE = 2**20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import yaml
 
 from cluster.wait import wait_until
@@ -12,8 +11,6 @@ from e2e.installation import conditions
 
 if TYPE_CHECKING:
     from e2e.installation import Installed
-
-pytestmark = pytest.mark.timeout(1200)
 
 
 def two_small_cases(name: str) -> str:
@@ -50,20 +47,19 @@ def test_killed_at_several_moments_and_upgraded_it_ends_as_if_left_alone(install
 
     wait_until(look, what="the first Job", every_seconds=0.05)
     installed.kill_leader()
-    wait_until(lambda: look() and "Running" in pod_phases(installed, name), what="the first pod to run", seconds=120)
+    wait_until(lambda: look() and "Running" in pod_phases(installed, name), what="the first pod to run")
     installed.kill_leader()
     installed.upgrade()
     wait_until(
         # A case that has ended goes from a pod that succeeded to a stored result, sooner than one may look.
         lambda: look() and ("Succeeded" in pod_phases(installed, name) or installed.owned("benchmarkresults", name)),
         what="the first case to end",
-        seconds=300,
         every_seconds=0.2,
     )
     installed.kill_leader()
-    wait_until(lambda: len(look()) == 2, what="the second Job", seconds=120)
+    wait_until(lambda: len(look()) == 2, what="the second Job")
     installed.kill_leader()
-    run = installed.finished(name, seconds=600)
+    run = installed.finished(name)
     look()
 
     reasons = {kind: condition["reason"] for kind, condition in conditions(run).items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 import yaml
 
 from cluster.wait import wait_until
@@ -13,8 +12,6 @@ from e2e.installation import conditions
 
 if TYPE_CHECKING:
     from e2e.installation import Installed
-
-pytestmark = pytest.mark.timeout(1200)
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "softmax_rows.py"
 MANIFEST = yaml.safe_dump(
@@ -39,10 +36,9 @@ def test_a_script_is_measured_once_its_config_map_is_there(installed: Installed)
     wait_until(
         lambda: any("ConfigMap my-workloads" in each["message"] for each in conditions(installed.run("mine")).values()),
         what="the status to name the ConfigMap that is missing",
-        seconds=60,
     )
     installed.cluster.kubectl("create", "configmap", "my-workloads", f"--from-file={SCRIPT}")
-    run = installed.finished("mine", seconds=600)
+    run = installed.finished("mine")
     assert conditions(run)["Finished"]["status"] == "True"
     (stored,) = installed.owned("benchmarkresults", "mine")
     result = stored["result"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(2400)]
+pytestmark = pytest.mark.nightly
 
 PAGES = {path: places["node"] for path, places in RUN.items() if "node" in places}
 RELEASE, NAMESPACE = "accelbench", "accelbench"

@@ -15,7 +15,7 @@ from release.build import release_image
 from release.publish import publish_image
 from release.registry import get, running_registry
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = accelbench.__version__

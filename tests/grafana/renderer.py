@@ -22,7 +22,7 @@ import urllib3
 
 from cluster.build import PREPARE, cache, digest_of, locked
 from cluster.errors import BuildError, ToolMissingError
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
@@ -177,7 +177,7 @@ def serve(prometheus: str) -> Iterator[Site]:
         def do_GET(self) -> None:
             path = urllib.parse.urlsplit(self.path).path
             if path.startswith("/api/v1/"):
-                answer = connections.request("GET", prometheus + self.path, timeout=60, retries=False)
+                answer = connections.request("GET", prometheus + self.path, timeout=HANG_SECONDS, retries=False)
                 return self._answer(answer.status, "application/json", answer.data)
             if path == "/dashboard.json":
                 return self._answer(200, "application/json", shown["dashboard"])
@@ -228,7 +228,7 @@ def draw(
     page.events.clear()
     page("Page.navigate", url=f"{site.url}/?{urllib.parse.urlencode(asked)}")
     page.wait_for("Page.loadEventFired")
-    wait_until(lambda: _finished(page), what="the dashboard to be drawn", seconds=90)
+    wait_until(lambda: _finished(page), what="the dashboard to be drawn")
     assert not page.evaluate("window.__failed"), page.evaluate("window.__failed")
     _settle(page)
     height = min(TALLEST, page.evaluate("document.getElementById('root').scrollHeight"))

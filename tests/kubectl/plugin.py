@@ -15,6 +15,7 @@ from typing import Any
 
 from chart.helm import render
 from cluster.cluster import Cluster
+from cluster.wait import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 START = [sys.executable, "-c", "from accelbench.kubectl.main import main; main()"]
@@ -48,16 +49,14 @@ class User:
         kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
         return {**kept, "KUBECONFIG": str(self.kubeconfig), **more}
 
-    def plugin(
-        self, *arguments: str, given: str = "", seconds: float = 120, **more: str
-    ) -> subprocess.CompletedProcess[str]:
+    def plugin(self, *arguments: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*START, *arguments],
             input=given,
             env=self.environment(**more),
             capture_output=True,
             text=True,
-            timeout=seconds,
+            timeout=HANG_SECONDS,
             check=False,
         )
 

@@ -15,6 +15,7 @@ import pytest
 from cluster.build import binaries
 from cluster.cluster import Cluster
 from cluster.errors import ToolMissingError
+from cluster.wait import HANG_SECONDS
 from kubectl.plugin import User
 from operator_world.steps import apply
 
@@ -85,9 +86,9 @@ def path(tmp_path: Path) -> Path:
     return directory
 
 
-def read(terminal: int, words: str, seconds: float = 60) -> str:
+def read(terminal: int, words: str) -> str:
     """What the terminal shows, until it has these words."""
-    shown, deadline = "", time.monotonic() + seconds
+    shown, deadline = "", time.monotonic() + HANG_SECONDS
     while words not in shown:
         ready, _, _ = select.select([terminal], [], [], max(0, deadline - time.monotonic()))
         assert ready, f"waited in vain for {words!r}: {shown!r}"

@@ -23,6 +23,7 @@ from accelbench_runner.devices.processor import ProcessorMonitor
 from accelbench_runner.devices.watch import Watch
 from accelbench_runner.launch import blocks
 from accelbench_runner.protocol import Done, PhaseStarted
+from cluster.wait import HANG_SECONDS
 from launch import odd_workloads
 from launch.launching import Told, case, launch, launch_anew, started
 
@@ -233,7 +234,7 @@ def test_a_launch_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
     with started(tmp_path, case("matmul-chain", "jax/jit", {"size": 1024})) as (process, messages):
         assert any(isinstance(message, PhaseStarted) and message.phase == "warm-up" for message in messages)
         os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(timeout=2) == -signal.SIGTERM
+        assert process.wait(timeout=HANG_SECONDS) == -signal.SIGTERM
 
 
 def test_a_competing_process_is_noticed() -> None:

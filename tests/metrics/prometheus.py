@@ -14,7 +14,7 @@ import urllib3
 from cluster.build import binaries
 from cluster.ports import free_port
 from cluster.processes import Processes, end_processes
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ class Prometheus:
             return False
 
     def _get(self, path: str, **parameters: str) -> Any:
-        answer = urllib3.request("GET", f"{self.url}/api/v1/{path}", fields=parameters, timeout=10).json()
+        answer = urllib3.request("GET", f"{self.url}/api/v1/{path}", fields=parameters, timeout=HANG_SECONDS).json()
         if answer["status"] != "success":
             raise ValueError(f"{answer['error']}: {parameters}")
         return answer["data"]

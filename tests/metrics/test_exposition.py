@@ -21,6 +21,7 @@ from accelbench_operator.metrics.scrapers import Scrapers
 from accelbench_operator.metrics.telemetry import Telemetry
 from accelbench_operator.rbac import SCRAPERS
 from cluster.ports import free_port
+from cluster.wait import HANG_SECONDS
 from metrics.certificates import Authority
 from metrics.documents import faster, snapshot
 from metrics.serving import served_metrics
@@ -78,7 +79,7 @@ def test_a_scrape_is_compressed_where_that_is_understood() -> None:
     shown, port = snapshot(("team-a", faster())), free_port()
     with served_metrics(lambda: shown, port):
         request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept-Encoding": "gzip"})
-        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - loopback
+        with urllib.request.urlopen(request, timeout=HANG_SECONDS) as response:  # noqa: S310 - loopback
             assert response.headers["Content-Encoding"] == "gzip"
             assert b"accelbench_step_seconds{" in gzip.decompress(response.read())
 
@@ -108,7 +109,7 @@ async def test_a_scraper_that_gives_up_leaves_no_traceback(caplog: pytest.LogCap
         # Another one is answered after it.
         with urllib3.PoolManager(retries=False) as pool:
             url = f"http://127.0.0.1:{port}/metrics"
-            assert (await asyncio.to_thread(pool.request, "GET", url, timeout=10)).status == 200
+            assert (await asyncio.to_thread(pool.request, "GET", url, timeout=HANG_SECONDS)).status == 200
     assert [record for record in caplog.records if record.name == "aiohttp.server"] == []
 
 
@@ -137,7 +138,7 @@ async def test_a_scraper_that_leaves_in_the_middle_leaves_no_traceback(caplog: p
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: here\r\nAccept-Encoding: gzip\r\n\r\n")
         await begun.wait()
         writer.transport.abort()
-        await asyncio.wait(ended, timeout=20)
+        await asyncio.wait(ended, timeout=HANG_SECONDS)
     assert [record for record in caplog.records if record.name == "aiohttp.server"] == []
 
 
@@ -150,7 +151,7 @@ async def test_whoever_scrapes_is_shown_a_certificate_and_has_to_show_one(tmp_pa
         pool = urllib3.PoolManager(
             ca_certs=str(ours.certificate), cert_file=str(who.certificate), key_file=str(who.key), retries=False
         )
-        return pool.request("GET", f"https://127.0.0.1:{port}/metrics", timeout=5).status
+        return pool.request("GET", f"https://127.0.0.1:{port}/metrics", timeout=HANG_SECONDS).status
 
     async with exposed(Exposition(), snapshot, port, address="127.0.0.1", tls=tls):
         assert await asyncio.to_thread(scrape, client) == 200

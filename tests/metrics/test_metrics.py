@@ -22,6 +22,7 @@ from accelbench_operator.metrics.families import (
 )
 from cluster.build import binaries
 from cluster.ports import free_port
+from cluster.wait import HANG_SECONDS
 from metrics.documents import failed, faster, invalid, noisy, snapshot
 from metrics.serving import registry_of, served_metrics, text_of
 from targets.documents import compiled
@@ -217,4 +218,4 @@ def test_what_is_served_is_pulled_anew_at_each_scrape_until_it_is_stopped() -> N
 
 
 def scrape(port: int) -> str:
-    return urllib3.request("GET", f"http://127.0.0.1:{port}/metrics", timeout=10, retries=False).data.decode()
+    return urllib3.request("GET", f"http://127.0.0.1:{port}/metrics", timeout=HANG_SECONDS, retries=False).data.decode()

@@ -162,15 +162,38 @@ def test_results_that_stand_somewhere_are_not_overwritten(tmp_path: Path) -> Non
         accelbench.compare(numpy=doubled, arrays={"x": X}, out=tmp_path)
 
 
-def test_a_function_that_is_compiled_already_is_refused() -> None:
-    """In a process of its own, as a test process imports no framework."""
-    program = (
-        f"import sys; sys.path[:0] = {sys.path!r}\n"
-        "import accelbench, jax, numpy\n"
-        "try:\n"
-        "    accelbench.compare(jax=jax.jit(lambda x: x), arrays={'x': numpy.ones(3)})\n"
-        "except accelbench.notebook.CannotBeSentError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert "give the function itself" in done.stdout
+PROGRAM = """
+import sys
+sys.path[:0] = {path!r}
+import accelbench, jax, jax.numpy as jnp, numpy, torch
+scale = 2.0
+jax.devices(), torch.ones(3)
+found = accelbench.compare(
+    jax=lambda x: jnp.tanh(x) * scale,
+    pytorch=lambda x: torch.tanh(x) * scale,
+    arrays={{"x": numpy.random.default_rng(0).standard_normal((256, 256))}},
+    settings={{"measurement.rounds.min": 3, "measurement.rounds.max": 3}},
+    accept_noise=True,
+    out={out!r},
+)
+parity = {{check.variant: check.outcome for check in found.result.certificate.checks if check.name == "parity"}}
+print(parity["jax/jit"], found.result.case.script.file, found._repr_html_()[:15])
+print(repr(found))
+try:
+    accelbench.compare(jax=jax.jit(lambda x: jnp.tanh(x)), arrays={{"x": numpy.ones(3)}})
+except accelbench.notebook.CannotBeSentError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_functions_of_a_process_that_has_both_frameworks_are_measured_in_fresh_ones(tmp_path: Path) -> None:
+    program = PROGRAM.format(path=sys.path, out=str(tmp_path / "results"))
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, *findings, compiled = done.stdout.splitlines()
+    assert first == "passed compared.py <iframe srcdoc="
+    assert "jax/jit" in "".join(findings)
+    assert compiled.startswith("jax is compiled already, by jax.jit; give the function itself")
+    assert "fork" not in done.stderr
+    assert {path.name for path in (tmp_path / "results").iterdir()} >= {"compared.py", "report.html", "all.result.json"}

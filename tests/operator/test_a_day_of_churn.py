@@ -29,7 +29,6 @@ def traced(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
 def test_a_day_of_churn_leaves_memory_flat(traced: None) -> None:
     random = Random(1)  # noqa: S311 - a day that can be had again
     some, every = faults(random, 0.01), fates(random)

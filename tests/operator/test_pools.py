@@ -245,7 +245,7 @@ def wait_for_words(cluster: Cluster, operator: OperatorProcess, run: str, condit
         return next((str(each["message"]) for each in conditions if each["type"] == condition), "")
 
     try:
-        wait_until(lambda: all(each in message() for each in words), what=f"{run} to say {words}", seconds=60)
+        wait_until(lambda: all(each in message() for each in words), what=f"{run} to say {words}")
     except DeadlineError as error:
         raise AssertionError(f"{message()}\n{operator.log()}") from error
 
@@ -270,7 +270,7 @@ def test_a_run_claims_its_device_and_leaves_nothing_behind(
     def placed() -> bool:
         return [each["spec"].get("nodeName") for each in cluster.get("pods")["items"]] == ["dra"]
 
-    wait_until(placed, what="the case's pod to have a node", seconds=60)
+    wait_until(placed, what="the case's pod to have a node")
     assert len(cluster.get("resourceclaimtemplates")["items"]) == 1
 
     cluster.kubectl("delete", "bmr", "dra", "--wait=false")

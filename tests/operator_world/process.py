@@ -18,6 +18,7 @@ from accelbench_operator.rbac import LEASE, RULES
 from cluster.cluster import Cluster
 from cluster.errors import ToolMissingError
 from cluster.ports import free_port
+from cluster.wait import HANG_SECONDS
 
 ACCOUNT = "accelbench-operator"
 
@@ -119,13 +120,13 @@ class OperatorProcess:
         except OSError:
             return False
 
-    def terminate(self, seconds: float = 30) -> int:
+    def terminate(self) -> int:
         """Ask it to end, as a kubelet does; returns the exit code."""
         if self._process is None:
             return 0
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(seconds)
+        return self._process.wait(HANG_SECONDS)
 
     def log(self) -> str:
         return self._log.read_text()

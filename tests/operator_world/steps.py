@@ -55,7 +55,7 @@ def condition(cluster: Cluster, kind: str, name: str = "chain") -> dict[str, str
 
 def wait_for(cluster: Cluster, operator: OperatorProcess, kind: str, reason: str, name: str = "chain") -> None:
     try:
-        wait_until(lambda: condition(cluster, kind, name).get("reason") == reason, what=f"{kind} {reason}", seconds=60)
+        wait_until(lambda: condition(cluster, kind, name).get("reason") == reason, what=f"{kind} {reason}")
     except Exception as error:
         raise AssertionError(f"{cluster.get('bmr', name).get('status')}\n{operator.log()}") from error
 

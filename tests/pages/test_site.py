@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from report.chromium import Page
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 WITH_DIAGRAM = "architecture.html"
 WIDE, NARROW = 1400, 400

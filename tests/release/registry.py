@@ -9,7 +9,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 from cluster.ports import free_port
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 from release.tools import REGISTRY, tool
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def get(address: str, accept: str = "*/*") -> Any:
     """What a registry on this machine says."""
     opener = urllib.request.build_opener()
     opener.addheaders = [("Accept", accept)]
-    with opener.open(f"http://{address}", timeout=30) as answer:
+    with opener.open(f"http://{address}", timeout=HANG_SECONDS) as answer:
         return json.load(answer)
 
 

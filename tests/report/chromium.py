@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from cluster.wait import HANG_SECONDS
 from report.browser import find
 
 Scheme = Literal["light", "dark"]
@@ -109,7 +110,7 @@ def tab() -> Iterator[Page]:
             yield page
             page._session = None
             os.write(commands, b'{"id": 0, "method": "Browser.close"}\0')
-            process.wait(timeout=20)
+            process.wait(timeout=HANG_SECONDS)
         finally:
             process.kill()
             process.wait()

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cluster.build import binaries
+from cluster.wait import HANG_SECONDS
 from metrics.documents import faster, snapshot
 from metrics.serving import text_of
 
@@ -31,7 +32,7 @@ ALERTS = [rule for rule in rules() if "alert" in rule]
 
 def promtool(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [binaries().promtool, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=120
+        [binaries().promtool, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=HANG_SECONDS
     )
 
 

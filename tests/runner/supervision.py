@@ -16,6 +16,7 @@ from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.result import Result, VariantResult
 from accelbench.delivery.log import Delivered, Event, Headline, parse_event, read_log
 from accelbench.plan.schedule import round_order
+from cluster.wait import HANG_SECONDS
 
 HERE = Path(__file__).parent
 SCRIPTED_LAUNCH = [sys.executable, str(HERE / "scripted_launch.py")]
@@ -81,7 +82,7 @@ class Supervised:
                 if ended:
                     raise
 
-    def end(self, timeout: float = 60) -> Ended:
+    def end(self, timeout: float = HANG_SECONDS) -> Ended:
         output, errors = self.process.communicate(timeout=timeout)
         return Ended(self.process.returncode, output, errors, self.headline(), self.directory / "work")
 

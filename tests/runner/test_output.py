@@ -33,7 +33,7 @@ def test_a_launch_cannot_forge_a_line_whatever_line_ends_it_prints(run: Run) -> 
 
 def test_the_log_of_many_variants_and_rounds_keeps_its_limit_and_its_result(run: Run) -> None:
     names = [f"floods_{number}" for number in range(2)] + [f"fine_{number}" for number in range(4)]
-    ended = run(case_of(*names, rounds=8), timeout=200)
+    ended = run(case_of(*names, rounds=8))
     assert len(ended.output) < MAXIMUM_LOG_BYTES
     assert max(len(line.encode()) for line in ended.lines) <= MAXIMUM_LINE_BYTES
     assert ended.result.rounds == 8

@@ -77,7 +77,7 @@ def found(directory: Path, target: str) -> Result:
 
 
 def compile_for(directory: Path, file: str, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return accelbench("run", file, *options, "--out", "out", cwd=directory, seconds=280, **more)
+    return accelbench("run", file, *options, "--out", "out", cwd=directory, **more)
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def said(cluster: Cluster, run: str, kind: str = "Finished") -> dict[str, Any]:
     return conditions(cluster.get("bmr", run)).get(kind, nothing)
 
 
-def told(cluster: Cluster, run: str, *words: str, seconds: float = 90) -> dict[str, Any]:
+def told(cluster: Cluster, run: str, *words: str) -> dict[str, Any]:
     """`Finished`, once its message has all these words while the run goes on."""
     found: dict[str, Any] = {}
 
@@ -71,25 +71,23 @@ def told(cluster: Cluster, run: str, *words: str, seconds: float = 90) -> dict[s
         return all(word in found["message"] for word in words)
 
     try:
-        wait_until(says, what=f"{run} to say {words}", seconds=seconds)
+        wait_until(says, what=f"{run} to say {words}")
     except Exception as error:
         raise AssertionError(f"{run} says {found}, {cluster.get('bmr', run).get('status')}") from error
     return found
 
 
-def ended(
-    cluster: Cluster, run: str, reason: str | tuple[str, ...], *words: str, seconds: float = 120
-) -> dict[str, Any]:
+def ended(cluster: Cluster, run: str, reason: str | tuple[str, ...], *words: str) -> dict[str, Any]:
     """`Succeeded`, once the run has finished, which it does with that reason, or one of those, and all these words."""
 
     def finished() -> bool:
         return said(cluster, run)["status"] == "True"
 
     try:
-        wait_until(finished, what=f"{run} to finish", seconds=seconds)
+        wait_until(finished, what=f"{run} to finish")
     except Exception as error:
         raise AssertionError(f"{run} goes on: {cluster.get('bmr', run).get('status')}") from error
-    cluster.kubectl("wait", "--for=condition=Finished", "--timeout=10s", f"bmr/{run}")
+    cluster.kubectl("wait", "--for=condition=Finished", "--timeout=900s", f"bmr/{run}")
     found = said(cluster, run, "Succeeded")
     reasons = (reason,) if isinstance(reason, str) else reason
     assert (found["status"], found["reason"] in reasons) == ("False", True), found

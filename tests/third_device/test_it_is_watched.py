@@ -57,7 +57,6 @@ class Chip:
         return accelbench(
             *arguments,
             cwd=self._directory,
-            seconds=200,
             PYTHONPATH=os.pathsep.join([str(self._directory / "site"), str(ROOT / "tests")]),
             ACCELBENCH_PROFILES=str(self._directory / "profiles.yaml"),
             CHIP_READINGS=str(self._directory / "chip.json"),

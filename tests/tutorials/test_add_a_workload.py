@@ -81,7 +81,6 @@ def test_its_reference_computes_what_the_functions_do(project: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_its_commands_accept_its_files(project: Path) -> None:
     """`accelbench run` of the same script is measured by tests/e2e/test_own_script.py."""
     packaged = PAGE.index("## Give it to others")
