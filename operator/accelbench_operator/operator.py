@@ -16,7 +16,7 @@ from accelbench_operator.metrics.live import LiveCases
 from accelbench_operator.metrics.snapshot import QueueHealth, Snapshot
 from accelbench_operator.metrics.telemetry import Telemetry
 from accelbench_operator.runs.apply import Applier
-from accelbench_operator.runs.cluster import KubernetesCluster
+from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod
 from accelbench_operator.runs.reconcile import UNFINISHED, Reconciler
@@ -56,7 +56,7 @@ class Operator:
             else None
         )
         self._leading = self._election.leading if self._election else always
-        self._cluster = cluster = KubernetesCluster(api, self._leading)
+        self._cluster = cluster = Cluster(api, self._leading)
         self.controllers = Controllers(
             api, store, settings.namespaces, self._leading, self._loop.time, self.telemetry.reconcile.time
         )

@@ -17,7 +17,7 @@ from accelbench_operator.engine.election import (
     LeaseName,
     NotLeadingError,
 )
-from accelbench_operator.runs.cluster import Cluster, KubernetesCluster
+from accelbench_operator.runs.cluster import Cluster
 
 READS = ("get_", "list_", "read_")
 WRITES = [name for name, _ in inspect.getmembers(Cluster, inspect.isfunction) if not name.startswith((*READS, "_"))]
@@ -42,7 +42,7 @@ class Recorder:
 @pytest.mark.parametrize("leads", [True, False])
 def test_whoever_does_not_lead_writes_nothing_at_all(write: str, leads: bool) -> None:
     api = Recorder()
-    cluster = KubernetesCluster(api, lambda: leads)  # type: ignore[arg-type]
+    cluster = Cluster(api, lambda: leads)  # type: ignore[arg-type]
     count = len(inspect.signature(getattr(cluster, write)).parameters)
     request = getattr(cluster, write)(*([ANYTHING] if count == 1 else ["team", "chain", "uid"]))
     if leads:

@@ -13,7 +13,7 @@ from accelbench.api.result import MAXIMUM_BYTES
 from accelbench.cluster_api import async_client
 from accelbench.cluster_api.errors import ApiError, TooLargeError, UnreachableError
 from accelbench_operator.engine.api import KubernetesApi
-from accelbench_operator.runs.cluster import KubernetesCluster, NoLogError
+from accelbench_operator.runs.cluster import Cluster, NoLogError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -109,7 +109,7 @@ async def test_what_a_kubelet_says_in_place_of_a_lost_log_is_no_log(monkeypatch:
         return web.Response(text=logs[request.path.split("/")[6]])
 
     async with served(handler, monkeypatch) as api:
-        cluster = KubernetesCluster(api, lambda: True)
+        cluster = Cluster(api, lambda: True)
         with pytest.raises(NoLogError, match="no such file"):
             await cluster.read_log("team", "lost")
         # A program may print the same, on a line of its own.

@@ -7,27 +7,18 @@ room admits it within a second, and then less and less often. Nothing here watch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from accelbench.api import labels
 from accelbench.cluster_api.errors import ApiError, NotFoundError
 from accelbench.problem import nearest
+from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.observed import ObservedJob
 
 FIRST_LOOK = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=5)
 
 Manifest = Mapping[str, Any]
-
-
-class Queues(Protocol):
-    """What is asked of the cluster; both raise NotFoundError where it has no Kueue."""
-
-    async def list_workloads(self, namespace: str, job_uid: str) -> list[Any]:
-        """The Workloads that Kueue made of a Job: one, once it has."""
-
-    async def list_local_queues(self, namespace: str) -> list[Any]:
-        """The LocalQueues of a namespace."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +71,13 @@ def explain_held(job: ObservedJob, known: QueueReport | None) -> str:
     return f"Job {job.key.name} waits in {_queue(job)}."
 
 
-async def ask(queues: Queues, job: ObservedJob, now: datetime) -> QueueReport:
+async def ask(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
     """Find out why the Job is held; whatever refuses to tell has its words in the report."""
     try:
-        workload = next(iter(await queues.list_workloads(job.key.namespace, job.key.uid)), None)
+        workload = next(iter(await cluster.list_workloads(job.key.namespace, job.key.uid)), None)
         there: list[str] | None = None
         if workload is None or _is_inadmissible(workload):
-            there = [queue["metadata"]["name"] for queue in await queues.list_local_queues(job.key.namespace)]
+            there = [queue["metadata"]["name"] for queue in await cluster.list_local_queues(job.key.namespace)]
     except NotFoundError:
         words = (
             f"Job {job.key.name} waits in {_queue(job)}, and this cluster has no Kueue to admit it: install Kueue, or "

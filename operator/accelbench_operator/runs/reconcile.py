@@ -44,7 +44,7 @@ TELL_AFTER = timedelta(seconds=2)
 class Reconciler:
     """Reconcile BenchmarkRuns.
 
-    It is called where this replica leads; what it writes is fenced all the same (`KubernetesCluster`).
+    It is called where this replica leads; what it writes is fenced all the same (`Cluster`).
     """
 
     def __init__(
