@@ -37,7 +37,7 @@ from scipy.stats import t as t_distribution
 from accelbench.launch.fact import known
 from accelbench.launch.record import LaunchRecord
 from accelbench.machine import cgroup
-from accelbench.plan.schedule import round_order
+from accelbench.plan.round_order import round_order
 from accelbench.validity.throttled import quota_share, steal_share
 from accelbench_runner.protocol import ABOUT_THE_MACHINE
 from accelbench_runner.supervisor import processors

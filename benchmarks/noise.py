@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from accelbench.plan.schedule import round_order
+from accelbench.plan.round_order import round_order
 
 Floats = NDArray[np.float64]
 Logs = Floats
@@ -30,7 +30,7 @@ THROTTLED_FACTOR = 1.3
 
 @dataclass(frozen=True)
 class Orders:
-    """Which side of each round is launched first, as `accelbench.plan.schedule` says it for so many seeds."""
+    """Which side of each round is launched first, as `accelbench.plan.round_order` says it for so many seeds."""
 
     variant_first: NDArray[np.intp]
     """(experiments, rounds), 1 where the variant is launched before the baseline."""

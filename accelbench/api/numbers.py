@@ -587,7 +587,7 @@ NUMBERS: Mapping[str, Number] = {number.name: number for number in (*READ_OFF, *
 """All of them, by name."""
 
 EXPECTED = tuple(name for name, number in NUMBERS.items() if number.expected)
-TOLD_BY_COMPILING = frozenset(
+KNOWN_AFTER_COMPILING = frozenset(
     number.name
     for number in NUMBERS.values()
     if number.expected and (number.fact.startswith(("executable.", "compiled.")) or number.name == "compileSeconds")

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from accelbench import frameworks, platforms, targets
-from accelbench.api.numbers import TOLD_BY_COMPILING
+from accelbench.api.numbers import KNOWN_AFTER_COMPILING
 from accelbench.api.profiles import InvalidProfilesError, Profile, UnknownProfileError, load_profiles
 from accelbench.api.run import BenchmarkRun
 from accelbench.cli.manifests import InvalidSpecError
@@ -27,7 +27,7 @@ def profile_of(run: BenchmarkRun) -> Profile:
 
 def without_what_runs(run: BenchmarkRun) -> BenchmarkRun:
     """The run without expectations that only a measurement can meet: it was written to be measured."""
-    kept = tuple(each for each in run.spec.expectations if each.subject in TOLD_BY_COMPILING)
+    kept = tuple(each for each in run.spec.expectations if each.subject in KNOWN_AFTER_COMPILING)
     return run.model_copy(update={"spec": run.spec.model_copy(update={"expectations": kept})})
 
 

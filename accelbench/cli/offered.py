@@ -9,7 +9,7 @@ from rich.table import Table
 
 from accelbench.api.profiles import Profile, Profiles, parse_profiles, ready
 from accelbench.cli.in_cluster import Found
-from accelbench.plan.placement import Misfit, Node, asked_for, fits, misfits, read_nodes, show, uncovered
+from accelbench.plan.placement import Misfit, Node, fits, misfits, profile_requests, read_nodes, show, uncovered
 
 FORMAT = "accelbench.dev/profiles/v1alpha1"
 REASONS = 3
@@ -85,7 +85,7 @@ def as_json(shown: Offered) -> dict[str, Any]:
         "profiles": [
             {
                 **profile.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True),
-                "asksFor": {name: str(amount) for name, amount in asked_for(profile).items()},
+                "asksFor": {name: str(amount) for name, amount in profile_requests(profile).items()},
                 "nodes": [
                     {
                         "name": node.name,
@@ -135,7 +135,7 @@ def _overview(shown: Offered) -> Table:
 
 
 def _asks(profile: Profile) -> str:
-    asked = asked_for(profile)
+    asked = profile_requests(profile)
     devices = [name for name in asked if name == profile.resource]
     parts = [show(name, asked[name]) for name in (*devices, "cpu", "memory")]
     return ", ".join([*([f"1 of {profile.device_class}"] if profile.device_class else []), *parts])

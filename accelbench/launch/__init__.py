@@ -1,1 +1,1 @@
-"""One launch as everybody reads it: what it timed, and what it read back. Parsed once, at the pipe."""
+"""Define what one launch reports: its record and its facts, parsed once where they are read from the pipe."""

@@ -1,7 +1,8 @@
-"""A fact that a launch reports: a value, or why there is none.
+"""Parse a fact that a launch reports: a value, or the reason why there is none.
 
-Facts come from a process that ran a user's code: any of them may be missing or garbage. They are parsed once, at the
-pipe, and nobody downstream parses anything again.
+Facts come from a process that ran a user's code, so any of them may be missing or garbage. They are parsed once, where
+they are read from the launch's pipe. A missing fact (None on the pipe) becomes `Unreadable` with `reported` False, so
+later code handles two cases: a value, or `Unreadable`.
 """
 
 from collections.abc import Mapping
@@ -26,38 +27,38 @@ MAXIMUM_CHARACTERS = 240
 
 
 def clip(text: str) -> str:
-    """At most `MAXIMUM_CHARACTERS`: what a launch says must not fill the result."""
+    """Shorten text to `MAXIMUM_CHARACTERS`: a launch's messages must not fill the result."""
     return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"
 
 
 class Unreadable(Document):
-    """A fact that is missing, or is not what it should be."""
+    """Describe a fact that is missing or invalid."""
 
     why: str
-    """For people."""
+    """Reason, for people."""
     reported: bool = True
-    """False: the launch said nothing of it."""
+    """False if the launch did not report the fact."""
     probe_failed: bool = Field(default=False, alias="ours")
-    """A probe of accelbench's own gave no answer: nothing that a variant could be blamed for."""
+    """True if accelbench's own probe gave no answer, so that no variant is to blame."""
 
 
 T = TypeVar("T")
 
 
 def known(fact: T | Unreadable) -> T | None:
-    """The value; None where there is none."""
+    """Return the value, or None if there is none."""
     return None if isinstance(fact, Unreadable) else fact
 
 
 def is_reported(fact: object) -> bool:
-    """Whether the launch said something of it, readable or not."""
+    """Return True if the launch reported the fact, readable or not."""
     return not isinstance(fact, Unreadable) or fact.reported
 
 
-def kind(value: Any) -> str:
-    """`unreadable` for what says why there is no value, else `value`."""
-    told = isinstance(value, Unreadable) or (isinstance(value, Mapping) and "why" in value)
-    return "unreadable" if told else "value"
+def tag_of(value: Any) -> str:
+    """Return the discriminator of a fact: `unreadable` or `value`."""
+    unreadable = isinstance(value, Unreadable) or (isinstance(value, Mapping) and "why" in value)
+    return "unreadable" if unreadable else "value"
 
 
 def _read(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
@@ -71,15 +72,16 @@ def _read(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationIn
 
 
 Fact = Annotated[
-    Annotated[T, Tag("value")] | Annotated[Unreadable, Tag("unreadable")], Discriminator(kind), WrapValidator(_read)
+    Annotated[T, Tag("value")] | Annotated[Unreadable, Tag("unreadable")], Discriminator(tag_of), WrapValidator(_read)
 ]
-"""A value, or why there is none."""
+"""Value of type T, or `Unreadable`."""
 
 
 class FactWithFields(BaseModel):
-    """A fact with fields; those that nobody reads are let through."""
+    """Define a fact with fields; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, alias_generator=to_camel, populate_by_name=True)
 
 
 NOT_REPORTED = Unreadable(why="the launch did not report it", reported=False)
+"""Default of every fact."""

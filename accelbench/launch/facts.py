@@ -1,6 +1,6 @@
-"""What a launch reads back of itself and of its machine: a model for each fact, and `Facts`, which holds them all.
+"""Define the facts that a launch reads back about itself and its machine: a model for each, and `Facts` for all.
 
-A new fact is a model and a field here, and a line in the launch that reports it.
+To add a fact, add a model and a field here, and report it in the launch.
 """
 
 from collections.abc import Mapping
@@ -22,13 +22,14 @@ from pydantic.types import NonNegativeInt, PositiveInt
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS as MAXIMUM_OBSERVED_CHARACTERS
 from accelbench.catalogue.observations import MAXIMUM_OWN, NAME, STANDARD
 from accelbench.document import Document
-from accelbench.launch.fact import NOT_REPORTED, Fact, FactWithFields, Unreadable, clip, kind
+from accelbench.launch.fact import NOT_REPORTED, Fact, FactWithFields, Unreadable, clip, tag_of
 from accelbench.stats.summary import LaunchProtocol
 
 Probe = Literal["watch", "synchronisation", "limits"]
-"""What accelbench asks on its own account, without a step of the variant's: where it hangs or crashes, we are to blame.
+"""Probes that accelbench runs without a step of the variant: if one hangs or crashes, accelbench is to blame.
 
-Of the aside `synchronisation` only the products that leave nothing undone; it makes calls of the variant's too.
+Of the aside `synchronisation` this covers only the products that leave nothing undone; it makes calls of the variant
+too.
 """
 PROBES: tuple[Probe, ...] = get_args(Probe)
 
@@ -37,7 +38,7 @@ PositiveFloat = Annotated[FiniteFloat, Gt(0)]
 
 
 class Device(FactWithFields):
-    """Where the output array lived after the run."""
+    """Hold the device on which the output array was after the run."""
 
     platform: str
     name: str
@@ -45,7 +46,7 @@ class Device(FactWithFields):
 
 
 class Threads(FactWithFields):
-    """Threads asked for, processors the process may run on, and what the framework says it uses."""
+    """Hold the requested threads, the processors that the process may use, and the framework's own number."""
 
     requested: int
     affinity: int
@@ -53,49 +54,49 @@ class Threads(FactWithFields):
 
 
 class Precision(FactWithFields):
-    """What was set and read back: the policy, the arrays' type, how products of float32 are computed."""
+    """Hold the precision that was set and read back: policy, array type, products of float32."""
 
     policy: str
     dtype: str
     matmul: dict[str, str | None] = {}
-    """By the framework's own setting."""
+    """Value of each of the framework's own settings."""
     flush_denormal: bool | None = None
 
 
 class ClockQuality(FactWithFields):
-    """The clock that blocks were timed with."""
+    """Hold the quality of the clock that timed the blocks."""
 
     resolution_seconds: FiniteFloat
     reading_seconds: FiniteFloat = 0.0
-    """What reading it costs."""
+    """Seconds that one reading takes."""
     drift: FiniteFloat = 0.0
-    """How far it ran ahead of the raw clock while blocks were timed, as a share."""
+    """Share by which it ran ahead of the raw clock while blocks were timed."""
 
 
 class CompileCache(FactWithFields):
-    """What a framework counted of its compile cache on disk, up to the end of the first step."""
+    """Count a framework's hits and misses in its compile cache on disk, up to the end of the first step."""
 
     hits: NonNegativeInt
     misses: NonNegativeInt
     before: NonNegativeInt = 0
-    """Files that the cache held when the process began."""
+    """Files in the cache when the process started."""
 
 
 class Throttling(FactWithFields):
-    """What was taken from the launch's steady phase, by its control group and by the hypervisor."""
+    """Hold the processor time that the control group and the hypervisor took from the steady phase."""
 
     periods: NonNegativeInt
-    """Periods in which the group was held back by its quota."""
+    """Periods in which the quota throttled the group."""
     seconds: FiniteFloat
-    """How long it was held back, over all processors."""
+    """Throttled seconds, over all processors."""
     steal_seconds: FiniteFloat = 0.0
-    """Time of its processors that the hypervisor gave to others."""
+    """Seconds of its processors that the hypervisor gave to others."""
     pressure_seconds: FiniteFloat = 0.0
-    """For which some task waited for a processor; a launch's own threads that wait for each other count too."""
+    """Seconds in which some task waited for a processor, including threads of the launch that wait for each other."""
 
 
 class Process(FactWithFields):
-    """Another process, and the processor time that it used in the launch's steady phase."""
+    """Describe another process and the processor time that it used in the launch's steady phase."""
 
     name: Annotated[str, StringConstraints(max_length=40)]
     pid: NonNegativeInt
@@ -103,53 +104,54 @@ class Process(FactWithFields):
 
 
 class Neighbours(FactWithFields):
-    """What other processes did on the launch's processors during its steady phase."""
+    """Hold what other processes did on the launch's processors during its steady phase."""
 
     busy_seconds: FiniteFloat
-    """Processor time that was spent, and not by the launch; below zero where the kernel's ticks missed some."""
+    """Processor seconds used by others; negative if the kernel's ticks missed some."""
     offered_seconds: PositiveFloat
-    """The phase's wall seconds times the processors that the launch may run on."""
+    """Wall seconds of the phase times the processors that the launch may use."""
     processes: Annotated[list[Process], Len(0, 3)] = []
-    """Those that used most, as far as they can be seen from where the launch runs."""
+    """Busiest processes that are visible from the launch's container."""
 
 
 class OperationCounts(FactWithFields):
-    """Matrix products and convolutions in one call."""
+    """Count the matrix products and convolutions of one call."""
 
     products: NonNegativeInt
     convolutions: NonNegativeInt
 
 
 class DeclaredOperations(FactWithFields):
-    """What the workload declares that one call does, and what was found; None where it could not be counted."""
+    """Compare the operations that the workload declares for one call with those counted."""
 
     declared: OperationCounts
     found: OperationCounts | None = None
+    """Counted operations; None if they cannot be counted."""
     source: str | None = None
-    """What they were counted in."""
+    """Program representation in which they were counted."""
 
 
 class Arithmetic(FactWithFields):
-    """Floating-point arithmetic of one call: operations, None for what could not be counted, and what they work on."""
+    """Count the floating-point operations of one call; None for what cannot be counted."""
 
     written: FiniteFloat | None = None
-    """In the program as its author wrote it, what nobody uses included."""
+    """Operations in the program as its author wrote it, unused ones included."""
     run: FiniteFloat | None = None
-    """In what is left of it after all optimisation."""
+    """Operations in the optimised program."""
     source: str = ""
-    """What they were counted in."""
+    """Program representation in which they were counted."""
     types: list[str] = []
-    """Of the arrays of floating-point numbers that it takes and makes, by name: `float32`."""
+    """Names of the floating-point types of its arrays, as `float32`."""
     recorded: bool = False
-    """Autograd recorded operations."""
+    """True if autograd recorded operations."""
 
 
 class ExecutableSize(FactWithFields):
-    """What was compiled for a call; None for what its framework does not tell."""
+    """Hold the sizes of what was compiled for a call; None for what its framework does not report."""
 
     kernels_per_call: NonNegativeInt | None = None
     flops_per_call: NonNegativeInt | None = None
-    """As it was written; of programs alone that are compiled for a target."""
+    """FLOPs as written, only for programs that are compiled for a target."""
     program_size: NonNegativeInt | None = None
     aliased_bytes: NonNegativeInt | None = None
     accessed_bytes: NonNegativeInt | None = None
@@ -158,7 +160,7 @@ class ExecutableSize(FactWithFields):
     output_bytes: NonNegativeInt | None = None
     peak_bytes: NonNegativeInt | None = None
     kernels: NonNegativeInt | None = None
-    """Each once, as all that follows."""
+    """Number of different kernels, like all counts below."""
     fusions: NonNegativeInt | None = None
     collectives: NonNegativeInt | None = None
     collective_bytes: NonNegativeInt | None = None
@@ -175,149 +177,148 @@ class ExecutableSize(FactWithFields):
 
 
 class CompiledFor(FactWithFields):
-    """What came of compiling for a target; where the program does not fit, `refused` says why in the compiler's words.
+    """Hold the outcome of compiling for a target; `fits` is 1 or 0.
 
-    `fits` is 1 or 0.
+    If the program does not fit, `refused` is the compiler's message.
     """
 
     fits: Annotated[int, Ge(0), Le(1)]
     device_memory_bytes: NonNegativeInt | None = None
     refused: Annotated[str, StringConstraints(max_length=400)] = ""
     fused: Annotated[list[Annotated[str, StringConstraints(max_length=120)]], Len(0, 12)] = []
-    """What the largest fusions are made of: `add, dot, tanh (4 kernels)`."""
+    """Contents of the largest fusions, as `add, dot, tanh (4 kernels)`."""
     divided: bool = False
-    """The program's arrays are divided over the target's devices; else each device holds and computes all of it."""
+    """True if the arrays are divided over the target's devices; otherwise each device computes everything."""
     dispatched: bool = False
-    """Nothing was compiled: operations were dispatched one by one, on arrays that have no numbers."""
+    """True if nothing was compiled: operations were dispatched one by one, on arrays without numbers."""
 
 
 class DeviceReading(FactWithFields):
-    """What a device's monitor says of the launch's steady phase; None where it does not say."""
+    """Hold what a device's monitor reports for the launch's steady phase; None if it does not."""
 
     source: str
-    """Who says so, for people."""
+    """Name of the monitor, for people."""
     seconds: PositiveFloat
-    """Of the phase."""
+    """Duration of the phase."""
     held_back_seconds: dict[str, FiniteFloat] | None = None
-    """For which the clocks were below what was asked for, by why."""
+    """Seconds with reduced clocks, by reason."""
     other_processes: NonNegativeInt | None = None
-    """That computed on the same device."""
+    """Number of other processes that computed on the device."""
     clock_megahertz: list[NonNegativeInt] | None = None
-    """The least and the most that was seen."""
+    """Lowest and highest clock that was read."""
 
 
 class Limits(FactWithFields):
-    """What the launch's own framework reached on its device: a large matrix product, a stream triad."""
+    """Hold the rates that the launch's framework reached: in a large matrix product and a stream triad."""
 
     flops_per_second: PositiveFloat
     bytes_per_second: PositiveFloat
 
 
 class WorkingSet(FactWithFields):
-    """What a call works on, and the last-level cache of the device; None where that does not say."""
+    """Hold the bytes that a call uses, and the device's last-level cache; None if unknown."""
 
     bytes: NonNegativeInt
     cache_bytes: NonNegativeInt | None = None
 
 
 EnergyScope = Literal["device", "processors"]
-"""Who spent it: the device alone, or all processors of the machine, neighbours included."""
+"""What the energy covers: the device, or all processors of the machine including other processes."""
 
 
 class Energy(FactWithFields):
-    """What was spent in the launch's steady phase."""
+    """Hold the energy spent in the launch's steady phase."""
 
     joules: PositiveFloat
     seconds: PositiveFloat
-    """Of the phase."""
+    """Duration of the phase."""
     scope: EnergyScope
 
 
 class WatchedRun(FactWithFields):
-    """A run of calls, apart from the blocks, and what it left undone."""
+    """Hold a run of calls outside the blocks, and the work that continued after it."""
 
     seconds: PositiveFloat
     late_seconds: FiniteFloat
-    """For which the process was still at work, or the device, after the clock had stopped."""
+    """Seconds for which the process or the device was still busy after the clock stopped."""
 
 
 class Synchronisation(FactWithFields):
-    """What was found when the clock had stopped."""
+    """Hold what was still going on after the clock stopped."""
 
     runs: Annotated[list[WatchedRun], Len(1, 2)]
-    """One as long as a block, and in the first rounds a longer one."""
+    """One run as long as a block, and a longer one in the first rounds."""
     ready: bool | None = None
-    """Whether all that the calls returned was there; None where the framework cannot say."""
+    """True if all outputs were ready; None if the framework cannot report it."""
 
 
 class Replay(FactWithFields):
-    """A block's calls, timed and not: how far apart the results are, as a share of their size; None: nothing finite."""
+    """Compare a block's calls timed and untimed: relative difference of their results; None if nothing is finite."""
 
     calls: NonNegativeInt
     timed: FiniteFloat | None = None
-    """Of the block's from those of untimed calls."""
+    """Difference between the block's results and those of untimed calls."""
     untimed: FiniteFloat | None = None
-    """Of untimed calls from themselves."""
+    """Difference between two repetitions of untimed calls."""
 
 
 class Dependence(FactWithFields):
-    """What a step did with inputs that it had not seen, once its blocks had been timed."""
+    """Hold what a step did with inputs it had not seen, after its blocks were timed."""
 
     captured: list[str] = []
-    """Arrays that it finds outside its arguments."""
+    """Arrays that it uses outside its arguments."""
     units: NonNegativeInt | None = None
-    """After which its outputs on them were written; None: they were not."""
+    """Units after which its outputs on them were written; None if they were not."""
     unable: str | None = None
-    """Why it was not given other inputs."""
+    """Reason why it was not given other inputs."""
     raised: str | None = None
-    """What it raised on them."""
+    """Exception that it raised on them."""
     seen: dict[str, NonNegativeInt] | None = None
-    """Operations run, by name, in a block of one call on the inputs that the program was built from; None: not counted.
-    """
+    """Operations by name in a block of one call on the original inputs; None if not counted."""
     dispatched: dict[str, NonNegativeInt] = {}
-    """In the first call on other inputs."""
+    """Operations by name in the first call on other inputs."""
     again: list[dict[str, NonNegativeInt]] = []
-    """In one call more on the same, in two, in three and so on, each time from the beginning."""
+    """Operations in one more call on the same inputs, in two, in three and so on, each from the start."""
     many: dict[str, NonNegativeInt] = {}
-    """In a block of `many_calls` on those: as many as are timed, or a number drawn at random."""
+    """Operations in a block of `many_calls` calls: as many as are timed, or a random number."""
     many_calls: NonNegativeInt = 0
     exported: list[dict[str, NonNegativeInt]] = []
-    """On the way out after one call, and after several."""
+    """Operations of the export after one call, and after several."""
     replay: Replay | None = None
 
 
 GradMode = Literal["on", "off", "functional"]
-"""Whether autograd records; `functional`: it differentiates functions, and records nothing."""
+"""State of autograd; `functional`: the framework differentiates functions and records nothing."""
 
 
 class Gradients(FactWithFields):
-    """Whether the workload differentiates, and whether autograd was found to be recording."""
+    """Hold whether the workload differentiates, and whether autograd was recording."""
 
     wanted: bool
     found: GradMode
 
 
 class Meddling(FactWithFields):
-    """What the program changed of what measures it."""
+    """Hold what the program changed in its own measurement."""
 
     flags: list[str] = []
-    """Environment variables that frameworks read, set by its file."""
+    """Environment variables that frameworks read, set by the program's file."""
     functions: list[str] = []
-    """Of accelbench's own."""
+    """Functions of accelbench that it replaced."""
 
 
 class Idle(FactWithFields):
-    """How much of the blocks' time the process computed or waited for its turn to; the rest, it waited for nothing."""
+    """Hold how long the process computed, or waited for a processor, during its blocks."""
 
     seconds: PositiveFloat
     busy_seconds: Annotated[FiniteFloat, Ge(0)]
 
 
 class HostOverDevice(FactWithFields):
-    """A block's seconds by the host's clock over those by the device's events."""
+    """Hold a block's seconds by the host's clock over those between the device's events."""
 
     least: PositiveFloat
-    """Of all blocks."""
+    """Smallest ratio of all blocks."""
     median: PositiveFloat | None = None
 
 
@@ -331,19 +332,19 @@ Observed = Annotated[
 
 
 class Facts(Document):
-    """Everything that a launch read back, each a value or why there is none."""
+    """Hold everything that a launch read back: each a value, or the reason why there is none."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    # What was asked for, and what it runs with.
+    # Request and settings.
     protocol: Fact[LaunchProtocol] = NOT_REPORTED
-    """How it measures."""
+    """Measuring protocol."""
     versions: Fact[dict[str, str]] = NOT_REPORTED
-    """Of the framework and of libraries, by name."""
+    """Versions of the framework and of libraries, by name."""
     device_settings: Fact[dict[str, str]] = NOT_REPORTED
-    """What of the device stays as it is during a run."""
+    """Properties of the device that stay constant during a run."""
     emulated: Fact[str] = NOT_REPORTED
-    """Why the devices are not what they seem, for people; empty: they are."""
+    """Why the devices are not real, for people; empty if they are."""
     threads: Fact[Threads] = NOT_REPORTED
     precision: Fact[Precision] = NOT_REPORTED
     gradients: Fact[Gradients] = NOT_REPORTED
@@ -355,32 +356,32 @@ class Facts(Document):
     units_per_call: Fact[PositiveInt] = NOT_REPORTED
     units_per_step: Fact[PositiveInt] = NOT_REPORTED
     flops_per_unit: Fact[PositiveFloat] = NOT_REPORTED
-    """By cost(), as the next one."""
+    """From cost(), as the next one."""
     bytes_per_unit: Fact[PositiveFloat] = NOT_REPORTED
     working_set: Fact[WorkingSet] = NOT_REPORTED
     cold: Fact[bool] = NOT_REPORTED
-    """Whether caches were emptied before each block, where the workload asks for it."""
+    """True if caches were flushed before each block, as the workload requests."""
     parity_units: Fact[NonNegativeInt] = NOT_REPORTED
-    """Units after which the outputs were written that parity compares."""
+    """Units after which the outputs for the parity check were written."""
 
-    # What was compiled, and what it does.
+    # The program.
     compile_cache: Fact[CompileCache] = NOT_REPORTED
     executable: Fact[ExecutableSize] = NOT_REPORTED
     compiled: Fact[CompiledFor] = NOT_REPORTED
-    """Of a launch that compiles for a target, and runs nothing."""
+    """For a launch that compiles for a target and runs nothing."""
     operations: Fact[DeclaredOperations] = NOT_REPORTED
     arithmetic: Fact[Arithmetic] = NOT_REPORTED
     recompilations: Fact[NonNegativeInt] = NOT_REPORTED
     recompilation_causes: Fact[list[str]] = NOT_REPORTED
     dependence: Fact[Dependence] = NOT_REPORTED
     observations: Fact[Observed] = NOT_REPORTED
-    """By name, of a launch that observes and times nothing."""
+    """By name, for a launch that observes and times nothing."""
 
     # The device and the machine while blocks were timed.
     device: Fact[Device] = NOT_REPORTED
     clock: Fact[ClockQuality] = NOT_REPORTED
     replanned: Fact[NonNegativeInt] = NOT_REPORTED
-    """How often the plan of the blocks turned out too short."""
+    """Number of times that the plan of the blocks turned out too short."""
     idle: Fact[Idle] = NOT_REPORTED
     throttling: Fact[Throttling] = NOT_REPORTED
     neighbours: Fact[Neighbours] = NOT_REPORTED
@@ -394,34 +395,34 @@ class Facts(Document):
     reserved_memory_bytes: Fact[PositiveInt] = NOT_REPORTED
 
     @classmethod
-    def parse(cls, told: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
-        """What a launch has `told`, by name, less what probes left `unanswered`, and why."""
-        # A launch that calls one of its facts unreadable could clear itself of blame.
-        honest = {name: _CLAIMED if kind(value) == "unreadable" else value for name, value in told.items()}
-        silent = {
+    def parse(cls, reported: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
+        """Parse the facts that a launch `reported`, by name, without those of `unanswered` probes."""
+        # A launch must not mark its own facts as unreadable: it could make a failed check untested.
+        values = {name: _CLAIMED if tag_of(value) == "unreadable" else value for name, value in reported.items()}
+        missing = {
             name: Unreadable(why=clip(unanswered[probe]), probe_failed=True)
-            for name, probe in FOUND_BY.items()
-            if probe in unanswered and told.get(name) is None
+            for name, probe in PROBE_OF.items()
+            if probe in unanswered and reported.get(name) is None
         }
-        return cls.model_validate({**honest, **silent})
+        return cls.model_validate({**values, **missing})
 
     @model_validator(mode="before")
     @classmethod
-    def _name_the_missing(cls, told: Any) -> Any:
-        if not isinstance(told, Mapping):
-            return told
-        given = {to_camel(name): value for name, value in told.items() if value is not None}
+    def _fill_missing(cls, reported: Any) -> Any:
+        if not isinstance(reported, Mapping):
+            return reported
+        given = {to_camel(name): value for name, value in reported.items() if value is not None}
         missing = {to_camel(name) for name in cls.model_fields} - given.keys()
         return given | {name: Unreadable(why=f"the launch did not report {name}", reported=False) for name in missing}
 
     @model_serializer(mode="wrap")
-    def _only_what_was_told(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        told: dict[str, Any] = serialise(self)
-        return {name: value for name, value in told.items() if kind(value) == "value" or value["reported"]}
+    def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        facts: dict[str, Any] = serialise(self)
+        return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 
 
 _CLAIMED = object()
-FOUND_BY: Mapping[str, Probe] = {
+PROBE_OF: Mapping[str, Probe] = {
     "throttling": "watch",
     "neighbours": "watch",
     "idle": "watch",
@@ -430,4 +431,4 @@ FOUND_BY: Mapping[str, Probe] = {
     "synchronisation": "synchronisation",
     "limits": "limits",
 }
-"""The probe that a fact comes from."""
+"""Probe that provides the fact."""

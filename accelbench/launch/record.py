@@ -1,4 +1,4 @@
-"""The record of one launch: what it timed, what it read back, how it ended, and what the judge made of its outputs."""
+"""Record one launch: its timings, the facts it read back, how it ended, and the judge's reading of its outputs."""
 
 import sys
 from collections.abc import Mapping
@@ -14,21 +14,21 @@ from accelbench.launch.facts import CompileCache, Facts, Probe
 from accelbench.stats.summary import QUANTITIES, LaunchProtocol, Quantity, seconds_per_unit
 
 MISMATCH = sys.float_info.max
-"""The ratio of an error that no tolerance allows: a wrong name, shape or integer."""
+"""Ratio of an error that no tolerance allows: a wrong name, shape or integer."""
 
 Aside = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits"]
-"""What a launch does beside its phases: asking NVML, the outputs for the parity check, the looks of other checks."""
+"""Work of a launch outside its phases: calling NVML, exporting outputs for the parity check, running other checks."""
 
 
 class Block(Document):
-    """One timed run of `units` of work between two synchronisations."""
+    """Hold one timed run of `units` of work between two synchronisations."""
 
     units: Annotated[int, Field(ge=1)]
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class PhaseRecord(Document):
-    """How long a phase of one launch took, and what it is made of."""
+    """Hold the duration of one phase and of its parts, in seconds."""
 
     phase: Phase
     seconds: float
@@ -36,41 +36,41 @@ class PhaseRecord(Document):
 
 
 class ParityReading(Document):
-    """One launch's outputs against the float64 reference, after `units` units."""
+    """Hold the comparison of a launch's outputs with the float64 reference, after `units` units."""
 
     units: int
     finite: bool
-    """No NaN and no infinity, but those that the workload declares."""
+    """True without NaN and infinity, except those that the workload declares."""
     worst_ratio: float
-    """The largest error over its tolerance, over all exported arrays; above 1 the comparison has failed.
+    """Largest error over its tolerance, over all exported arrays; above 1 the comparison failed.
 
-    `MISMATCH` where no tolerance allows it.
+    `MISMATCH` if no tolerance allows the error.
     """
     worst_array: str
     detail: str
-    """For people: the error, the tolerance and where."""
+    """Error, tolerance and position, for people."""
     reference_frameworks: tuple[str, ...] = ()
-    """That the reference was computed with."""
+    """Frameworks that the reference was computed with."""
     own_program: str = ""
-    """The variant whose own program the reference is, where the workload has none: it is as wrong as that is."""
+    """Variant whose own program is the reference, if the workload has none; both then share mistakes."""
     compared: bool = True
-    """False: nothing tells right from wrong, as no number is finite or what is right is what there was before."""
+    """False if right and wrong look the same: no number is finite, or the right outputs equal the initial ones."""
     counts_units: bool = True
-    """False: half as many units would have given the same."""
+    """False if half as many units give the same outputs."""
     unseen: "UnseenReading | None" = None
-    """Of the same launch on inputs that it had not seen; None: it was given none."""
+    """Outputs of the same launch on inputs it had not seen; None if it was not given any."""
 
 
 class UnseenReading(Document):
-    """Outputs on other inputs than those a program was built from."""
+    """Hold the comparison of outputs on inputs that the program was not built from."""
 
     reading: ParityReading
     changes: bool
-    """What is right differs from what is right on the inputs it was built from, by more than the tolerance."""
+    """True if the right outputs differ from those on the original inputs by more than the tolerance."""
 
 
 class WarmProbe(Document):
-    """What a new process took on the compile caches that a launch had left, up to the end of its first step."""
+    """Hold what a new process took with the compile caches of a launch, up to the end of its first step."""
 
     phases: tuple[PhaseRecord, ...] = ()
     cache: Fact[CompileCache] = NOT_REPORTED
@@ -79,55 +79,55 @@ class WarmProbe(Document):
 
     @property
     def answered(self) -> bool:
-        """Whether it found all that it needed in the cache."""
+        """Return True if the cache held everything that it needed."""
         return isinstance(self.cache, CompileCache) and self.cache.hits > 0 and not self.cache.misses
 
 
 class LaunchRecord(Document):
-    """One launch of one variant, whole: what `launch` lines of the log carry."""
+    """Record one complete launch of one variant, as the log's `launch` lines carry it."""
 
     variant: str
     round: int
     position: int
-    """Place in the round's order, from 0."""
+    """Position in the round's order, from 0."""
     wall_seconds: float
     phases: tuple[PhaseRecord, ...] = ()
     asides: dict[Aside, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
-    """Seconds spent beside the phases, by what on."""
+    """Seconds spent outside the phases, by kind of work."""
     blocks: tuple[Block, ...] = ()
     facts: Facts = Facts()
     printed_bytes: int = 0
-    """While its steps ran again and again."""
+    """Bytes that the variant printed while its steps were repeated."""
     failure: Failure | None = None
     parity: ParityReading | None = None
-    """None: its outputs were never compared."""
+    """None if its outputs were not compared."""
     warm: WarmProbe | None = None
     unfinished: Unfinished | None = None
     unchecked: Mapping[Probe, str] = {}
-    """Probes of accelbench's own that gave no answer, and why: no doing of the variant's."""
+    """Accelbench's own probes that gave no answer, with the reason; the variant is not to blame."""
     ended_by: Probe | None = None
-    """The probe that hung or crashed, and the process with it; a measurement that was complete stands."""
+    """Probe that hung or crashed and ended the process; a completed measurement still counts."""
     probe_seconds: float = 0.0
-    """Of the wall seconds: what those probes took that gave an answer, too."""
+    """Part of the wall seconds that successful probes took."""
 
     @property
     def protocol(self) -> LaunchProtocol:
-        """How the launch says that it measured: `steady`, as all once did, where it does not say.
+        """Return the reported protocol; `steady` if none was reported.
 
-        `observe`, by which nothing is compared, where what it says is no protocol.
+        `observe`, by which nothing is compared, if the reported protocol is invalid.
         """
-        said = self.facts.protocol
-        if isinstance(said, Unreadable):
-            return "observe" if said.reported else "steady"
-        return said
+        protocol = self.facts.protocol
+        if isinstance(protocol, Unreadable):
+            return "observe" if protocol.reported else "steady"
+        return protocol
 
     @property
     def observes(self) -> bool:
-        """It says that it observes, and has timed nothing."""
+        """Return True if the launch observes and timed nothing."""
         return self.facts.protocol == "observe" and not self.blocks
 
     def seconds(self, quantity: Quantity | None = None) -> float | None:
-        """Seconds per unit: what its protocol is decided by, or the `quantity`; None where nothing was timed."""
+        """Return seconds per unit, by `quantity` or the protocol's first one; None if nothing was timed."""
         quantities = QUANTITIES[self.protocol]
         if not quantities:
             return None

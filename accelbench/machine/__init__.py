@@ -1,1 +1,1 @@
-"""What the machine is: its identity, its memory, its control groups."""
+"""Describe the machine: its identity, its memory, its control groups."""

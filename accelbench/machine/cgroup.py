@@ -1,7 +1,7 @@
-"""What the container's control groups allow and have done: processor quota, memory limit, what lack of memory did.
+"""Read the limits and counters of this process's control groups: CPU quota, memory limit, out-of-memory kills.
 
-Both hierarchies are read, v1 and v2, each controller where it is mounted. What cannot be read is None: a laptop outside
-any container has no limit, and nothing here fails for want of one.
+Both versions are read, v1 and v2, each controller where it is mounted. What cannot be read is None: a laptop outside
+any container has no limits.
 """
 
 import os
@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 UNLIMITED_BYTES = 1 << 60
-"""v1 writes a page-rounded 2**63 for "no limit"."""
+"""v1 writes 2**63, rounded to a page, for "no limit"."""
 
 
 class ControlGroup(NamedTuple):
-    """The directory of this process's own group, for one controller."""
+    """Hold the directory of this process's own group for one controller."""
 
     directory: Path
     version: int
 
 
 def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | None:
-    """This process's group for `controller` (`cpu`, `memory`); None where no hierarchy has it."""
+    """Return this process's group for `controller` (`cpu`, `memory`); None if no hierarchy has it."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
@@ -38,7 +38,7 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
 
 
 def _mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """The group's directory: its path below the mount's root, which in a container may be the group itself."""
+    """Return the group's directory below the mount's root, which in a container may be the group itself."""
     for mount in mounts:
         fields, _, rest = mount.partition(" - ")
         kind, _, options = rest.split(" ", 2)
@@ -54,12 +54,12 @@ def _mounted(mounts: list[str], path: str, controller: str | None) -> ControlGro
 
 
 def processor_quota(group: ControlGroup | None) -> float | None:
-    """Processors that the group, or one that holds it, may use: the least of their quotas; None: no limit."""
+    """Return the processors that the group and its parents may use, by the smallest quota; None: no limit."""
     return min((quota for directory in _up(group) if (quota := _quota(directory))), default=None)
 
 
 def memory_limit(group: ControlGroup | None) -> int | None:
-    """Bytes that the group may use; None: no limit."""
+    """Return the bytes that the group may use; None: no limit."""
     limits = []
     for directory in _up(group):
         for name in ("memory.max", "memory.limit_in_bytes"):
@@ -70,7 +70,7 @@ def memory_limit(group: ControlGroup | None) -> int | None:
 
 
 def out_of_memory_kills(group: ControlGroup | None) -> int | None:
-    """How many processes of the group the kernel has killed for lack of memory; None: not told here."""
+    """Return the number of processes of the group that the kernel killed for lack of memory, or None."""
     if group is None:
         return None
     text = _read(group.directory / ("memory.events" if group.version == 2 else "memory.oom_control"))  # noqa: PLR2004
@@ -79,9 +79,10 @@ def out_of_memory_kills(group: ControlGroup | None) -> int | None:
 
 
 def refaulted_bytes(group: ControlGroup | None) -> int | None:
-    """Bytes of files that were read again after the kernel had evicted them to make room; None: not told here.
+    """Return the bytes of files that were read again after the kernel evicted them, or None.
 
-    A process whose code does not fit beside its data is not killed: the kernel evicts its code, and it never gets on.
+    A process whose code does not fit into memory with its data is not killed: the kernel evicts its code again and
+    again, and it makes no progress.
     """
     text = _read(group.directory / "memory.stat") if group else None
     counts = dict(line.split(" ", 1) for line in (text or "").splitlines() if " " in line)
@@ -95,12 +96,12 @@ def _quota(directory: Path) -> float | None:
         words = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
     quota, period = words
     if not (quota.isdecimal() and period.isdecimal() and int(period)):
-        return None  # "max" in v2, -1 in v1, nothing at a root
+        return None  # "max" in v2, -1 in v1, no file at the root
     return int(quota) / int(period)
 
 
 def _up(group: ControlGroup | None) -> Iterator[Path]:
-    """The group's directory and those above it, as far as they are a hierarchy."""
+    """Yield the group's directory and its parents, as far as the hierarchy goes."""
     directory = group.directory if group else None
     while directory is not None and (directory / "cgroup.procs").exists():
         yield directory

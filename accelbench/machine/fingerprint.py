@@ -1,8 +1,8 @@
-"""What a measurement depends on besides the case: hardware, kernel, limits, versions, environment, source.
+"""Fingerprint everything a measurement depends on besides the case: hardware, kernel, limits, versions, source.
 
-Two results may be compared over time only where what matters of these agrees (`accelbench.history.comparability`).
-Values are short strings; what cannot be read here is left out. Read once before the first launch, so that reading
-disturbs nothing.
+Two results may be compared over time only if the relevant parts of their fingerprints agree
+(`accelbench.history.comparability`). Values are short strings; unreadable ones are left out. The host is read once,
+before the first launch, so that reading it disturbs nothing.
 """
 
 import hashlib
@@ -35,22 +35,22 @@ VECTORS = (
     "sve",
     "sve2",
 )
-"""Instruction sets that decide how fast a processor multiplies, as Linux calls them."""
+"""Instruction sets that determine how fast a processor multiplies, by Linux's names."""
 
 ENVIRONMENT_PREFIXES = (
     "XLA_", "JAX_", "TF_XLA_", "TORCH", "PYTORCH_", "TRITON_", "INDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_",
     "NVIDIA_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_", "LD_PRELOAD", "PYTHONOPTIMIZE", "LIBTPU_",
 )  # fmt: skip
-"""Variables that change what frameworks compute or how fast."""
+"""Variables that change what frameworks compute, or how fast."""
 
 
 def of_host(
     environment: Mapping[str, str] = os.environ, *, root: Path = Path("/"), threads: int | None = None
 ) -> dict[str, str]:
-    """The machine, the container and this Python; `root` is where /proc and /sys are."""
+    """Describe the machine, the container and this Python; `root` is where /proc and /sys are."""
     cpuinfo = _first_processor(root / "proc/cpuinfo")
     flags = (cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()
-    found = {
+    entries = {
         "cpu": cpuinfo.get("model name") or cpuinfo.get("CPU implementer") or platform.machine(),
         "cpuFlags": _digest(" ".join(sorted(flags))),
         "cpuVectors": ", ".join(name for name in VECTORS if name in flags),
@@ -70,15 +70,15 @@ def of_host(
         "accelbench": _own_version(),
         "image": environment.get("ACCELBENCH_IMAGE", ""),
     }
-    found |= {
+    entries |= {
         f"env.{name}": value for name, value in sorted(environment.items()) if name.startswith(ENVIRONMENT_PREFIXES)
     }
-    return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in found.items() if value}
+    return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items() if value}
 
 
 def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
-    """What launches read back: versions of frameworks and libraries, and the device; different values side by side."""
-    found: dict[str, set[str]] = {}
+    """Describe versions and device as launches read them back; different values are joined by ` | `."""
+    merged: dict[str, set[str]] = {}
     for facts in launches:
         device = known(facts.device)
         kinds = {
@@ -87,19 +87,19 @@ def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
         }
         for kind, values in kinds.items():
             for name, value in values.items():
-                found.setdefault(f"{kind}.{name}", set()).add(str(value))
-    return {name: " | ".join(sorted(values))[:MAXIMUM_VALUE_CHARACTERS] for name, values in sorted(found.items())}
+                merged.setdefault(f"{kind}.{name}", set()).add(str(value))
+    return {name: " | ".join(sorted(values))[:MAXIMUM_VALUE_CHARACTERS] for name, values in sorted(merged.items())}
 
 
 def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """What was asked: precision, seed, and the workload's `parameters`, its defaults filled in."""
-    asked = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
-    asked |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
-    return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in asked.items()}
+    """Describe the request: precision, seed, and the workload's `parameters` with its defaults."""
+    entries = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
+    entries |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
+    return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items()}
 
 
 def of_source(workload: type) -> dict[str, str]:
-    """The digest of the file in which a workload is written, and what it shares with others; empty without source."""
+    """Return the digest of the workload's source file and of the modules it shares; empty without source."""
     try:
         module = sys.modules[workload.__module__]
         return {"workloadSource": _digest("".join(map(inspect.getsource, [module, *_shared_by(module)])))}
@@ -108,16 +108,16 @@ def of_source(workload: type) -> dict[str, str]:
 
 
 def _shared_by(module: ModuleType) -> list[ModuleType]:
-    """The private modules beside the workloads that `module` and those themselves import from, by name."""
-    found: dict[str, ModuleType] = {}
+    """Return the private modules in `workloads` that `module` imports, directly or not, sorted by name."""
+    modules: dict[str, ModuleType] = {}
     todo = [module]
     while todo:
         for member in vars(todo.pop()).values():
             name = member.__name__ if inspect.ismodule(member) else getattr(member, "__module__", None)
-            if isinstance(name, str) and name.startswith(f"{workloads.__name__}._") and name not in found:
-                found[name] = sys.modules[name]
-                todo.append(found[name])
-    return [found[name] for name in sorted(found)]
+            if isinstance(name, str) and name.startswith(f"{workloads.__name__}._") and name not in modules:
+                modules[name] = sys.modules[name]
+                todo.append(modules[name])
+    return [modules[name] for name in sorted(modules)]
 
 
 def _digest(text: str) -> str:
@@ -137,25 +137,25 @@ def _first_processor(path: Path) -> dict[str, str]:
 
 
 def _cores(path: Path) -> str:
-    """Physical cores, where the kernel tells them from their threads."""
-    found = set()
+    """Count physical cores, if the kernel reports them apart from threads."""
+    cores = set()
     for processor in _read(path).split("\n\n"):
         lines = (line.partition(":") for line in processor.splitlines())
-        told = {name.strip(): value.strip() for name, _, value in lines}
-        if "core id" in told:
-            found.add((told.get("physical id", ""), told["core id"]))
-    return str(len(found) or "")
+        fields = {name.strip(): value.strip() for name, _, value in lines}
+        if "core id" in fields:
+            cores.add((fields.get("physical id", ""), fields["core id"]))
+    return str(len(cores) or "")
 
 
 def _turbo(processors: Path) -> str:
-    """`on` or `off`: whether clocks may rise above what is sustained; drivers say it each in its own way."""
+    """Return `on` or `off` for clocks above the sustained one; drivers report it in different ways."""
     if intel := _read(processors / "intel_pstate/no_turbo"):
         return "off" if intel == "1" else "on"
     return {"0": "off", "1": "on"}.get(_read(processors / "cpufreq/boost"), "")
 
 
 def _chosen(text: str) -> str:
-    """The word in brackets: `always [madvise] never`."""
+    """Return the word in brackets: `always [madvise] never`."""
     return text.partition("[")[2].partition("]")[0]
 
 

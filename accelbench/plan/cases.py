@@ -1,4 +1,4 @@
-"""Sweep to cases: pure, in a stable order, at most 256."""
+"""Expand a run's sweep into cases: pure, in a stable order, at most 256."""
 
 import itertools
 from decimal import Decimal
@@ -17,11 +17,11 @@ from accelbench.plan.names import case_name
 
 
 class TooManyCasesError(ValueError):
-    """The sweep multiplies to more cases than a run may have."""
+    """Report a sweep with more cases than a run may have."""
 
 
 def count_cases(run: BenchmarkRun) -> int:
-    """How many cases the sweep multiplies to, the targets included."""
+    """Return the number of cases of the sweep, targets included."""
     count = max(1, len(run.spec.accelerator.targets or ()))
     for axis in run.spec.sweep:
         count *= len(axis.values)
@@ -29,7 +29,7 @@ def count_cases(run: BenchmarkRun) -> int:
 
 
 def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
-    """The run as it is with its profile's target: its own targets come first."""
+    """Return the run with its profile's target; the run's own targets take precedence."""
     accelerator = run.spec.accelerator
     if target is None or accelerator.targets:
         return run
@@ -38,9 +38,15 @@ def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
 
 
 def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
-    """The run's cases, the last axis varying fastest; raises TooManyCasesError above `MAXIMUM_CASES`.
+    """Return the run's cases, the last axis varying fastest; one set for each compile target.
 
-    `platform` and `price_per_hour` are those of its profile. A run with targets has each case once for each of them.
+    Args:
+        run: A valid run.
+        platform: The profile's platform.
+        price_per_hour: The profile's price, as `11.06 USD`.
+
+    Raises:
+        TooManyCasesError: There are more than `MAXIMUM_CASES`.
     """
     count = count_cases(run)
     if count > MAXIMUM_CASES:
@@ -57,15 +63,15 @@ def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | N
     )
     swept = [dict(zip(names, values, strict=True)) for values in combinations]
     if targets := run.spec.accelerator.targets:
-        compiled = [accelerator.model_copy(update={"target": each, "price_per_hour": None}) for each in targets]
-        return tuple(_case(run, each, count, target) for target in compiled for each in swept)
-    return tuple(_case(run, each, count, accelerator) for each in swept)
+        compiled = [accelerator.model_copy(update={"target": target, "price_per_hour": None}) for target in targets]
+        return tuple(_case(run, values, count, target) for target in compiled for values in swept)
+    return tuple(_case(run, values, count, accelerator) for values in swept)
 
 
 def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, accelerator: CaseAccelerator) -> Case:
     spec = run.spec
     return Case(
-        # Of one series, what is known of several targets stands beside each other.
+        # The target is part of the name: results of one series for several targets must not replace each other.
         name=case_name(swept | ({"target": accelerator.target} if accelerator.target else {})),
         origin=CaseOrigin(
             run=run.metadata.name, series=run.series, namespace=run.metadata.namespace, uid=run.metadata.uid
@@ -97,5 +103,5 @@ def _measurement(measurement: Measurement) -> CaseMeasurement:
 
 
 def ratio(percentage: str) -> str:
-    """A percentage as a plain decimal: `1%` is `0.01`."""
+    """Convert a percentage to a decimal: `1%` is `0.01`."""
     return format((Decimal(percentage.removesuffix("%")) / 100).normalize(), "f")

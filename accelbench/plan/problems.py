@@ -1,4 +1,4 @@
-"""What is wrong with a run that its schema cannot say: what only the workload that it names can know."""
+"""Check what a run's schema cannot: whether its workload, parameters, variants and sweep fit each other."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from accelbench import catalogue, frameworks, platforms, targets
 from accelbench.api.case import ParameterValue
-from accelbench.api.numbers import TOLD_BY_COMPILING
+from accelbench.api.numbers import KNOWN_AFTER_COMPILING
 from accelbench.api.profiles import Profile
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks
@@ -19,20 +19,20 @@ from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Everything about the run's workload, parameters, variants and sweep that cannot be run, whole.
+    """Return everything in the run's workload, parameters, variants and sweep that cannot be run.
 
-    Of a script that is not at hand nothing is known: its runner will refuse what it cannot run.
+    A script that is not on this machine is not checked: its runner reports what it cannot run.
     """
     return tuple(_unknown_targets(run)) or _checked(run, _check_with)
 
 
 def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """What is wrong with each variant by itself: that can be told where the rest of the run breaks rules."""
+    """Check each variant by itself, which is possible even if the rest of the run is invalid."""
     return _checked(run, _check_variants)
 
 
 def _checked(run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]) -> tuple[Problem, ...]:
-    """What `check` finds with the run's workload, or what is wrong with that itself."""
+    """Run `check` with the run's workload, or return what is wrong with the workload itself."""
     reference = run.spec.workload
     if reference.script and script.path() is None:
         return ()
@@ -62,31 +62,31 @@ def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
 
 
 def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
-    """What is wrong with what the run is to be compiled for; `run` has its profile's target."""
+    """Check the run's compile targets; `run` has its profile's target."""
     precision, named = run.spec.measurement.precision, run.spec.accelerator.targets or ()
     lacking = (platforms.find(targets.find(name).platform).lacks.get(precision) for name in named)
     problems = [
         Problem("spec.measurement.precision", f"{precision} is {lacks}") for lacks in dict.fromkeys(lacking) if lacks
     ]
     if named and (profile.platform != "cpu" or profile.resource or profile.device_class):
-        what = f"compiling needs no device, but profile {profile.name} has one; use a profile with platform: cpu"
-        problems.append(Problem("spec.accelerator.profile", what))
+        advice = f"compiling needs no device, but profile {profile.name} has one; use a profile with platform: cpu"
+        problems.append(Problem("spec.accelerator.profile", advice))
     for index, expectation in enumerate(run.spec.expectations):
         where = f"spec.expectations[{index}]"
         if expectation.target is not None and expectation.target not in named:
             known = f"{unknown('target', expectation.target, named)}" if named else "the run has no compile target"
             problems.append(Problem(f"{where}.target", known))
-        if named and expectation.subject not in TOLD_BY_COMPILING:
-            offered = ", ".join(sorted(TOLD_BY_COMPILING))
-            what = (
+        if named and expectation.subject not in KNOWN_AFTER_COMPILING:
+            offered = ", ".join(sorted(KNOWN_AFTER_COMPILING))
+            message = (
                 f"{expectation.subject} is not known for a case that is compiled for a target; expect one of: {offered}"
             )
-            problems.append(Problem(f"{where}.{'metric' if expectation.metric else 'observation'}", what))
+            problems.append(Problem(f"{where}.{'metric' if expectation.metric else 'observation'}", message))
     return tuple(problems)
 
 
 def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
-    """What the run asks for that its profile's kind of device does not have."""
+    """Check the run against what its profile's platform supports."""
     if run.spec.accelerator.targets:
         return ()
     precision, problems = run.spec.measurement.precision, []
@@ -98,12 +98,12 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
         except frameworks.DoesNotComputeThereError as error:
             problems.append(Problem(f"spec.variants[{index}].use", str(error)))
         except frameworks.UnknownFrameworkError:
-            continue  # a script's, which its runner may know
+            continue  # a framework of a script, which its runner may know
     return tuple(problems)
 
 
 def _check_with(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
-    """What the workload's own code has a say in."""
+    """Run the checks that need the workload's code."""
     reference = run.spec.workload
     parameters = Fields("parameter", workload.name, workload.Parameters)
     problems = list(parameters.check("spec.workload.parameters", reference.parameters))
@@ -126,7 +126,7 @@ def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Pr
         return
     for place, value in enumerate(axis.values):
         for problem in parameters.check(f"{path}.values[{place}]", {axis.name: value}):
-            # A rule about several fields is left to the cases, which have them all.
+            # A rule over several fields is checked on the cases, which have values for all of them.
             if problem.path.endswith(f".{axis.name}"):
                 yield Problem(f"{path}.values[{place}]", problem.message)
 
@@ -158,7 +158,7 @@ def _refusal(workload: Workload, use: str) -> str:
 
 
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
-    """What parameters can only be wrong about together, and what no case can be expected to show."""
+    """Check parameters together, and expectations that no case can meet."""
     for case in plan_cases(run):
         try:
             parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -175,7 +175,7 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: ProtocolName) -> Iterator[Problem]:
-    """Times are expected of what is timed, observations of what is observed, by a name that it has."""
+    """Check that times are expected only if something is timed, and observations only if observed."""
     known = observations.names(workload)
     for index, expectation in enumerate(run.spec.expectations):
         path = f"spec.expectations[{index}]"
@@ -199,15 +199,15 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class Fields:
-    """The parameters or options of something, and how to say what is wrong with values for them."""
+    """Check the parameters or options of a workload, and describe what is wrong with their values."""
 
-    what: str
+    kind: str
     """`parameter` or `option`."""
     owner: str
     model: type[BaseModel]
 
     def check(self, path: str, values: Mapping[str, ParameterValue]) -> Iterator[Problem]:
-        """Every field that is wrong, at `path.FIELD`; a rule about several fields at `path` itself."""
+        """Yield a problem for each invalid field at `path.FIELD`, and for a rule over several fields at `path`."""
         try:
             self.model.model_validate(dict(values))
         except ValidationError as error:
@@ -219,23 +219,23 @@ class Fields:
                     yield Problem(path, _reason(detail))
 
     def unknown(self, name: str) -> str:
-        """That there is no such field, and the nearest that there is."""
+        """Describe an unknown field, with the nearest known name."""
         if not self.model.model_fields:
-            return f"{self.owner} takes no {self.what}s"
-        return unknown(self.what, name, self.model.model_fields)
+            return f"{self.owner} takes no {self.kind}s"
+        return unknown(self.kind, name, self.model.model_fields)
 
     def _sentence(self, name: str, detail: ErrorDetails) -> str:
-        value, kind = detail["input"], detail["type"]
-        if kind == "extra_forbidden":
+        value, error = detail["input"], detail["type"]
+        if error == "extra_forbidden":
             return self.unknown(name)
-        if kind == "literal_error":
+        if error == "literal_error":
             return unknown("value", str(value), map(str, get_args(self.model.model_fields[name].annotation)))
-        if kind in BOUNDS:
-            return f"{value} {BOUNDS[kind].format(**detail['ctx'])}"
+        if error in BOUNDS:
+            return f"{value} {BOUNDS[error].format(**detail['ctx'])}"
         return f'"{value}": {_reason(detail)}'
 
 
 def _reason(detail: ErrorDetails) -> str:
-    """Pydantic's own sentence, without what it puts before one that a model raised."""
+    """Return pydantic's own sentence, without its prefix for a model's error."""
     sentence = detail["msg"].removeprefix("Value error, ")
     return sentence[:1].lower() + sentence[1:]

@@ -9,8 +9,8 @@ from kubernetes.utils import parse_quantity
 
 from accelbench.api import labels
 from accelbench.api.profiles import Profile, ProfileToleration
-from accelbench.plan import quantity
-from accelbench.plan.placement import Node, Taint, fits, misfits, read_nodes, requested, uncovered
+from accelbench.plan import placement
+from accelbench.plan.placement import Node, Taint, fits, misfits, pod_requests, read_nodes, uncovered
 
 GPU = Profile(name="gpu", platform="cuda", resource="nvidia.com/gpu", cpu=4, memory="16Gi")
 AMOUNTS = {"cpu": Decimal(8), "memory": Decimal(2**36), "pods": Decimal(110), "nvidia.com/gpu": Decimal(2)}
@@ -73,7 +73,7 @@ def test_what_is_not_there_and_what_is_taken_are_told_apart() -> None:
 def test_a_case_that_wants_its_node_to_itself_waits_for_the_others_and_keeps_them_off() -> None:
     alone = Profile(name="cpu", platform="cpu")
     assert [cause for cause, _ in why(alone, replace(NODE, cases=1))] == ["occupied"]
-    assert [cause for cause, _ in why(GPU, replace(NODE, cases=1, held_whole=True))] == ["occupied"]
+    assert [cause for cause, _ in why(GPU, replace(NODE, cases=1, exclusive=True))] == ["occupied"]
     assert misfits(GPU, replace(NODE, cases=1)) == ()
 
 
@@ -103,8 +103,8 @@ def test_a_pod_counts_with_its_largest_moment() -> None:
         "initContainers": [asks("2"), asks("250m", restartPolicy="Always")],
         "overhead": {"cpu": "100m"},
     }
-    assert requested(spec) == {"cpu": Decimal("2.1"), "pods": Decimal(1)}
-    assert requested({"containers": [{}]}) == {"pods": Decimal(1)}
+    assert pod_requests(spec) == {"cpu": Decimal("2.1"), "pods": Decimal(1)}
+    assert pod_requests({"containers": [{}]}) == {"pods": Decimal(1)}
 
 
 def test_nodes_are_read_with_what_is_on_them() -> None:
@@ -124,17 +124,17 @@ def test_nodes_are_read_with_what_is_on_them() -> None:
     }
     slices = [{"spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}, {"spec": {"driver": "net", "allNodes": True}}]
     (read,) = read_nodes([node], pods, slices)
-    assert (read.taken["cpu"], read.cases, read.held_whole) == (Decimal(4), 1, True)
+    assert (read.taken["cpu"], read.cases, read.exclusive) == (Decimal(4), 1, True)
     assert (read.devices, read.drivers) == ({"google.com/tpu": 4}, frozenset({"gpu.nvidia.com"}))
     assert str(read.taints[0]) == "t:NoSchedule"
 
 
 @pytest.mark.parametrize("text", ["2", "500m", "64Gi", "1e3", "0", "3920m", "1.5Ti", "250M", "12k", "1E", "100u", "5n"])
 def test_a_quantity_is_what_kubernetes_client_takes_it_for(text: str) -> None:
-    assert quantity.parse(text) == parse_quantity(text)
+    assert placement.parse_quantity(text) == parse_quantity(text)
 
 
 @pytest.mark.parametrize("text", ["", "many", "64Gib"])
 def test_what_is_no_quantity_is_said_to_be_none(text: str) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
-        quantity.parse(text)
+    with pytest.raises(ValueError, match="is not a quantity"):
+        placement.parse_quantity(text)

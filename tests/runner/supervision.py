@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.result import Result, VariantResult
 from accelbench.delivery.log import Delivered, Event, Headline, parse_event, read_log
-from accelbench.plan.schedule import round_order
+from accelbench.plan.round_order import round_order
 from cluster.wait import HANG_SECONDS
 
 HERE = Path(__file__).parent

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from accelbench.delivery.log import LaunchStarted, RoundFinished
-from accelbench.plan.schedule import round_order
+from accelbench.plan.round_order import round_order
 from accelbench.report import noise
 from runner.supervision import Ended, case_of
 

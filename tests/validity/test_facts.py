@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
 from accelbench.launch.fact import Unreadable, is_reported
-from accelbench.launch.facts import FOUND_BY, Facts, Threads
+from accelbench.launch.facts import PROBE_OF, Facts, Threads
 from accelbench.launch.record import LaunchRecord
 from judge.launches import GOOD_FACTS, a_launch
 
@@ -35,13 +35,13 @@ def test_why_names_the_field_inside() -> None:
     assert "threads.affinity that cannot be read" in threads.why
 
 
-@pytest.mark.parametrize("name", FOUND_BY)
+@pytest.mark.parametrize("name", PROBE_OF)
 def test_what_our_own_probe_did_not_answer_is_ours_and_nothing_else_is(name: str) -> None:
     told = {fact: value for fact, value in GOOD_FACTS.items() if fact != name}
-    facts = Facts.parse(told, {FOUND_BY[name]: "it hung"}).model_dump(by_alias=True)
+    facts = Facts.parse(told, {PROBE_OF[name]: "it hung"}).model_dump(by_alias=True)
     assert facts[name] == {"why": "it hung", "reported": True, "ours": True}
     assert (
-        Facts.parse({**told, name: "garbage"}, {FOUND_BY[name]: "it hung"}).model_dump(by_alias=True)[name]["ours"]
+        Facts.parse({**told, name: "garbage"}, {PROBE_OF[name]: "it hung"}).model_dump(by_alias=True)[name]["ours"]
         is False
     )
 

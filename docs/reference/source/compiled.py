@@ -1,7 +1,7 @@
 """The page on what programs are compiled for without having it."""
 
 from accelbench import targets as compile_targets
-from accelbench.api.numbers import DISPATCHED, MEASURED, TOLD_BY_COMPILING
+from accelbench.api.numbers import DISPATCHED, KNOWN_AFTER_COMPILING, MEASURED
 from accelbench.report.markdown import markdown_table
 
 TARGETS = """# Targets
@@ -63,7 +63,7 @@ def targets() -> str:
         )
         for platform, packages in compile_targets.NEEDS.items()
     ]
-    told = [number for number in MEASURED.values() if number.name in TOLD_BY_COMPILING - NOT_FOR_TARGETS]
+    told = [number for number in MEASURED.values() if number.name in KNOWN_AFTER_COMPILING - NOT_FOR_TARGETS]
     exact = [
         (
             number.name,

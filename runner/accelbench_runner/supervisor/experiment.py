@@ -30,7 +30,7 @@ from accelbench.document import decimal_string
 from accelbench.launch.fact import is_reported
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import LaunchRecord
-from accelbench.plan.schedule import round_order
+from accelbench.plan.round_order import round_order
 from accelbench.report import noise
 from accelbench.verdict.redaction import rejections
 from accelbench_runner.judge_protocol import Assessment

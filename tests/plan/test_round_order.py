@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.plan.schedule import round_order
+from accelbench.plan.round_order import round_order
 
 VARIANTS = ("jax/jit", "pytorch/compile", "pytorch/eager")
 
