@@ -193,13 +193,10 @@ class Payback(Document):
     extra_seconds: SixDigits = Field(description="How much more that is than the baseline's; below 0: less.")
 
 
-class Comparison(Document):
-    """A variant against the baseline: the speedup with its interval, and the verdict; or why there is none."""
+class SpeedupEstimate(Document):
+    """A variant's speedup over the baseline so far, or the checks for which there is none."""
 
     variant: Line = Field(description="The variant's name.")
-    baseline: Line = Field(description="The baseline's name.")
-    rounds: int = Field(ge=0, description="Complete pairs of launches behind the interval.")
-    confidence: DecimalString = Field(description="Confidence of this interval; the run's comparisons share the error.")
     verdict: Verdict | None = None
     noisy: bool = Field(
         default=False, description="Rounds that other load disturbed count: there is an interval, but no verdict."
@@ -210,6 +207,18 @@ class Comparison(Document):
     speedup: DecimalString | None = Field(default=None, description="Baseline seconds / variant seconds.")
     lower: DecimalString | None = Field(default=None, description="The interval's lower end.")
     upper: DecimalString | None = Field(default=None, description="The interval's upper end.")
+
+
+class Comparison(SpeedupEstimate):
+    """A variant against the baseline: the speedup with its interval, and the verdict; or why there is none.
+
+    The judge makes it, and every part of accelbench passes it on as it is. Where a document holds estimates, such as a
+    headline, a comparison is written as one.
+    """
+
+    baseline: Line = Field(description="The baseline's name.")
+    rounds: int = Field(ge=0, description="Complete pairs of launches behind the interval.")
+    confidence: DecimalString = Field(description="Confidence of this interval; the run's comparisons share the error.")
     pays_back: Payback | None = Field(
         default=None, description="When compiling pays back; none: not known, or the comparison is invalid."
     )
@@ -240,6 +249,11 @@ class Comparison(Document):
         interval = figures.interval(float(self.lower), float(self.upper))
         said = self.verdict or ("noisy" if self.noisy else "no verdict")
         return f"{self.variant} {said} {figures.speedup(float(self.speedup))} ({interval})"
+
+
+def ranked(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    """Return the comparisons with the surest gain first, by the lower end of the interval."""
+    return tuple(sorted(comparisons, key=lambda comparison: -float(comparison.lower or 0)))
 
 
 class Disturbed(Document):
@@ -343,7 +357,7 @@ class Result(Document):
         headline about another can hide it. A wide interval with a high estimate establishes less. Those without an
         interval come last, as the manifest lists them.
         """
-        return tuple(sorted(self.comparisons, key=lambda each: -float(each.lower or 0)))
+        return ranked(self.comparisons)
 
     @property
     def valid(self) -> bool:

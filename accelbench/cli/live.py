@@ -18,10 +18,9 @@ from rich.text import Text
 from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.reasons import FailureReason
-from accelbench.api.result import Phase
+from accelbench.api.result import Phase, SpeedupEstimate
 from accelbench.cli.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
 from accelbench.delivery.log import (
-    ComparisonNow,
     Event,
     LaunchFinished,
     LaunchStarted,
@@ -291,7 +290,7 @@ def standings(finished: RoundFinished) -> Iterator[str]:
             yield f"{now.variant}: {', '.join(said)}"
 
 
-def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[ComparisonNow], baseline: str) -> int:
+def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
     """How many digits times need to divide to the speedups that stand beside them."""
     return figures.digits_that_agree(
         (before, after, float(each.speedup))
@@ -300,7 +299,7 @@ def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[Compa
     )
 
 
-def standing(comparison: ComparisonNow) -> str:
+def standing(comparison: SpeedupEstimate) -> str:
     """A comparison on the way: `2.04x (2.01 to 2.07) faster`."""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 from accelbench.api.case import Case
 from accelbench.api.reasons import FailureReason
-from accelbench.api.result import Phase
+from accelbench.api.result import Phase, SpeedupEstimate
 from accelbench.delivery.log import (
-    ComparisonNow,
     Event,
     LaunchFinished,
     LaunchStarted,
@@ -31,7 +30,7 @@ class Lane:
     """Wall seconds of its launches."""
     last_round: int = 0
     failure: FailureReason | None = None
-    comparison: ComparisonNow | None = None
+    comparison: SpeedupEstimate | None = None
     launches: int = 0
     """Those that did not fail."""
 

@@ -20,7 +20,7 @@ from typing import Annotated, Literal, NamedTuple, cast
 from pydantic import Field, TypeAdapter, ValidationError
 
 from accelbench.api.reasons import FailureReason
-from accelbench.api.result import MAXIMUM_BYTES, Phase, Result, Verdict
+from accelbench.api.result import MAXIMUM_BYTES, Phase, Result, SpeedupEstimate
 from accelbench.document import DecimalString, Document, Line
 
 MARK = "accelbench/1"
@@ -72,18 +72,6 @@ class LaunchFinished(Document):
     wall_seconds: DecimalString
 
 
-class ComparisonNow(Document):
-    """Where a comparison stands: what a headline or a progress line shows of it."""
-
-    variant: Line
-    verdict: Verdict | None = None
-    noisy: bool = False
-    invalid: tuple[Line, ...] = ()
-    speedup: DecimalString | None = None
-    lower: DecimalString | None = None
-    upper: DecimalString | None = None
-
-
 class TimeNow(Document):
     """A variant's time over the rounds that count so far, or the checks for which it has none."""
 
@@ -105,7 +93,7 @@ class RoundFinished(Document):
     """Of the variants that have not failed."""
     noisy: tuple[Line, ...] = ()
     """What disturbed it; it counts all the same, as the case accepts noise."""
-    comparisons: tuple[ComparisonNow, ...] = ()
+    comparisons: tuple[SpeedupEstimate, ...] = ()
 
 
 class MachineSeen(Document):
@@ -131,7 +119,7 @@ class Headline(Document):
     round: int = Field(default=0, ge=0)
     digest: str | None = None
     """SHA-256 of the result's JSON, once there is one; of the last checkpoint's before."""
-    comparisons: tuple[ComparisonNow, ...] = ()
+    comparisons: tuple[SpeedupEstimate, ...] = ()
     message: Line = ""
 
     def to_message(self) -> str:

@@ -14,7 +14,8 @@ from typing import Self
 from aiohttp import web
 
 from accelbench.api import labels
-from accelbench.delivery.log import ComparisonNow, Headline, digest_of, encode_document
+from accelbench.api.result import SpeedupEstimate
+from accelbench.delivery.log import Headline, digest_of, encode_document
 from operator_world.client import Client, Manifest
 
 NODES = 10
@@ -145,7 +146,7 @@ class Kubelet:
         text = json.dumps(self._result | {"case": case})
         lines = [*self._before, *encode_document("result", "1", text)]
         told = [
-            ComparisonNow(**{name: each.get(name) for name in ("variant", "verdict", "speedup", "lower", "upper")})
+            SpeedupEstimate(**{name: each.get(name) for name in ("variant", "verdict", "speedup", "lower", "upper")})
             for each in self._result["comparisons"]
         ]
         headline = Headline(

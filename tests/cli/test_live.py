@@ -4,10 +4,10 @@ import re
 import pytest
 from rich.console import Console, RenderableType
 
+from accelbench.api.result import SpeedupEstimate
 from accelbench.cli.live import Lines, Picture, display, picture, plan, standing, time_left
 from accelbench.cli.progress import Progress, Remaining, advance, begin
 from accelbench.delivery.log import (
-    ComparisonNow,
     Event,
     LaunchFinished,
     LaunchStarted,
@@ -18,7 +18,7 @@ from accelbench.delivery.log import (
 )
 from report import sample
 
-FASTER = ComparisonNow(variant="jax/jit", verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
+FASTER = SpeedupEstimate(variant="jax/jit", verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
 
 TIMES = (TimeNow(variant="pytorch/eager", seconds="0.00117"), TimeNow(variant="jax/jit", seconds="0.000574"))
 
@@ -69,8 +69,8 @@ def test_the_picture_shows_variants_phase_round_and_time_left_without_cutting_an
 
 def test_a_comparison_on_the_way_is_told_in_its_own_words() -> None:
     assert standing(FASTER) == "2.04x (2.01 to 2.07) faster"
-    assert standing(ComparisonNow(variant="jax/jit", invalid=("parity",))) == "invalid: parity"
-    assert standing(ComparisonNow(variant="jax/jit")) == "no interval yet"
+    assert standing(SpeedupEstimate(variant="jax/jit", invalid=("parity",))) == "invalid: parity"
+    assert standing(SpeedupEstimate(variant="jax/jit")) == "no interval yet"
 
 
 def test_the_time_left_is_one_number_where_least_and_most_agree() -> None:
@@ -140,7 +140,7 @@ def test_as_many_rounds_as_must_be_are_said_once() -> None:
 
 def test_no_time_is_shown_before_a_round_is_judged_nor_of_what_was_rejected() -> None:
     out = io.StringIO()
-    rejected = ComparisonNow(variant="jax/jit", invalid=("parity",))
+    rejected = SpeedupEstimate(variant="jax/jit", invalid=("parity",))
     wrong = TimeNow(variant="jax/jit", invalid=("parity",))
     with display(Console(file=out, width=80)) as shown:
         shown.case_begins(sample.case(), 1, 1)
@@ -213,7 +213,7 @@ def test_why_rounds_are_discarded_and_what_to_do_is_said_once() -> None:
 
 
 def test_rounds_that_count_although_they_were_disturbed_are_said_to() -> None:
-    noisy = ComparisonNow(variant="jax/jit", noisy=True, speedup="2.041", lower="1.512", upper="2.771")
+    noisy = SpeedupEstimate(variant="jax/jit", noisy=True, speedup="2.041", lower="1.512", upper="2.771")
     lines = lines_of(
         RoundFinished(round=1, noisy=STOLEN, times=TIMES[1:], comparisons=(noisy,)),
         RoundFinished(round=2, noisy=STOLEN),

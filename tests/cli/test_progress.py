@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accelbench.api.result import SpeedupEstimate
 from accelbench.cli.progress import Progress, advance, begin, of_the_run, remaining
 from accelbench.delivery.log import (
-    ComparisonNow,
     Event,
     LaunchFinished,
     LaunchStarted,
@@ -83,7 +83,7 @@ def test_a_variant_that_failed_is_not_waited_for() -> None:
 
 
 def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
-    now = ComparisonNow(variant="jax/jit", verdict="faster", speedup="2", lower="1.9", upper="2.1")
+    now = SpeedupEstimate(variant="jax/jit", verdict="faster", speedup="2", lower="1.9", upper="2.1")
     progress = after((0, start("jax/jit")), (1, PhaseReached(phase="compile")))
     assert (progress.running, progress.phase, progress.round) == ("jax/jit", "compile", 1)
     progress = advance(progress, end("jax/jit", 4), 4.0)

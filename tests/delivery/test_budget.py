@@ -9,11 +9,10 @@ from typing import get_args
 
 import pytest
 
-from accelbench.api.result import MAXIMUM_BYTES, Phase
+from accelbench.api.result import MAXIMUM_BYTES, Phase, SpeedupEstimate
 from accelbench.api.run import MAXIMUM_ROUNDS, MAXIMUM_VARIANTS
 from accelbench.delivery.log import (
     MAXIMUM_LOG_BYTES,
-    ComparisonNow,
     LaunchFinished,
     LaunchStarted,
     PhaseReached,
@@ -50,7 +49,7 @@ def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_an
     log, content = written
     worst = incompressible(MAXIMUM_BYTES, 0)
     log.document("result", "final", worst)
-    now = [ComparisonNow(variant=name) for name in NAMES[1:]]
+    now = [SpeedupEstimate(variant=name) for name in NAMES[1:]]
     times = [TimeNow(variant=name, seconds="0.00123456789") for name in NAMES]
     for number in range(1, MAXIMUM_ROUNDS + 1):
         for position, name in enumerate(NAMES):

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accelbench.api.result import SpeedupEstimate
 from accelbench.delivery.log import (
     MAXIMUM_HEADLINE_BYTES,
     MAXIMUM_LINE_BYTES,
-    ComparisonNow,
     Headline,
     RoundFinished,
     encode_event,
@@ -17,7 +17,7 @@ from accelbench.delivery.log import (
 text = st.text(st.characters(exclude_categories=["Cs"]))
 comparisons = st.lists(
     st.builds(
-        ComparisonNow,
+        SpeedupEstimate,
         variant=st.text("abc-/", min_size=1, max_size=63),
         verdict=st.sampled_from(["faster", "inconclusive", None]),
         speedup=st.just("1.23456"),
@@ -30,7 +30,7 @@ comparisons = st.lists(
 
 
 @given(comparisons, text.map(lambda message: message * 50))
-def test_a_headline_always_fits_a_termination_message(found: tuple[ComparisonNow, ...], message: str) -> None:
+def test_a_headline_always_fits_a_termination_message(found: tuple[SpeedupEstimate, ...], message: str) -> None:
     headline = Headline(case="all", attempt=1, state="running", running="jax/jit", comparisons=found, message=message)
     written = headline.to_message()
     assert len(written.encode()) <= MAXIMUM_HEADLINE_BYTES
@@ -52,7 +52,7 @@ def test_a_headline_that_nothing_can_shorten_is_refused() -> None:
 
 
 @given(comparisons)
-def test_an_event_always_fits_a_line(found: tuple[ComparisonNow, ...]) -> None:
+def test_an_event_always_fits_a_line(found: tuple[SpeedupEstimate, ...]) -> None:
     line = encode_event(RoundFinished(round=3, comparisons=found))
     assert len(line.encode()) <= MAXIMUM_LINE_BYTES
     event = parse_event(line)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import ProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 
-from accelbench.api.result import Result, VariantResult
+from accelbench.api.result import Result, SpeedupEstimate, VariantResult
 from accelbench.stats.interval import student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import geometric_mean
@@ -27,7 +27,7 @@ from accelbench.verdict.pairwise import MeasuredVariants
 from accelbench_operator.engine.api import RequestKind
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.families import of_results, of_the_operator
-from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot
+from accelbench_operator.metrics.snapshot import LiveCase, QueueHealth, Snapshot
 from accelbench_operator.metrics.telemetry import Telemetry
 from accelbench_operator.runs.observed import summarize
 from cluster.build import binaries
@@ -278,7 +278,12 @@ def live_case(passed: float) -> tuple[LiveCase, ...]:
         return ()
     done = 2 + int(passed // 1800)
     width = 0.9 / math.sqrt(done)
-    found = LiveComparison("jax/jit", 1.62, 1.62 * math.exp(-width), 1.62 * math.exp(width))
+    found = SpeedupEstimate(
+        variant="jax/jit",
+        speedup="1.62",
+        lower=f"{1.62 * math.exp(-width):.6f}",
+        upper=f"{1.62 * math.exp(width):.6f}",
+    )
     return (LiveCase(*LIVE, "size-512-c2bf94bb3c", done, "jax/jit", "steady", (found,)),)
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from accelbench.api.reasons import FailureReason
-from accelbench.api.result import Failure, Result
+from accelbench.api.result import Failure, Result, SpeedupEstimate
 from accelbench.cli.exits import Exit
 from accelbench.delivery.log import (
-    ComparisonNow,
     LaunchFinished,
     LaunchStarted,
     PhaseReached,
@@ -37,7 +36,7 @@ def end(kubelet: FakeKubelet, pod: Any, result: Result) -> None:
 
 
 def round_one() -> str:
-    now = ComparisonNow(variant="jax/jit", verdict="faster", speedup="2", lower="1.9", upper="2.1")
+    now = SpeedupEstimate(variant="jax/jit", verdict="faster", speedup="2", lower="1.9", upper="2.1")
     events = (
         LaunchStarted(variant="pytorch/eager", round=1, position=1, of=2),
         PhaseReached(phase="compile"),

@@ -16,12 +16,13 @@ from accelbench.api.result import (
     PhaseTime,
     Quantiles,
     Result,
+    SpeedupEstimate,
     Spread,
     VariantResult,
 )
 from accelbench_operator.engine.api import RequestKind
 from accelbench_operator.engine.kinds import Key
-from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, QueueHealth, Snapshot
+from accelbench_operator.metrics.snapshot import LiveCase, QueueHealth, Snapshot
 from accelbench_operator.runs.observed import summarize
 
 PROGRAM = dict.fromkeys(
@@ -103,7 +104,11 @@ def snapshot(*results: tuple[str, Result], leading: bool = True) -> Snapshot:
     )
     health = QueueHealth(depth=2, oldest_seconds=1.5, loop_lag_seconds=0.002, reconciled_total=40, failed_total=3)
     runs = {("team-a", "Succeeded"): 2, ("team-a", "Running"): 1, ("team-b", "Queued"): 4}
-    live = LiveCase("team-a", "xor", "size-64", 3, "jax/jit", "steady", (LiveComparison("jax/jit", 1.98, 1.7, 2.3),))
+    estimates = (
+        SpeedupEstimate(variant="jax/jit", speedup="1.98", lower="1.7", upper="2.3"),
+        SpeedupEstimate(variant="jax/op-by-op", invalid=("parity",)),
+    )
+    live = LiveCase("team-a", "xor", "size-64", 3, "jax/jit", "steady", estimates)
     return Snapshot(
         leading=leading,
         results=summaries,

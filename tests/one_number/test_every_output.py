@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-from accelbench.api.result import Result
+from accelbench.api.result import Result, SpeedupEstimate
 from accelbench.cli.compare_json import compare_json
 from accelbench.cli.json_report import json_report
 from accelbench.cli.live import Lines
-from accelbench.delivery.log import ComparisonNow, RoundFinished
+from accelbench.delivery.log import RoundFinished
 from accelbench.history.runs import compare
 from accelbench.history.sample import Side
 from accelbench.launch.record import LaunchRecord, ParityReading, PhaseRecord
@@ -93,7 +93,7 @@ def in_markdown(result: Result) -> Mapping[str, Shown]:
 
 def while_it_ran(result: Result) -> Mapping[str, Shown]:
     now = tuple(
-        ComparisonNow(
+        SpeedupEstimate(
             variant=each.variant, verdict=each.verdict, invalid=each.invalid,
             speedup=each.speedup, lower=each.lower, upper=each.upper,
         )

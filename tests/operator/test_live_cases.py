@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
+from accelbench.api.result import SpeedupEstimate
 from accelbench.delivery.log import (
-    ComparisonNow,
     LaunchFinished,
     LaunchStarted,
     PhaseReached,
@@ -21,15 +21,15 @@ from accelbench.delivery.log import (
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.metrics import live
 from accelbench_operator.metrics.live import AFTER, FOLLOWED, LiveCases, after
-from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison
+from accelbench_operator.metrics.snapshot import LiveCase
 from cluster.ports import free_port
 from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_plan, make_pod, running
 
 PLAN = make_plan()
 ATTEMPT = make_attempt(PLAN)
 STARTED = LaunchStarted(variant="jax/jit", round=1, position=2, of=2)
-STANDING = ComparisonNow(variant="jax/jit", speedup="2.04", lower="2.01", upper="2.07")
-ROUND = RoundFinished(round=1, comparisons=(STANDING, ComparisonNow(variant="jax/op-by-op", invalid=("parity",))))
+STANDING = SpeedupEstimate(variant="jax/jit", speedup="2.04", lower="2.01", upper="2.07")
+ROUND = RoundFinished(round=1, comparisons=(STANDING, SpeedupEstimate(variant="jax/op-by-op", invalid=("parity",))))
 
 
 def test_events_bring_a_case_forward() -> None:
@@ -39,7 +39,7 @@ def test_events_bring_a_case_forward() -> None:
     over = after(launched, LaunchFinished(variant="jax/jit", round=1, wall_seconds="3"))
     assert (over.variant, over.phase) == ("", "")
     told = after(over, ROUND)
-    assert (told.round, told.comparisons) == (1, (LiveComparison("jax/jit", 2.04, 2.01, 2.07),))
+    assert (told.round, told.comparisons) == (1, ROUND.comparisons)
     assert after(told, STARTED).comparisons == told.comparisons
 
 

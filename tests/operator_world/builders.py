@@ -7,9 +7,18 @@ from typing import Any
 
 from accelbench.api.case import Case
 from accelbench.api.profiles import Profiles
-from accelbench.api.result import Certificate, Check, Comparison, Failure, Quantiles, Result, VariantResult
+from accelbench.api.result import (
+    Certificate,
+    Check,
+    Comparison,
+    Failure,
+    Quantiles,
+    Result,
+    SpeedupEstimate,
+    VariantResult,
+)
 from accelbench.api.run import Attempt
-from accelbench.delivery.log import ComparisonNow, Headline, digest_of, encode_document
+from accelbench.delivery.log import Headline, digest_of, encode_document
 from accelbench.plan.names import attempt_name
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.accept import Plan, accept
@@ -170,7 +179,7 @@ def make_log(result: Result, *checkpoints: Result) -> str:
 def make_headline(result: Result, **fields: Any) -> str:
     """The termination message that goes with a result."""
     found = [
-        ComparisonNow(
+        SpeedupEstimate(
             variant=entry.variant, verdict=entry.verdict, speedup=entry.speedup, lower=entry.lower, upper=entry.upper
         )
         for entry in result.comparisons

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from accelbench.api.metadata import ObjectMeta
-from accelbench.api.result import BenchmarkResult, Result
+from accelbench.api.result import BenchmarkResult, Result, SpeedupEstimate
 from accelbench.cli.console import console
 from accelbench.cli.live import picture
 from accelbench.cli.progress import advance, begin
 from accelbench.delivery.log import (
-    ComparisonNow,
     Headline,
     LaunchFinished,
     LaunchStarted,
@@ -100,7 +99,7 @@ def test_live_lines_and_the_picture_are_clean(text: str) -> None:
             round=2,
             noisy=(text,),
             times=tuple(TimeNow(variant=name, seconds="0.1", invalid=(text,)) for name in names),
-            comparisons=tuple(ComparisonNow(variant=name, invalid=(text,)) for name in names),
+            comparisons=tuple(SpeedupEstimate(variant=name, invalid=(text,)) for name in names),
         ),
     ]
     progress = begin(result.case, 0.0)

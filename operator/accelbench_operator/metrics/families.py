@@ -6,10 +6,11 @@ Labels of what a result says never hold a UID, a pod, a node or a commit, which 
 those stand on `accelbench_run_info` alone. Metrics of runs under way have the run's name, and go with its end.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Generic, Literal, NamedTuple, TypeVar, get_args
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, metrics_core
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
@@ -17,10 +18,10 @@ from prometheus_client.registry import Collector
 
 from accelbench import __version__
 from accelbench.api.numbers import MEASURED, NUMBERS, Number
-from accelbench.api.result import Verdict
+from accelbench.api.result import Comparison, Payback, SpeedupEstimate, Verdict
 from accelbench.stats.summary import TIME
-from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison, Snapshot
-from accelbench_operator.runs.summary import ComparisonSummary, Summary, VariantSummary
+from accelbench_operator.metrics.snapshot import LiveCase, Snapshot
+from accelbench_operator.runs.summary import Summary, VariantSummary
 
 T = TypeVar("T")
 Labels = tuple[str, ...]
@@ -172,40 +173,57 @@ OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
     ),
 )
 
-OF_A_COMPARISON: tuple[Metric[ComparisonSummary], ...] = (
+
+class Compared(NamedTuple):
+    """Pair a comparison with the result that it belongs to."""
+
+    result: Summary
+    comparison: Comparison
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None else float(text)
+
+
+def _pays_back_steps(payback: Payback | None) -> Mapping[Labels, float | None]:
+    if payback is None:
+        return {}
+    steps = payback.steps if payback.steps is not None else {"at-once": 0.0, "never": math.inf}.get(payback.answer)
+    return {(payback.answer,): steps}
+
+
+OF_A_COMPARISON: tuple[Metric[Compared], ...] = (
     Metric(
         NUMBERS["speedup"].metric,
         "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
-        lambda comparison: comparison.speedup,
+        lambda compared: _number(compared.comparison.speedup),
     ),
     Metric(
         "accelbench_speedup_lower_ratio",
         "Lower bound of the speedup's confidence interval.",
-        lambda comparison: comparison.lower,
+        lambda compared: _number(compared.comparison.lower),
     ),
     Metric(
         "accelbench_speedup_upper_ratio",
         "Upper bound of the speedup's confidence interval.",
-        lambda comparison: comparison.upper,
+        lambda compared: _number(compared.comparison.upper),
     ),
     Metric(
         "accelbench_comparison_rounds",
         "Complete pairs of launches behind the speedup.",
-        lambda comparison: comparison.rounds,
+        lambda compared: compared.comparison.rounds,
     ),
     Metric(
         "accelbench_pays_back_steps",
         "Break-even steps: compiling has paid back after them, or the variant is ahead until then, as the label answer "
         "says. 0: at once; +Inf: never.",
-        lambda comparison: (
-            {} if comparison.pays_back is None else {(comparison.pays_back,): comparison.pays_back_steps}
-        ),
+        lambda compared: _pays_back_steps(compared.comparison.pays_back),
         by=("answer",),
     ),
     Metric(
         "accelbench_verdict",
         f"The verdict on the variant against the baseline, always 1: {', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}.",
-        lambda comparison: {(comparison.outcome,): 1},
+        lambda compared: {(compared.result.outcome(compared.comparison),): 1},
         by=("verdict",),
     ),
 )
@@ -224,21 +242,21 @@ OF_A_CASE_UNDER_WAY: tuple[Metric[LiveCase], ...] = (
     ),
 )
 
-OF_A_COMPARISON_UNDER_WAY: tuple[Metric[LiveComparison], ...] = (
+OF_A_COMPARISON_UNDER_WAY: tuple[Metric[SpeedupEstimate], ...] = (
     Metric(
         "accelbench_live_speedup_ratio",
         "The speedup so far of a running case: baseline seconds over variant seconds. It is no verdict.",
-        lambda comparison: comparison.speedup,
+        lambda estimate: _number(estimate.speedup),
     ),
     Metric(
         "accelbench_live_speedup_lower_ratio",
         "Lower bound of the confidence interval of the speedup so far.",
-        lambda comparison: comparison.lower,
+        lambda estimate: _number(estimate.lower),
     ),
     Metric(
         "accelbench_live_speedup_upper_ratio",
         "Upper bound of the confidence interval of the speedup so far.",
-        lambda comparison: comparison.upper,
+        lambda estimate: _number(estimate.upper),
     ),
 )
 
@@ -354,11 +372,11 @@ def of_results(shown: Iterable[Summary]) -> Iterator[Family]:
         yield of_a_variant.family(VARIANT_LABELS, variants)
     labels = {values[: len(RESULT_LABELS) + 1]: values for values, _ in variants}
     comparisons = [
-        (labels[compared], comparison)
+        (labels[named], Compared(result, comparison))
         for values, result in results
         for comparison in result.comparisons
         # A result that somebody wrote by hand may compare what it does not list: the others are still to be seen.
-        if (compared := (*values, *_short((comparison.variant,)))) in labels
+        if (named := (*values, *_short((comparison.variant,)))) in labels
     ]
     for of_a_comparison in OF_A_COMPARISON:
         yield of_a_comparison.family(VARIANT_LABELS, comparisons)

@@ -8,7 +8,7 @@ import contextlib
 import heapq
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,7 +18,6 @@ from accelbench.cluster_api.kinds import POD
 from accelbench.delivery.log import (
     MAXIMUM_LINE_BYTES,
     MAXIMUM_LOG_BYTES,
-    ComparisonNow,
     Event,
     LaunchFinished,
     LaunchStarted,
@@ -28,7 +27,7 @@ from accelbench.delivery.log import (
 )
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.kinds import Key
-from accelbench_operator.metrics.snapshot import LiveCase, LiveComparison
+from accelbench_operator.metrics.snapshot import LiveCase
 from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.pod_template import CONTAINER
 
@@ -148,11 +147,5 @@ def after(case: LiveCase, event: Event) -> LiveCase:
     if isinstance(event, LaunchFinished):
         return replace(case, variant="", phase="")
     if isinstance(event, RoundFinished):
-        return replace(case, round=event.round, comparisons=tuple(_told(event.comparisons[:MAXIMUM_VARIANTS])))
+        return replace(case, round=event.round, comparisons=event.comparisons[:MAXIMUM_VARIANTS])
     return case
-
-
-def _told(comparisons: Iterable[ComparisonNow]) -> Iterator[LiveComparison]:
-    for each in comparisons:
-        if each.speedup and each.lower and each.upper:
-            yield LiveComparison(each.variant, float(each.speedup), float(each.lower), float(each.upper))

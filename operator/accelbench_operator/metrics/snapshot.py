@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from accelbench.api.result import SpeedupEstimate
 from accelbench_operator.engine.api import RequestKind
 from accelbench_operator.runs.summary import Summary
 
@@ -23,16 +24,6 @@ class QueueHealth:
 
 
 @dataclass(frozen=True)
-class LiveComparison:
-    """Where a comparison of a case under way stands."""
-
-    variant: str
-    speedup: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True)
 class LiveCase:
     """How far a case under way has come, as its runner tells."""
 
@@ -44,7 +35,7 @@ class LiveCase:
     variant: str = ""
     """The one that is launched now; empty between launches."""
     phase: str = ""
-    comparisons: tuple[LiveComparison, ...] = ()
+    comparisons: tuple[SpeedupEstimate, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.reasons import FailureReason, StopReason
-from accelbench.api.result import Comparison, Result, VariantResult
+from accelbench.api.result import Comparison, Result, SpeedupEstimate, VariantResult
 from accelbench.delivery.killed import NobodyRanError, result_of_killed
-from accelbench.delivery.log import ComparisonNow, Delivered, DocumentKind, Headline, read_log
+from accelbench.delivery.log import Delivered, DocumentKind, Headline, read_log
 from accelbench_operator.runs.failure import AttemptFailure, interrupted, without_result
 from accelbench_operator.runs.observed import ObservedPod
 
@@ -114,13 +114,13 @@ def _from_headline(case: Case, headline: Headline, evidence: str, now: str) -> R
     )
 
 
-def _compared(case: Case, headline: Headline) -> Iterable[ComparisonNow]:
+def _compared(case: Case, headline: Headline) -> Iterable[SpeedupEstimate]:
     """What the headline says of variants that the case has, of each once."""
     found = {each.variant: each for each in headline.comparisons}
     return (found[variant.name] for variant in case.variants if variant.name in found)
 
 
-def _reported(case: Case, rounds: int, now: ComparisonNow) -> Comparison:
+def _reported(case: Case, rounds: int, now: SpeedupEstimate) -> Comparison:
     said: str = now.verdict or "no verdict"
     if now.speedup and now.lower and now.upper:
         interval = figures.interval(float(now.lower), float(now.upper))

@@ -4,7 +4,6 @@ A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; 
 bytes, so that thousands of runs fit into a small container.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ from typing import NamedTuple
 
 from accelbench.api import labels
 from accelbench.api.numbers import MEASURED
-from accelbench.api.result import Payback, Result
+from accelbench.api.result import Result
 from accelbench.cluster_api.kinds import JOB, POD, RESULT
 from accelbench.document import on_one_line
 from accelbench.plan.names import result_name
 from accelbench.verdict.redaction import redact_invalid, step_seconds
 from accelbench_operator.engine.kinds import Key, Manifest, controller_of
 from accelbench_operator.runs.pod_template import CONTAINER
-from accelbench_operator.runs.summary import ComparisonSummary, Summary, VariantSummary
+from accelbench_operator.runs.summary import Summary, VariantSummary
 
 TRACKED = "batch.kubernetes.io/job-tracking"
 """The finalizer that a Job's pod has until its end is counted, or until the Job is suspended and wants none."""
@@ -204,7 +203,6 @@ def summarize(
     """Return the headline of a result that is stored under `key`, since `created`."""
     result = redact_invalid(result)
     case = result.case
-    failed = {variant.name for variant in result.variants if variant.failure}
     short = {variant.name for variant in result.failed_variants}
     return Summary(
         namespace=key.namespace,
@@ -242,23 +240,7 @@ def summarize(
             )
             for variant in result.variants
         ),
-        comparisons=tuple(
-            ComparisonSummary(
-                variant=comparison.variant,
-                baseline=comparison.baseline,
-                rounds=comparison.rounds,
-                verdict=comparison.verdict,
-                speedup=_number(comparison.speedup),
-                lower=_number(comparison.lower),
-                upper=_number(comparison.upper),
-                invalid=comparison.invalid,
-                noisy=comparison.noisy,
-                failed=not failed.isdisjoint({comparison.variant, comparison.baseline}),
-                pays_back=comparison.pays_back.answer if comparison.pays_back else None,
-                pays_back_steps=_steps(comparison.pays_back),
-            )
-            for comparison in result.comparisons
-        ),
+        comparisons=result.comparisons,
         observations=(
             *(each.headline for each in result.observations),
             *(each.headline for each in result.compiled),
@@ -277,12 +259,6 @@ def summarize(
 def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
     open_ = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
     return tuple((*pair, count) for pair, count in sorted(open_.items())[:MAXIMUM_CHECKS])
-
-
-def _steps(found: Payback | None) -> float | None:
-    if found is None:
-        return None
-    return found.steps if found.steps is not None else {"at-once": 0.0, "never": math.inf}.get(found.answer)
 
 
 def _failed_checks(result: Result) -> tuple[str, ...]:

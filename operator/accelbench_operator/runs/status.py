@@ -13,10 +13,11 @@ from typing import Literal, get_args
 
 from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
+from accelbench.api.result import Comparison, ranked
 from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
 from accelbench.document import on_one_line
 from accelbench_operator.runs.accept import Plan
-from accelbench_operator.runs.summary import ComparisonSummary, Summary
+from accelbench_operator.runs.summary import Summary
 
 MAXIMUM_COMPARISONS = 64
 MAXIMUM_HEADLINE = 160
@@ -280,18 +281,18 @@ def _rows(result: Summary, made: Mapping[tuple[str, str], ComparisonStatus]) -> 
         yield made.get((result.name, comparison.variant)) or ComparisonStatus(
             case=result.case,
             variant=comparison.variant,
-            verdict=comparison.outcome,
-            speedup=None if comparison.speedup is None else figures.speedup(comparison.speedup),
+            verdict=result.outcome(comparison),
+            speedup=None if comparison.speedup is None else figures.speedup(float(comparison.speedup)),
             interval=_interval(comparison),
             rounds=comparison.rounds,
             result=result.name,
         )
 
 
-def _interval(comparison: ComparisonSummary) -> str | None:
+def _interval(comparison: Comparison) -> str | None:
     if comparison.lower is None or comparison.upper is None:
         return None
-    return figures.interval(comparison.lower, comparison.upper)
+    return figures.interval(float(comparison.lower), float(comparison.upper))
 
 
 def _headline(plan: Plan, progress: RunProgress) -> str:
@@ -300,10 +301,11 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
     Where nothing was timed: what was observed, and in how many of several cases.
     """
     results = [progress.results[name] for name in plan.names if name in progress.results]
-    by_variant: dict[str, list[ComparisonSummary]] = {}
+    by_variant: dict[str, list[tuple[str, Comparison]]] = {}
     for result in results:
-        for comparison in sorted(result.comparisons, key=lambda each: -(each.lower or 0)):  # as `Result.ranked`
-            by_variant.setdefault(comparison.variant, []).append(comparison)
+        for comparison in ranked(result.comparisons):
+            outcome = result.outcome(comparison)
+            by_variant.setdefault(comparison.variant, []).append((_in_words(outcome), comparison))
     observed = Counter(found for result in results for found in result.observations)
     parts = [f"{name} {_tendency(found)}" for name, found in by_variant.items()]
     parts += [
@@ -313,20 +315,20 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
     return _cut("; ".join(parts), MAXIMUM_HEADLINE)
 
 
-def _outcome(comparison: ComparisonSummary) -> str:
-    return comparison.outcome if comparison.outcome != "none" else "no verdict"
+def _in_words(outcome: str) -> str:
+    return outcome if outcome != "none" else "no verdict"
 
 
-def _tendency(comparisons: list[ComparisonSummary]) -> str:
+def _tendency(comparisons: list[tuple[str, Comparison]]) -> str:
+    """Summarize a variant's comparisons in all cases, each with its outcome in words."""
+    verdicts = [outcome for outcome, _ in comparisons]
     if len(comparisons) == 1:
-        only = comparisons[0]
-        speedup = (
-            f" {figures.speedup(only.speedup)} ({interval})" if only.speedup and (interval := _interval(only)) else ""
-        )
-        return f"{_outcome(only)}{speedup}"
-    verdicts = [_outcome(comparison) for comparison in comparisons]
+        [(outcome, only)] = comparisons
+        interval = _interval(only)
+        speedup = f" {figures.speedup(float(only.speedup))} ({interval})" if only.speedup and interval else ""
+        return f"{outcome}{speedup}"
     counted = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
-    speedups = [comparison.speedup for comparison in comparisons if comparison.speedup and _interval(comparison)]
+    speedups = [float(one.speedup) for _, one in comparisons if one.speedup and _interval(one)]
     ends = dict.fromkeys(figures.speedup(end) for end in (min(speedups), max(speedups))) if speedups else ()
     return f"{counted} of {len(comparisons)}{', ' if ends else ''}{' to '.join(ends)}"
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Comparison
 from accelbench_operator.engine.kinds import Key
 
 
@@ -25,35 +26,6 @@ class VariantSummary:
     failure: FailureReason | None = None
     not_compiled: FailureReason | None = None
     """Why it could not be compiled for a target, where another variant could: an answer, and no failure."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonSummary:
-    """One variant against the baseline. Without verdict a side failed, checks did (`invalid`), or rounds lack."""
-
-    variant: str
-    baseline: str
-    rounds: int
-    verdict: str | None = None
-    speedup: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    invalid: tuple[str, ...] = ()
-    failed: bool = False
-    """The variant or the baseline failed."""
-    noisy: bool = False
-    """Disturbed rounds count: there is an interval and no verdict."""
-    pays_back: str | None = None
-    """When the first call has paid for itself, in the words of `Payback.answer`."""
-    pays_back_steps: float | None = None
-    """After or until how many steps; 0 at once, infinity for never."""
-
-    @property
-    def outcome(self) -> str:
-        """The verdict; without one `failed`, `invalid`, `noisy` or `none`."""
-        if self.verdict:
-            return self.verdict
-        return "failed" if self.failed else "invalid" if self.invalid else "noisy" if self.noisy else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +55,7 @@ class Summary:
     noisy: bool
     """Rounds that something disturbed count, as the run accepts noise."""
     variants: tuple[VariantSummary, ...]
-    comparisons: tuple[ComparisonSummary, ...]
+    comparisons: tuple[Comparison, ...]
     observations: tuple[str, ...] = ()
     """In a few words, what was observed of each variant or came of compiling it, where nothing was timed."""
     failed_checks: tuple[str, ...] = ()
@@ -116,3 +88,12 @@ class Summary:
     def only_noisy(self) -> bool:
         """Noise was accepted, and nothing else stands between the comparisons and their verdicts."""
         return self.noisy and all(each.verdict or each.noisy for each in self.comparisons)
+
+    def outcome(self, comparison: Comparison) -> str:
+        """Return the verdict of one of its comparisons; without one `failed`, `invalid`, `noisy` or `none`."""
+        if comparison.verdict:
+            return comparison.verdict
+        sides = {comparison.variant, comparison.baseline}
+        if any(variant.name in sides and (variant.failure or variant.not_compiled) for variant in self.variants):
+            return "failed"
+        return "invalid" if comparison.invalid else "noisy" if comparison.noisy else "none"

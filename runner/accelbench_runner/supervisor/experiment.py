@@ -17,7 +17,6 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Disturbed, Failure, Phase, Result
 from accelbench.delivery.log import (
-    ComparisonNow,
     DocumentKind,
     Headline,
     LaunchFinished,
@@ -160,7 +159,7 @@ class Supervisor:
             advice=noise.what_to_do(quarantined, self.host) if quarantined else None,
             noisy=_reasons(number, assessed.noisy),
             times=times_now(result),
-            comparisons=self._comparisons(),
+            comparisons=assessed.comparisons,
         )
         self.log.event(event)
         lost = sum(launch.wall_seconds for launch in launches if launch.failure)  # who failed is not launched again
@@ -360,23 +359,9 @@ class Supervisor:
                 running=running,
                 round=len(self._round_seconds) if number is None else number,
                 digest=self._digest,
-                comparisons=self._comparisons(),
+                comparisons=self._assessment.comparisons if self._assessment else (),
                 message=message,
             )
-        )
-
-    def _comparisons(self) -> tuple[ComparisonNow, ...]:
-        return tuple(
-            ComparisonNow(
-                variant=comparison.variant,
-                verdict=comparison.verdict,
-                noisy=comparison.noisy,
-                invalid=comparison.invalid,
-                speedup=comparison.speedup,
-                lower=comparison.lower,
-                upper=comparison.upper,
-            )
-            for comparison in (self._assessment.comparisons if self._assessment else ())
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.api.case import Case
-from accelbench.api.result import Certificate, Check, CheckOutcome, Disturbed, Result, VariantResult
+from accelbench.api.result import Certificate, Check, CheckOutcome, Disturbed, Result, SpeedupEstimate, VariantResult
 from accelbench.delivery import log as delivery
 from report import sample
 
@@ -53,7 +53,7 @@ def launch(name: str, number: int, position: int) -> None:
 def round_of_launches(number: int) -> None:
     for position, name in enumerate(names, start=1):
         launch(name, number, position)
-    now = delivery.ComparisonNow(variant=names[-1], verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
+    now = SpeedupEstimate(variant=names[-1], verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
     times = (
         delivery.TimeNow(variant=names[0], seconds="0.00117"),
         delivery.TimeNow(variant=names[-1], seconds="0.000574"),
