@@ -85,13 +85,18 @@ def test_conditions_of_others_never_make_a_status_too_long() -> None:
 def test_a_run_that_accepted_noise_and_met_it_has_no_success_and_says_why() -> None:
     quiet = make_summary(make_plan())
     noisy = replace(
-        quiet, valid=False, noisy=True, comparisons=(replace(quiet.comparisons[0], verdict=None, noisy=True),)
+        quiet,
+        valid=False,
+        noisy=True,
+        comparisons=(quiet.comparisons[0].model_copy(update={"verdict": None, "noisy": True}),),
     )
     status = status_with(noisy)
     assert reason(status) == ("False", "Noisy")
     assert status.comparisons[0].verdict == "noisy"
     assert status.headline == "jax/jit noisy 2.00x (1.90 to 2.10)"
-    invalid = replace(noisy, comparisons=(replace(quiet.comparisons[0], verdict=None, invalid=("parity",)),))
+    invalid = replace(
+        noisy, comparisons=(quiet.comparisons[0].model_copy(update={"verdict": None, "invalid": ("parity",)}),)
+    )
     assert reason(status_with(invalid)) == ("False", "InvalidMeasurement")
 
 
@@ -119,7 +124,7 @@ def test_what_was_wrong_with_a_measurement_is_said_once(found: dict[str, Any], s
 def test_a_speedup_without_an_interval_is_in_no_headline() -> None:
     plan = make_plan(sizes=(1, 2))
     one, two = (make_summary(plan, index) for index in range(2))
-    (lone,) = (replace(each, verdict=None, lower=None, upper=None) for each in two.comparisons)
+    (lone,) = (each.model_copy(update=dict.fromkeys(("verdict", "lower", "upper"))) for each in two.comparisons)
     alone = replace(two, valid=False, comparisons=(lone,))
     assert status_with(alone, sizes=(2,)).headline == "jax/jit no verdict"
     assert status_with(one, alone, sizes=(1, 2)).headline == ("jax/jit faster in 1, no verdict in 1 of 2, 2.00x")

@@ -14,7 +14,6 @@ from accelbench.api.result import (
     Failure,
     Quantiles,
     Result,
-    SpeedupEstimate,
     VariantResult,
 )
 from accelbench.api.run import Attempt
@@ -178,18 +177,12 @@ def make_log(result: Result, *checkpoints: Result) -> str:
 
 def make_headline(result: Result, **fields: Any) -> str:
     """The termination message that goes with a result."""
-    found = [
-        SpeedupEstimate(
-            variant=entry.variant, verdict=entry.verdict, speedup=entry.speedup, lower=entry.lower, upper=entry.upper
-        )
-        for entry in result.comparisons
-    ]
     standard = {
         "case": result.case.name,
         "attempt": result.case.origin.attempt,
         "state": "finished",
         "round": result.rounds,
         "digest": digest_of(result.to_json()),
-        "comparisons": tuple(found),
+        "comparisons": result.comparisons,
     }
     return Headline(**standard | fields).to_message()
