@@ -20,21 +20,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from accelbench import frameworks
 from accelbench.api.case import SCRIPT_SUFFIX
 from accelbench.api.result import Result
-from accelbench.cli.console import console
-from accelbench.cli.device import missing_frameworks, platform_of
-from accelbench.cli.files import OccupiedError
-from accelbench.cli.interrupt import Signals
-from accelbench.cli.laptop import RunOutcome, measure, reserve, write_page
-from accelbench.cli.live import display
-from accelbench.cli.manifests import FILE_NAME, InvalidSpecError, read_target
+from accelbench.local.device import missing_frameworks, platform_of
+from accelbench.local.errors import InvalidSpecError, OccupiedError, UsageError
+from accelbench.local.interrupt import Signals
+from accelbench.local.manifests import FILE_NAME, read_target
+from accelbench.local.run import RunOutcome, measure, reserve, write_page
 from accelbench.problem import unknown
 from accelbench.report import terminal, view
+from accelbench.report.live import display
+from accelbench.terminal.console import console
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -130,8 +129,8 @@ def compare(
             platform_name = platform_of(run)
         except InvalidSpecError as error:
             raise ValueError("\n".join(map(str, error.problems))) from None
-        except typer.BadParameter as error:
-            raise ValueError(error.message) from None
+        except UsageError as error:
+            raise ValueError(str(error)) from None
         if missing := missing_frameworks(run):
             raise ValueError("; ".join(missing.values()))
         try:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accelbench.cli.exits import Exit
-from accelbench.cli.options import TARGET, Assignments, Output, Variants
+from accelbench.local.exits import Exit
+from accelbench.terminal.options import TARGET, Assignments, Output, Variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from accelbench.api.case import Case
     from accelbench.api.run import BenchmarkRun
-    from accelbench.cli.child import Ended
-    from accelbench.cli.interrupt import Signals
     from accelbench.delivery.log import Event
+    from accelbench.local.child import RunnerExit
+    from accelbench.local.interrupt import Signals
 
 
 def check(
@@ -33,10 +33,11 @@ def check(
     import json
 
     from accelbench.cli import checked
-    from accelbench.cli.console import console
-    from accelbench.cli.device import missing_frameworks, platform_of, require_a_framework
-    from accelbench.cli.interrupt import Signals
-    from accelbench.cli.manifests import InvalidSpecError, read_target, script_of
+    from accelbench.local.device import missing_frameworks, platform_of, require_a_framework
+    from accelbench.local.errors import InvalidSpecError
+    from accelbench.local.interrupt import Signals
+    from accelbench.local.manifests import read_target, script_of
+    from accelbench.terminal.console import console
 
     try:
         runs = read_target(file, variants or (), assignments or ())
@@ -67,14 +68,14 @@ def check(
 
 def _checked(
     run: "BenchmarkRun", platform: str, script: "Path | None", signals: "Signals"
-) -> "Iterator[tuple[Case, Ended]]":
+) -> "Iterator[tuple[Case, RunnerExit]]":
     """What the runner made of each case, until a signal came."""
     import tempfile
     from pathlib import Path
 
-    from accelbench.cli.child import run_case
-    from accelbench.cli.files import RunDirectory
-    from accelbench.cli.laptop import script_environment
+    from accelbench.local.child import run_case
+    from accelbench.local.directory import RunDirectory
+    from accelbench.local.run import script_environment
     from accelbench.plan.cases import plan_cases
 
     with tempfile.TemporaryDirectory(prefix="accelbench-check-") as temporary:
@@ -99,9 +100,9 @@ def _tell(event: "Event") -> None:
         typer.echo(f"{event.variant}: run {event.round} of 2", err=True)
 
 
-def _stopped(case: "Case", ended: "Ended", signals: "Signals") -> Exit:
+def _stopped(case: "Case", ended: "RunnerExit", signals: "Signals") -> Exit:
     """Says why there is no result."""
-    from accelbench.cli.laptop import EXIT_OF_SIGNAL
+    from accelbench.local.run import EXIT_OF_SIGNAL
 
     if signals.received is not None:
         typer.echo("interrupted: nothing was checked", err=True)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.result import Check, CheckOutcome, Result
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 from accelbench.report.details import number
 from accelbench.report.terminal import MARKS
 from accelbench.report.view import title

@@ -14,7 +14,8 @@ import typer
 
 from accelbench.claims import ledger
 from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
-from accelbench.cli.files import RunDirectory, UnreadableResultError
+from accelbench.local.directory import RunDirectory
+from accelbench.local.errors import UnreadableResultError
 
 if TYPE_CHECKING:
     from accelbench.api.result import Result
@@ -61,7 +62,7 @@ def runs(claim: "Claim", here: "Hardware", results: Path, *, beside: bool = Fals
 
     Raises InvalidSpecError and InvalidLedgerError.
     """
-    from accelbench.cli.manifests import read
+    from accelbench.local.manifests import read
 
     for manifest in claim.beside if beside else claim.manifests:
         name = manifest.removesuffix(".yaml")
@@ -122,7 +123,7 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     Bounds that changed after the result are another question too, unless the ledger says why.
     """
     from accelbench.claims.page import measured
-    from accelbench.cli.results import read
+    from accelbench.local.results import read
     from accelbench.verdict.expectations import evaluate
 
     if not run.directory.begun:

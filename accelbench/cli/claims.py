@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from accelbench.cli.exits import Exit
-from accelbench.cli.options import Output
+from accelbench.local.exits import Exit
+from accelbench.terminal.options import Output
+from accelbench.terminal.program import PlainCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from accelbench.claims.ledger import Claim, Hardware
     from accelbench.claims.settle import Settled
     from accelbench.cli.claimed import ClaimRun
-    from accelbench.cli.interrupt import Signals
+    from accelbench.local.interrupt import Signals
 
 claims = typer.Typer(no_args_is_help=True, help="Claims of articles about JAX and PyTorch: list, run, settle.")
 
@@ -37,7 +38,7 @@ Results = Annotated[
 DEFAULT = Path("results", "claims")
 
 
-@claims.command("list")
+@claims.command("list", cls=PlainCommand)
 def list_(
     rows: Rows = "",
     hardware: OnAny = "cpu",
@@ -49,7 +50,7 @@ def list_(
 
     from rich.table import Table
 
-    from accelbench.cli.console import console
+    from accelbench.terminal.console import console
 
     claims, here = _chosen(rows, hardware)
     settled = [_settle(claim, here, results) for claim in claims]
@@ -63,7 +64,7 @@ def list_(
     typer.echo(f"Verdicts are from the results in {results}. docs/claims.md has ours.", err=True)
 
 
-@claims.command("run")
+@claims.command("run", cls=PlainCommand)
 def run(
     rows: Rows = "",
     hardware: On = "cpu",
@@ -76,7 +77,7 @@ def run(
 ) -> None:
     """Run the claims that can be settled here, except those already run from the workload's present source."""
     from accelbench.cli import claimed
-    from accelbench.cli.interrupt import Signals
+    from accelbench.local.interrupt import Signals
     from accelbench.plan.cases import count_cases
 
     claims, (here, *others) = _chosen(rows, hardware)
@@ -142,11 +143,11 @@ def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") 
 
     Returns whether each left its result.
     """
-    from accelbench.cli.console import console
-    from accelbench.cli.device import platform_of, require_a_framework
-    from accelbench.cli.laptop import measure
-    from accelbench.cli.live import display
-    from accelbench.cli.manifests import InvalidSpecError
+    from accelbench.local.device import platform_of, require_a_framework
+    from accelbench.local.errors import InvalidSpecError
+    from accelbench.local.run import measure
+    from accelbench.report.live import display
+    from accelbench.terminal.console import console
 
     try:
         require_a_framework(run.asked)
@@ -165,7 +166,7 @@ def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") 
     return not trouble
 
 
-@claims.command("report")
+@claims.command("report", cls=PlainCommand)
 def report(
     rows: Rows = "",
     hardware: OnAny = "cpu",
@@ -195,7 +196,7 @@ def report(
 
 def _draw(settled: "list[Settled]", directory: Path) -> None:
     from accelbench.claims import pictures
-    from accelbench.cli.files import write_atomically
+    from accelbench.local.directory import write_atomically
 
     if importlib.util.find_spec("matplotlib") is None:
         _end("error: pictures need matplotlib: pip install 'accelbench[report]'", Exit.USAGE)
@@ -230,7 +231,7 @@ def _settle(claim: "Claim", here: "Sequence[Hardware]", results: Path) -> "Settl
 def _told() -> "Iterator[None]":
     """Ends the process where a manifest, the ledger, or what settles a suite is amiss."""
     from accelbench.claims.ledger import InvalidLedgerError
-    from accelbench.cli.manifests import InvalidSpecError
+    from accelbench.local.errors import InvalidSpecError
 
     try:
         yield

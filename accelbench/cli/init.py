@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 
 TAKEN = {"arrays", "reference", "jax", "pytorch", "numpy"}
 """What functions of a script are called that mean something."""
@@ -81,7 +81,7 @@ def script_text(name: str, jax: str, pytorch: str) -> str:
 
 def manifest_text(name: str) -> str:
     """The manifest: PyTorch in eager mode against JAX under jit."""
-    from accelbench.cli.manifests import USUAL, time_limit
+    from accelbench.local.manifests import USUAL, time_limit
 
     return Template(MANIFEST).substitute(file=name, name=name.replace("_", "-").strip("-"), seconds=time_limit(USUAL))
 

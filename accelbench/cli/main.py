@@ -9,16 +9,15 @@ import accelbench
 from accelbench.cli.check import check
 from accelbench.cli.claims import claims
 from accelbench.cli.compare import compare
-from accelbench.cli.exits import help_text
-from accelbench.cli.group import PlainGroup
 from accelbench.cli.init import init
 from accelbench.cli.migrate import migrate
 from accelbench.cli.profiles import profiles
 from accelbench.cli.report import report
 from accelbench.cli.run import run
-from accelbench.cli.terminal import bear_any_terminal
 from accelbench.cli.validate import validate
 from accelbench.cli.workloads import workloads
+from accelbench.local.exits import help_text
+from accelbench.terminal.program import PlainCommand, PlainGroup, replace_unencodable
 
 app = typer.Typer(
     name="accelbench",
@@ -31,15 +30,15 @@ app = typer.Typer(
     epilog=help_text(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run", epilog=help_text())(run)
-app.command("init")(init)
-app.command("check", epilog=help_text())(check)
-app.command("validate")(validate)
-app.command("workloads")(workloads)
-app.command("profiles")(profiles)
-app.command("report")(report)
-app.command("compare", epilog=help_text())(compare)
-app.command("migrate")(migrate)
+app.command("run", cls=PlainCommand, epilog=help_text())(run)
+app.command("init", cls=PlainCommand)(init)
+app.command("check", cls=PlainCommand, epilog=help_text())(check)
+app.command("validate", cls=PlainCommand)(validate)
+app.command("workloads", cls=PlainCommand)(workloads)
+app.command("profiles", cls=PlainCommand)(profiles)
+app.command("report", cls=PlainCommand)(report)
+app.command("compare", cls=PlainCommand, epilog=help_text())(compare)
+app.command("migrate", cls=PlainCommand)(migrate)
 app.add_typer(claims, name="claims")
 
 
@@ -64,5 +63,5 @@ def _accelbench(
 
 def main() -> None:
     """The console script."""
-    bear_any_terminal()
+    replace_unencodable()
     app()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 
 MOVED = (
     *("unitsPerCall", "parity", "flopsPerSecond", "productsPerCall"),
@@ -32,7 +32,7 @@ def migrate(
     from pydantic import ValidationError
 
     from accelbench.api.result import Result
-    from accelbench.cli.files import RUN_FILE, RunRecord, as_text, explain, write_atomically
+    from accelbench.local.directory import RUN_FILE, RunRecord, as_text, explain, write_atomically
 
     written = 0
     for path in (file for each in paths for file in _files(each)):
@@ -52,7 +52,7 @@ def migrate(
 
 
 def _files(path: Path) -> list[Path]:
-    from accelbench.cli.files import RESULT_SUFFIX, RUN_FILE
+    from accelbench.local.directory import RESULT_SUFFIX, RUN_FILE
 
     if not path.is_dir():
         return [path]

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accelbench.cli.exits import Exit
-from accelbench.cli.options import TARGET, Assignments, Output, Variants
+from accelbench.local.exits import Exit
+from accelbench.terminal.options import TARGET, Assignments, Output, Variants
 
 if TYPE_CHECKING:
-    from accelbench.cli.laptop import RunOutcome
+    from accelbench.local.run import RunOutcome
 
 ACCEPT_NOISE = "measurement.acceptNoise=true"
 
@@ -67,15 +67,21 @@ def run(
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.
     """
-    from accelbench.cli.console import console
-    from accelbench.cli.device import missing_frameworks, platform_of, require_a_framework, targeted, without_what_runs
-    from accelbench.cli.files import OccupiedError
-    from accelbench.cli.interrupt import Signals
-    from accelbench.cli.json_report import json_report
-    from accelbench.cli.laptop import measure, reserve, write_page
-    from accelbench.cli.live import display
-    from accelbench.cli.manifests import InvalidSpecError, read_target, script_of
+    from accelbench.local.device import (
+        missing_frameworks,
+        platform_of,
+        require_a_framework,
+        targeted,
+        without_what_runs,
+    )
+    from accelbench.local.errors import InvalidSpecError, OccupiedError
+    from accelbench.local.interrupt import Signals
+    from accelbench.local.manifests import read_target, script_of
+    from accelbench.local.run import measure, reserve, write_page
     from accelbench.report import terminal
+    from accelbench.report.live import display
+    from accelbench.terminal.console import console
+    from accelbench.terminal.results import json_report
 
     try:
         changes = [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else []), *_compile_for(targets or [])]

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from accelbench.cli.exits import Exit
-from accelbench.cli.options import Output
+from accelbench.local.exits import Exit
+from accelbench.terminal.options import Output
 
 
 def validate(
@@ -15,7 +15,8 @@ def validate(
     """Check manifests as the cluster would; run nothing."""
     import json
 
-    from accelbench.cli.manifests import InvalidSpecError, read
+    from accelbench.local.errors import InvalidSpecError
+    from accelbench.local.manifests import read
     from accelbench.plan.cases import count_cases
 
     found: list[dict[str, object]] = []

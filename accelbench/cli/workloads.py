@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accelbench.cli.exits import Exit
-from accelbench.cli.options import Output
+from accelbench.local.exits import Exit
+from accelbench.terminal.options import Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ def workloads(
     import json
 
     from accelbench import catalogue
-    from accelbench.cli.console import console
+    from accelbench.terminal.console import console
 
     described: dict[str, Any] | list[dict[str, Any]]
     shown: RenderableType

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from accelbench.cli.exits import Exit
 from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
+from accelbench.local.exits import Exit
 
 
 def cancel(

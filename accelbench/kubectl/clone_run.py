@@ -5,8 +5,8 @@ from typing import Any
 
 from accelbench.api import labels
 from accelbench.api.reasons import ConditionReason
-from accelbench.cli.manifests import InvalidSpecError
 from accelbench.kubectl.gate import condition, ending
+from accelbench.local.errors import InvalidSpecError
 from accelbench.problem import Problem
 
 Manifest = dict[str, Any]

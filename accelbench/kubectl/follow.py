@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from accelbench.api import labels
 from accelbench.api.case import Case
-from accelbench.cli.live import Display
 from accelbench.cluster_api.client import Client, Manifest
 from accelbench.cluster_api.errors import (
     ApiError,
@@ -32,6 +31,7 @@ from accelbench.kubectl.gate import condition, is_finished
 from accelbench.kubectl.runs import parsed
 from accelbench.kubectl.signals import Signals
 from accelbench.plan.cases import plan_cases
+from accelbench.report.live import Display
 
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 2.0

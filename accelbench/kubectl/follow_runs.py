@@ -6,10 +6,6 @@ from collections.abc import Sequence
 import typer
 from rich.text import Text
 
-from accelbench.cli.console import console
-from accelbench.cli.exits import Exit
-from accelbench.cli.json_report import json_report
-from accelbench.cli.live import display
 from accelbench.cluster_api.client import Client, Manifest
 from accelbench.cluster_api.errors import ClusterError
 from accelbench.kubectl.apply import Applied
@@ -18,7 +14,11 @@ from accelbench.kubectl.gate import ending, exit_of
 from accelbench.kubectl.options import RunOutput
 from accelbench.kubectl.runs import found_of
 from accelbench.kubectl.signals import Signals, TerminatedError
+from accelbench.local.exits import Exit
 from accelbench.report import terminal
+from accelbench.report.live import display
+from accelbench.terminal.console import console
+from accelbench.terminal.results import json_report
 
 
 class FollowError(Exception):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.api.reasons import AttemptReason, ConditionReason
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 
 EXITS: Mapping[ConditionReason, Exit] = {
     ConditionReason.SUCCEEDED: Exit.SUCCESS,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accelbench.cli.exits import Exit
 from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
+from accelbench.local.exits import Exit
 
 if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
@@ -34,11 +34,11 @@ def logs(
     Shows what launches printed, and each launch and round in words. The log also has the compressed results, which are
     left out here; `kubectl logs POD` shows them.
     """
-    from accelbench.cli.console import console
-    from accelbench.cli.live import Lines
     from accelbench.delivery.log import MARK, parse_event
     from accelbench.document import printable
     from accelbench.kubectl.runs import run_named
+    from accelbench.report.live import Lines
+    from accelbench.terminal.console import console
 
     with Cluster(namespace, context, kubeconfig).ask() as client:
         pod = _pod(client, run_named(client, name), case, follow=follow)

@@ -121,7 +121,7 @@ def _print_rows(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> Se
     from rich.table import Table
     from rich.text import Text
 
-    from accelbench.cli.console import console
+    from accelbench.terminal.console import console
 
     screen = console()
     widths = [

@@ -8,9 +8,6 @@ import sys
 import typer
 
 import accelbench
-from accelbench.cli.exits import help_text
-from accelbench.cli.group import PlainGroup
-from accelbench.cli.terminal import bear_any_terminal
 from accelbench.kubectl.cancel import cancel
 from accelbench.kubectl.compare import compare
 from accelbench.kubectl.logs import logs
@@ -19,6 +16,8 @@ from accelbench.kubectl.profiles import profiles
 from accelbench.kubectl.report import report
 from accelbench.kubectl.rerun import rerun
 from accelbench.kubectl.run import run
+from accelbench.local.exits import help_text
+from accelbench.terminal.program import PlainCommand, PlainGroup, replace_unencodable
 
 COMPLETE = "__complete"
 """What kubectl's own plugins answer to: the words of a command line, the one to complete last."""
@@ -33,14 +32,14 @@ app = typer.Typer(
     epilog=help_text(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run", epilog=help_text())(run)
-app.command("rerun", epilog=help_text())(rerun)
-app.command("ls")(ls)
-app.command("logs")(logs)
-app.command("cancel")(cancel)
-app.command("report", epilog=help_text())(report)
-app.command("compare", epilog=help_text())(compare)
-app.command("profiles")(profiles)
+app.command("run", cls=PlainCommand, epilog=help_text())(run)
+app.command("rerun", cls=PlainCommand, epilog=help_text())(rerun)
+app.command("ls", cls=PlainCommand)(ls)
+app.command("logs", cls=PlainCommand)(logs)
+app.command("cancel", cls=PlainCommand)(cancel)
+app.command("report", cls=PlainCommand, epilog=help_text())(report)
+app.command("compare", cls=PlainCommand, epilog=help_text())(compare)
+app.command("profiles", cls=PlainCommand)(profiles)
 
 
 def _version(wanted: bool) -> None:
@@ -63,7 +62,7 @@ def _kubectl_accelbench(
 
 def main() -> None:
     """The console script."""
-    bear_any_terminal()
+    replace_unencodable()
     if sys.argv[1:2] == [COMPLETE]:
         from accelbench.kubectl.complete import complete
 

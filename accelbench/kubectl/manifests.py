@@ -7,7 +7,8 @@ from typing import Any
 from accelbench.api.manifest import InvalidManifestError, load_manifests, read_documents
 from accelbench.api.rules import ON_A_LAPTOP
 from accelbench.api.run import BenchmarkRun
-from accelbench.cli.manifests import STANDARD_INPUT, Check, InvalidSpecError, text_of
+from accelbench.local.errors import InvalidSpecError
+from accelbench.local.manifests import STANDARD_INPUT, Check, text_of
 from accelbench.plan.problems import check_run, check_variants
 from accelbench.problem import Problem
 

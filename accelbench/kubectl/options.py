@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 
 if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
@@ -72,9 +72,9 @@ class Cluster:
     @contextmanager
     def ask(self) -> Iterator["Client"]:
         """The API server; what goes wrong with it, or with a manifest, ends the command with its message and code."""
-        from accelbench.cli.manifests import InvalidSpecError
         from accelbench.cluster_api.client import connect
         from accelbench.cluster_api.errors import ApiError, ClusterError
+        from accelbench.local.errors import InvalidSpecError
 
         try:
             with connect(self.context, self.kubeconfig, self.namespace) as client:

@@ -4,15 +4,15 @@ from typing import Annotated
 
 import typer
 
-from accelbench.cli.exits import Exit
-from accelbench.cli.report import BASELINE, OUTPUT, ReportOutput, refuse_without_what_it_needs, show, with_baseline
 from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
+from accelbench.local.exits import Exit
+from accelbench.terminal.options import Baseline, PrintedReport, ReportOutput
 
 
 def report(
     name: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
-    baseline: Annotated[str | None, BASELINE] = None,
-    output: Annotated[ReportOutput, OUTPUT] = ReportOutput.TABLE,
+    baseline: Baseline = None,
+    output: PrintedReport = ReportOutput.TABLE,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -21,14 +21,15 @@ def report(
 
     If the run ended without a result, it says why and ends with the run's exit code.
     """
-    refuse_without_what_it_needs(output)
     from accelbench.kubectl.gate import ending, exit_of
     from accelbench.kubectl.runs import found, run_named
+    from accelbench.terminal.results import print_results, require_packages, with_baseline
 
+    require_packages(output)
     with Cluster(namespace, context, kubeconfig).ask() as client:
         there = found(client, name)
         run = None if there.measured else run_named(client, name)
-    show(with_baseline(there, baseline, name), output, name)
+    print_results(with_baseline(there, baseline, name), output, name)
     code = None if run is None else exit_of(run)
     if run is not None and code is not None and code is not Exit.SUCCESS:
         typer.echo(f"benchmarkrun/{run['metadata']['name']}: {ending(run)}", err=True)

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from accelbench.cli.exits import Exit
 from accelbench.kubectl.options import (
     Cluster,
     Context,
@@ -17,6 +16,7 @@ from accelbench.kubectl.options import (
     Wait,
     seconds,
 )
+from accelbench.local.exits import Exit
 
 
 def run(
@@ -40,10 +40,11 @@ def run(
     verdicts to standard output. Ctrl-C does not end the run.
     """
     limit = seconds(timeout)
-    from accelbench.cli.manifests import STANDARD_INPUT, InvalidSpecError
     from accelbench.kubectl.apply import apply
     from accelbench.kubectl.follow_runs import follow_runs, print_created
     from accelbench.kubectl.manifests import RunManifest, duplicate_names, read_manifests
+    from accelbench.local.errors import InvalidSpecError
+    from accelbench.local.manifests import STANDARD_INPUT
 
     if files.count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("- can be given once: standard input is read once", param_hint="--filename")

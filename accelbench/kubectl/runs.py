@@ -9,13 +9,13 @@ from accelbench.api import labels
 from accelbench.api.metadata import MAXIMUM_LABEL, NAME
 from accelbench.api.result import BenchmarkResult, Result
 from accelbench.api.run import BenchmarkRun, Expectation
-from accelbench.cli.files import RunRecord, explain
-from accelbench.cli.results import Found
 from accelbench.cluster_api.client import Client, Manifest
 from accelbench.cluster_api.errors import ClusterError, NotFoundError
 from accelbench.cluster_api.kinds import RESULT, RUN
 from accelbench.kubectl.clone_run import user_metadata
 from accelbench.kubectl.gate import exit_of
+from accelbench.local.directory import RunRecord, explain
+from accelbench.local.results import LoadedResults
 from accelbench.problem import nearest
 from accelbench.verdict.expectations import ExpectationOutcome
 
@@ -89,13 +89,13 @@ def _why(error: ValidationError) -> str:
     return f"{explain(error)}; is your accelbench of the same release as the operator?"
 
 
-def found(client: Client, name: str) -> Found:
+def found(client: Client, name: str) -> LoadedResults:
     """Read what a report of the run needs; a deleted run can still have results. Raises UnknownRunError."""
     run = _run(client, name)
     return _found(_results_of_deleted_run(client, name), None) if run is None else found_of(client, run)
 
 
-def found_of(client: Client, run: Manifest) -> Found:
+def found_of(client: Client, run: Manifest) -> LoadedResults:
     """Read the results of an existing run, in the order of its sweep."""
     namespace, uid = run["metadata"]["namespace"], run["metadata"]["uid"]
     stored = client.items(RESULT.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
@@ -119,8 +119,8 @@ def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
     return [result for result in results if result.result.case.origin.uid == latest]
 
 
-def _found(results: Sequence[BenchmarkResult], run: Manifest | None) -> Found:
-    return Found(
+def _found(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
+    return LoadedResults(
         measured=tuple((result.result, _outcomes(result)) for result in results),
         # Only a pod's log has all blocks; the HTML report is drawn from the launches that the results hold.
         launches=((),) * len(results),

@@ -18,8 +18,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from accelbench.cli.files import RunDirectory
-from accelbench.cli.manifests import read
+from accelbench.local.directory import RunDirectory
+from accelbench.local.manifests import read
 from accelbench.report import terminal
 from accelbench.verdict.expectations import evaluate
 

@@ -14,7 +14,7 @@ from accelbench.claims.ledger import (
     directory,
     load,
 )
-from accelbench.cli.manifests import read
+from accelbench.local.manifests import read
 
 ROOT = Path(__file__).parents[2]
 CLAIMS = load(ROOT / "examples" / "claims")

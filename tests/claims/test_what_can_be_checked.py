@@ -10,7 +10,7 @@ import pytest
 from accelbench import catalogue
 from accelbench.api.case import Case
 from accelbench.catalogue.inputs import generate
-from accelbench.cli.manifests import read
+from accelbench.local.manifests import read
 from accelbench.plan.cases import plan_cases
 from accelbench.workload import Arrays, Workload
 from accelbench_runner.judge.reference import Reference, compute, rounded_arrays, stands_still

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from accelbench.cli.exits import Exit
 from accelbench.cli.main import app
+from accelbench.local.exits import Exit
 from cli.command import MANIFEST, accelbench
 
 BAD = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from accelbench.cli.exits import Exit
 from accelbench.cli.main import app
+from accelbench.local.exits import Exit
 from cli.command import MANIFEST, ROOT, accelbench
 
 HALF_AN_HOUR = 1800.0
@@ -55,7 +55,7 @@ def test_a_script_alone_is_checked_and_a_wrong_step_is_named(started: Path) -> N
 
 
 def test_a_script_that_says_what_it_offers_is_checked_as_all_of_that() -> None:
-    from accelbench.cli.manifests import read_target
+    from accelbench.local.manifests import read_target
 
     [run] = read_target(str(ROOT / "examples" / "linear_step.py"))
     assert [variant.use for variant in run.spec.variants] == ["pytorch/eager", "jax/jit", "pytorch/by-hand"]
@@ -63,14 +63,14 @@ def test_a_script_that_says_what_it_offers_is_checked_as_all_of_that() -> None:
 
 
 def test_a_script_that_does_not_say_what_it_offers_is_checked_in_one_mode_of_each_framework(started: Path) -> None:
-    from accelbench.cli.manifests import read_target
+    from accelbench.local.manifests import read_target
 
     [run] = read_target(str(started / "my_filter.py"))
     assert [variant.use for variant in run.spec.variants] == ["pytorch/eager", "jax/jit"]
 
 
 def test_the_manifest_that_init_writes_takes_as_long_as_its_script_alone(started: Path) -> None:
-    from accelbench.cli.manifests import read_target
+    from accelbench.local.manifests import read_target
 
     [manifest], [script] = (read_target(str(started / f"my_filter.{suffix}")) for suffix in ("yaml", "py"))
     assert manifest.spec.measurement.time_limit_seconds == script.spec.measurement.time_limit_seconds

@@ -8,7 +8,7 @@ from rich.console import Console
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, CheckOutcome, Failure, Result, VariantResult
 from accelbench.cli import checked
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 from report import sample
 
 

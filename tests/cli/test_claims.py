@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from accelbench.claims import ledger
-from accelbench.cli.exits import Exit
 from accelbench.cli.main import app
+from accelbench.local.exits import Exit
 from cli.command import accelbench
 
 

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from accelbench.api.case import CaseMeasurement
-from accelbench.cli.exits import Exit
 from accelbench.cli.main import app
+from accelbench.local.exits import Exit
 from history.runs import run, scaled
 
 

@@ -6,8 +6,8 @@ import yaml
 
 from accelbench import frameworks
 from accelbench.api.run import BenchmarkRun
-from accelbench.cli import device
-from accelbench.cli.manifests import InvalidSpecError
+from accelbench.local import device
+from accelbench.local.errors import InvalidSpecError
 from cli.command import MANIFEST
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 from cli.command import MANIFEST, START, accelbench
 
 

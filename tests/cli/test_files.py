@@ -3,15 +3,14 @@ from pathlib import Path
 import pytest
 
 from accelbench.api.run import BenchmarkRun
-from accelbench.cli.files import (
-    OccupiedError,
+from accelbench.local.directory import (
     RunDirectory,
     RunRecord,
-    UnreadableResultError,
     load_result,
     reserve_beside,
     write_atomically,
 )
+from accelbench.local.errors import OccupiedError, UnreadableResultError
 from report import sample
 
 

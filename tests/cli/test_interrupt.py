@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 from cli.command import MANIFEST, started
 from cluster.wait import HANG_SECONDS, wait_until
 

@@ -5,8 +5,6 @@ import pytest
 from rich.console import Console, RenderableType
 
 from accelbench.api.result import SpeedupEstimate
-from accelbench.cli.live import Lines, Picture, display, picture, plan, standing, time_left
-from accelbench.cli.progress import Progress, Remaining, advance, begin
 from accelbench.delivery.log import (
     Event,
     LaunchFinished,
@@ -16,6 +14,8 @@ from accelbench.delivery.log import (
     RoundFinished,
     TimeNow,
 )
+from accelbench.report.live import Lines, Picture, display, picture, plan, standing, time_left
+from accelbench.report.progress import Progress, Remaining, advance, begin
 from report import sample
 
 FASTER = SpeedupEstimate(variant="jax/jit", verdict="faster", speedup="2.041", lower="2.012", upper="2.071")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from accelbench.cli.exits import Exit
-from accelbench.cli.laptop import CaseOutcome, exit_for
+from accelbench.local.exits import Exit
+from accelbench.local.run import CaseOutcome, exit_for
 from report import sample
 
 

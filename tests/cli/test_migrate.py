@@ -8,8 +8,8 @@ import pytest
 
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Result
-from accelbench.cli.files import RunRecord
 from accelbench.cli.migrate import migrated
+from accelbench.local.directory import RunRecord
 from cli.command import ROOT, accelbench
 from report import sample
 

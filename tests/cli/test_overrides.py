@@ -1,7 +1,8 @@
 import pytest
 import yaml
 
-from accelbench.cli.overrides import InvalidOverrideError, override
+from accelbench.local.errors import UsageError
+from accelbench.local.overrides import override
 from cli.command import EXAMPLE, MANIFEST
 
 CHAIN = yaml.safe_load(MANIFEST)
@@ -69,7 +70,7 @@ def test_the_manifest_given_is_not_changed_and_the_last_assignment_wins() -> Non
     ],
 )
 def test_a_path_that_is_wrong_is_refused_with_the_nearest_one_that_is_right(assignment: str, message: str) -> None:
-    with pytest.raises(InvalidOverrideError) as refusal:
+    with pytest.raises(UsageError) as refusal:
         override(CHAIN, [assignment])
     assert message in str(refusal.value)
 
@@ -81,5 +82,5 @@ def test_every_path_of_the_first_example_can_be_set() -> None:
 
 
 def test_a_manifest_without_a_spec_cannot_be_overridden() -> None:
-    with pytest.raises(InvalidOverrideError, match="no spec to change"):
+    with pytest.raises(UsageError, match="no spec to change"):
         override(["not", "a", "mapping"], ["measurement.seed=1"])

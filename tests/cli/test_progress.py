@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.api.result import SpeedupEstimate
-from accelbench.cli.progress import Progress, advance, begin, of_the_run, remaining
 from accelbench.delivery.log import (
     Event,
     LaunchFinished,
@@ -14,6 +13,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     TimeNow,
 )
+from accelbench.report.progress import Progress, advance, begin, of_the_run, remaining
 from report import sample
 
 CASE = sample.case(("pytorch/eager", "jax/jit"))  # at least 5 rounds, at most 8, 600 s

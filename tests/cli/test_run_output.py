@@ -10,7 +10,7 @@ import yaml
 
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import BenchmarkResult, Result
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 from cli.command import MANIFEST, accelbench
 
 SWEPT = MANIFEST.replace("size: 64, ", "") + "  sweep: [{name: size, values: [32, 64]}]\n"

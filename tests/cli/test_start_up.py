@@ -30,7 +30,8 @@ sys.stderr.write("\\n".join(sys.modules))
 def test_validating_and_listing_import_no_framework_either() -> None:
     program = """
 import sys
-from accelbench.cli import manifests, laptop, live, device
+from accelbench.local import device, manifests, run
+from accelbench.report import live
 from accelbench.report import terminal, markdown
 sys.stderr.write("\\n".join(sys.modules))
 """

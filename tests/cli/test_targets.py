@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-import typer
 
-from accelbench.cli.files import RunDirectory
-from accelbench.cli.manifests import InvalidSpecError, read_target
+from accelbench.local.directory import RunDirectory
+from accelbench.local.errors import InvalidSpecError, UsageError
+from accelbench.local.manifests import read_target
 from accelbench.workload import Workload, variant
 from cli.command import ROOT, accelbench
 
@@ -79,7 +79,7 @@ def test_a_file_comes_before_a_workload_of_its_name(tmp_path: Path, monkeypatch:
 def test_a_command_line_that_is_wrong_says_what_to_do(
     target: str, variants: tuple[str, ...], assignments: tuple[str, ...], what: str
 ) -> None:
-    with pytest.raises(typer.BadParameter) as raised:
+    with pytest.raises(UsageError) as raised:
         read_target(target, variants, assignments)
     assert what in str(raised.value)
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from accelbench.api.result import Result
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 from cli.command import MANIFEST, accelbench, started
 from cluster.wait import HANG_SECONDS, wait_until
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.claims.ledger import load
-from accelbench.cli.manifests import read
+from accelbench.local.manifests import read
 from accelbench.plan.cases import plan_cases
 
 CLAIMS = sorted((Path(__file__).parents[2] / "examples" / "claims").glob("[0-9]*.yaml"))

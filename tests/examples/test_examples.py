@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.cli.manifests import read
+from accelbench.local.manifests import read
 from accelbench.plan.cases import plan_cases
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("[0-9]*.yaml"))

@@ -21,13 +21,13 @@ from accelbench.api.profiles import InvalidProfilesError, parse_profiles
 from accelbench.api.result import BenchmarkResult, Result
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.cli import results
-from accelbench.cli.console import console
-from accelbench.cli.files import UnreadableResultError
-from accelbench.cli.live import display
 from accelbench.delivery.log import DocumentKind, digest_of, encode_document, parse_event, read_log
+from accelbench.local.errors import UnreadableResultError
 from accelbench.plan.names import result_name
 from accelbench.plan.problems import check_run
 from accelbench.report import markdown, terminal, tidy
+from accelbench.report.live import display
+from accelbench.terminal.console import console
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.collect import outcome
 from accelbench_operator.runs.events import transitions

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.cli.manifests import InvalidSpecError
 from accelbench.kubectl.clone_run import clone_run
+from accelbench.local.errors import InvalidSpecError
 
 
 def old(**metadata: Any) -> dict[str, Any]:

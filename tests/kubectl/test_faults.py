@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from accelbench.cli.exits import Exit
-from accelbench.cli.live import Lines
 from accelbench.cluster_api import client as client_module
 from accelbench.cluster_api.client import connect
 from accelbench.cluster_api.kinds import RUN
 from accelbench.delivery.log import LaunchFinished, encode_event
 from accelbench.kubectl.follow import follow
 from accelbench.kubectl.gate import exit_of
+from accelbench.local.exits import Exit
+from accelbench.report.live import Lines
 from cluster.cluster import Cluster
 from cluster.wait import wait_until
 from crash.proxy import Proxy, Rule

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
-from accelbench.cli.live import Lines
 from accelbench.kubectl.follow import follow
+from accelbench.report.live import Lines
 from operator_world.builders import run_manifest
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from accelbench.api.reasons import ConditionReason
-from accelbench.cli.exits import Exit
-from accelbench.cli.laptop import CaseOutcome, exit_for
 from accelbench.kubectl.gate import EXITS, exit_of
+from accelbench.local.exits import Exit
+from accelbench.local.run import CaseOutcome, exit_for
 from accelbench_operator.runs.status import RunProgress, progress_status
 from operator_world.builders import NOW, make_plan, make_result, make_summary
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from accelbench.cli.exits import Exit
 from accelbench.kubectl.main import app
 from accelbench.kubectl.manifests import read_manifests
 from accelbench.kubectl.words import commands
+from accelbench.local.exits import Exit
 
 GUIDE = Path(__file__).parents[2] / "docs" / "kubectl.md"
 

@@ -14,11 +14,11 @@ import pytest
 
 from accelbench.api import labels
 from accelbench.api.result import BenchmarkResult
-from accelbench.cli.exits import Exit
 from accelbench.cluster_api.client import connect, refusal
 from accelbench.cluster_api.errors import ApiError
 from accelbench.cluster_api.kinds import RUN
 from accelbench.delivery.log import LaunchFinished, encode_event
+from accelbench.local.exits import Exit
 from cli.command import accelbench
 from cluster.cluster import Cluster
 from cluster.errors import ToolMissingError

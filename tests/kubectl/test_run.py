@@ -9,7 +9,6 @@ import pytest
 
 from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Failure, Result, SpeedupEstimate
-from accelbench.cli.exits import Exit
 from accelbench.delivery.log import (
     LaunchFinished,
     LaunchStarted,
@@ -18,6 +17,7 @@ from accelbench.delivery.log import (
     TimeNow,
     encode_event,
 )
+from accelbench.local.exits import Exit
 from cluster.cluster import Cluster
 from cluster.wait import wait_until
 from kubectl.plugin import User, manifest, user

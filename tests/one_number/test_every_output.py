@@ -15,15 +15,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from accelbench.api.result import Result, SpeedupEstimate
-from accelbench.cli.compare_json import compare_json
-from accelbench.cli.json_report import json_report
-from accelbench.cli.live import Lines
 from accelbench.delivery.log import RoundFinished
 from accelbench.history.runs import compare
 from accelbench.history.sample import Side
 from accelbench.launch.record import LaunchRecord, ParityReading, PhaseRecord
 from accelbench.report import compared, html, markdown, terminal, tidy
+from accelbench.report.live import Lines
 from accelbench.report.plots import amortisation
+from accelbench.terminal.comparison import compare_json
+from accelbench.terminal.results import json_report
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.supervisor.assemble import CaseTiming, assemble

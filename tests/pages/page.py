@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

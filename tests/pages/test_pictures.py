@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 
-from accelbench.cli.manifests import read
+from accelbench.local.manifests import read
 from pages.page import ROOT
 
 MAKE = ROOT / "docs" / "images" / "make.py"

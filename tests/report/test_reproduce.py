@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.api.manifest import load_manifests
-from accelbench.cli.manifests import read
+from accelbench.local.manifests import read
 from accelbench.plan.cases import plan_cases
 from accelbench.report import reproduce
 from report import sample

@@ -13,9 +13,6 @@ from markdown_it import MarkdownIt
 
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import BenchmarkResult, Result, SpeedupEstimate
-from accelbench.cli.console import console
-from accelbench.cli.live import picture
-from accelbench.cli.progress import advance, begin
 from accelbench.delivery.log import (
     Headline,
     LaunchFinished,
@@ -27,6 +24,9 @@ from accelbench.delivery.log import (
 from accelbench.document import on_one_line
 from accelbench.problem import Problem
 from accelbench.report import html, markdown, reproduce, terminal
+from accelbench.report.live import picture
+from accelbench.report.progress import advance, begin
+from accelbench.terminal.console import console
 from accelbench_operator.runs.events import Transition, event_manifest
 from accelbench_operator.runs.failure import job_refused, without_result
 from accelbench_operator.runs.pending import explain_pending

@@ -8,7 +8,7 @@ import pytest
 
 from accelbench import targets
 from accelbench.api.result import Result
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 from accelbench.workloads.transformer_lm import TransformerLm
 from cli.command import ROOT, accelbench
 from targets import compilers, here

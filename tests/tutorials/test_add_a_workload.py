@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.cli.exits import Exit
+from accelbench.local.exits import Exit
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "add-a-workload.md").read_text()

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import typer
 from typer.testing import CliRunner
 
-from accelbench.cli.exits import Exit
 from accelbench.cli.main import app
 from accelbench.kubectl import words
 from accelbench.kubectl.main import app as plugin
+from accelbench.local.exits import Exit
 from accelbench.report.markdown import markdown_table
 
 CLI = """# The command line

@@ -1,15 +1,63 @@
-"""A comparison as one JSON document: for scripts."""
+"""Compare two sides and print the outcome: as tables, or as one JSON document for scripts."""
 
+import importlib.util
 import json
 from collections.abc import Sequence
 from typing import Any
 
+import typer
+
 from accelbench.document import TIME_DIGITS, decimal_string
+from accelbench.history import change_points, comparability
 from accelbench.history.change_points import SeriesStep
 from accelbench.history.runs import Compared, RunComparison
-from accelbench.history.sample import Sample
+from accelbench.history.runs import compare as compare_sides
+from accelbench.history.sample import Sample, Side
+from accelbench.local.errors import UsageError
+from accelbench.local.exits import Exit
+from accelbench.problem import unknown
+from accelbench.report import compared
+from accelbench.terminal.console import console
+from accelbench.terminal.options import Output
 
 FORMAT = "accelbench.dev/comparison/v1alpha1"
+
+
+def require_scipy() -> None:
+    """End the command if scipy is not installed."""
+    if importlib.util.find_spec("scipy") is None:
+        typer.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
+        raise typer.Exit(Exit.USAGE)
+
+
+def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Output) -> Exit:
+    """Compare each variant of two sides, print that, and return the exit code."""
+    known = comparability.names(result for side in sides for result in side.results)
+    for name in allowed:
+        if name in comparability.NEVER:
+            message = f"times that differ in {name} are not the same quantity, and are never compared"
+            raise UsageError(message, "--allow-different")
+        if name not in known:
+            raise UsageError(unknown("difference", name, known), "--allow-different")
+    found = compare_sides(sides[0], sides[1], allowed)
+    series = [side for side in sides if change_points.long_enough(side, *sides)]
+    without = change_points.missing() if series else None
+    seen = [] if without else [step for side in series for step in change_points.steps(side, *sides)]
+    notes = [without] if without else []
+    if any(each.interval and len(each.before.logs) == len(each.after.logs) == 1 for each in found.compared):
+        notes.append(compared.ONE_RUN)
+    if output is Output.JSON:
+        typer.echo(compare_json(found, seen, notes))
+    else:
+        console().print(compared.ComparedReport(found, seen, notes))
+    return exit_for(found)
+
+
+def exit_for(found: RunComparison) -> Exit:
+    """Return SUCCESS if every compared variant has a verdict, whichever it is."""
+    if not found.compared or any(each.verdict is None for each in found.compared):
+        return Exit.INVALID_MEASUREMENT
+    return Exit.SUCCESS
 
 
 def compare_json(found: RunComparison, steps: Sequence[SeriesStep], notes: Sequence[str]) -> str:

@@ -11,14 +11,14 @@ from accelbench.api.case import Case
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue.script import ORIGIN, VARIABLE
-from accelbench.cli.child import Ended, run_case
-from accelbench.cli.exits import Exit
-from accelbench.cli.files import RunDirectory, RunRecord, reserve_beside
-from accelbench.cli.interrupt import Signals
-from accelbench.cli.live import Display
-from accelbench.cli.results import read
+from accelbench.local.child import RunnerExit, run_case
+from accelbench.local.directory import RunDirectory, RunRecord, reserve_beside
+from accelbench.local.exits import Exit
+from accelbench.local.interrupt import Signals
+from accelbench.local.results import read
 from accelbench.plan.cases import plan_cases
 from accelbench.report import html, markdown
+from accelbench.report.live import Display
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 
 EXIT_OF_SIGNAL = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED}
@@ -170,7 +170,7 @@ def _untold(result: Result) -> bool:
     return result.protocol != "compile" and not result.observations and compared != wanted
 
 
-def _outcome(run: BenchmarkRun, case: Case, ended: Ended, log: Path, *, interrupted: bool) -> CaseOutcome:
+def _outcome(run: BenchmarkRun, case: Case, ended: RunnerExit, log: Path, *, interrupted: bool) -> CaseOutcome:
     trouble = [f"{case.name}: {problem}" for problem in ended.problems]
     delivered = ended.result is not None and ended.result.complete
     if not delivered and not interrupted:

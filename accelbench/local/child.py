@@ -17,16 +17,16 @@ from typing import IO
 
 from accelbench.api.case import Case
 from accelbench.api.result import Result
-from accelbench.cli.interrupt import Signals
 from accelbench.delivery.log import Event, parse_event, read_log
 from accelbench.document import printable
+from accelbench.local.interrupt import Signals
 
 TICK_SECONDS = 1.0
 TAIL_LINES = 12
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunnerExit:
     """What is left when a runner has ended."""
 
     code: int
@@ -51,7 +51,7 @@ def run_case(
     environment: Mapping[str, str] = MappingProxyType({}),
     processors: int | None = None,
     check: bool = False,
-) -> Ended:
+) -> RunnerExit:
     """Run `case` to its end and keep its output in `log`; `on_tick` is called when nothing happens for a while.
 
     The runner has `environment` beside this process's, and uses so many `processors`. With `check` it times nothing.
@@ -111,13 +111,13 @@ def _lines(output: IO[bytes], on_tick: Callable[[], None], ended: Callable[[], b
         yield held
 
 
-def _ended(code: int, log: Path) -> Ended:
+def _ended(code: int, log: Path) -> RunnerExit:
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         delivered = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         # What a library wrote past the runner is a stranger's as well.
         others = [printable(line.rstrip()) for line in lines if not line.startswith("accelbench/")]
-    return Ended(
+    return RunnerExit(
         code=code,
         result=delivered.latest("result") or delivered.latest("checkpoint"),
         launches=tuple(found.text for found in delivered.documents if found.kind == "launch"),

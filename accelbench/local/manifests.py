@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from accelbench.api.case import SCRIPT_SUFFIX, name_of_file
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec, Measurement
 from accelbench.catalogue import UnknownWorkloadError, find, names, script
-from accelbench.cli.overrides import InvalidOverrideError, override
+from accelbench.local.errors import InvalidSpecError, UsageError
+from accelbench.local.overrides import SET, override
 from accelbench.plan.problems import check_run, check_variants
 from accelbench.problem import Problem, nearest, similar, unknown
 from accelbench.workload import Workload
@@ -26,20 +25,6 @@ VARIANT_SECONDS = 120
 Check = Callable[[BenchmarkRun], Sequence[Problem]]
 WORKLOAD_NAME = re.compile(r"[a-z0-9-]+")
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
-
-
-class InvalidSpecError(Exception):
-    """A manifest that no door would let in; says everything that is wrong with it at once."""
-
-    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
-        """`source` is the file's name, for the message."""
-        super().__init__(source)
-        self.source = source
-        self.problems = tuple(problems)
-
-    def explained(self) -> str:
-        """For standard error: the file, and a line for each problem."""
-        return "\n".join([f"{self.source} is not valid:", *(f"  {problem}" for problem in self.problems)])
 
 
 def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
@@ -78,7 +63,7 @@ def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence
     if variants:
         text_of(target)  # what is no manifest either is a name that nothing has
         what = "a manifest lists its variants itself: change them there, or with --set variants[0].use=USE"
-        raise typer.BadParameter(what, param_hint="--variant")
+        raise UsageError(what, "--variant")
     return read(target, assignments)
 
 
@@ -87,7 +72,7 @@ def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str])
     if not path.is_file():
         there = [each.name for each in path.parent.glob(f"*{SCRIPT_SUFFIX}")]
         what = f"cannot read {file}: no such file{_like(path.name, there)}"
-        raise typer.BadParameter(what, param_hint="FILE")
+        raise UsageError(what, "FILE")
     if not FILE_NAME.fullmatch(path.name):
         what = "a script's name consists of lower-case letters, digits and underscores, such as my_filter.py: rename it"
         raise InvalidSpecError(file, [Problem("", f"{path.name}: {what}")])
@@ -123,7 +108,7 @@ def _default_run(
         },
     }
     try:
-        run = parse_run(_override(manifest, [_of_spec(each, workload) for each in assignments]), target)
+        run = parse_run(override(manifest, [_of_spec(each, workload) for each in assignments]), target)
     except InvalidManifestError as error:
         raise _with_variants(error, target) from error
     if problems := _check(run, target):
@@ -144,9 +129,9 @@ def _of_spec(assignment: str, workload: Workload) -> str:
     if name not in workload.Parameters.model_fields:
         offered = workload.Parameters.model_fields or ["none"]
         if name in {each.alias or field for field, each in Measurement.model_fields.items()}:
-            raise typer.BadParameter(f"{name} is no parameter; did you mean measurement.{name}?", param_hint="--set")
+            raise UsageError(f"{name} is no parameter; did you mean measurement.{name}?", SET)
         what = f"{unknown('parameter', name, offered)} (Other fields have a path, such as measurement.rounds.max.)"
-        raise typer.BadParameter(what, param_hint="--set")
+        raise UsageError(what, SET)
     return f"workload.parameters.{assignment}"
 
 
@@ -177,7 +162,7 @@ def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[P
 
 def _overridden(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
     manifests = [
-        _override(document.content, [_of_parameters(each, document.content) for each in assignments])
+        override(document.content, [_of_parameters(each, document.content) for each in assignments])
         for document in read_documents(text, source)
     ]
     # Of a file without a run it is the loader that says so.
@@ -192,13 +177,6 @@ def _of_parameters(assignment: str, manifest: Any) -> str:
     return f"workload.parameters.{assignment}" if isinstance(found, dict) and name in found else assignment
 
 
-def _override(manifest: Any, assignments: Sequence[str]) -> Any:
-    try:
-        return override(manifest, assignments)
-    except InvalidOverrideError as error:
-        raise typer.BadParameter(str(error), param_hint="--set") from error
-
-
 def _like(name: str, there: Sequence[str]) -> str:
     """`; did you mean NAME?`, where a file beside it is called much alike."""
     near = similar(name, there)
@@ -206,7 +184,7 @@ def _like(name: str, there: Sequence[str]) -> str:
 
 
 def text_of(file: str) -> str:
-    """What the file says (`-`: standard input); raises typer.BadParameter where it cannot be read."""
+    """What the file says (`-`: standard input); raises UsageError where it cannot be read."""
     try:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:
@@ -216,6 +194,6 @@ def text_of(file: str) -> str:
                 why += f", and no workload has this name; {nearest(file, names())}"
             else:
                 why += _like(Path(file).name, [each.name for each in Path(file).parent.glob("*")])
-        raise typer.BadParameter(why, param_hint="FILE") from error
+        raise UsageError(why, "FILE") from error
     except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"{file} is not UTF-8 text", param_hint="FILE") from error
+        raise UsageError(f"{file} is not UTF-8 text", "FILE") from error

@@ -1,4 +1,4 @@
-"""Where the command line writes for people."""
+"""Standard output and standard error as `accelbench` and the kubectl plugin write to them."""
 
 import os
 import sys

@@ -11,15 +11,15 @@ from pydantic import ValidationError
 
 from accelbench.api.reading import InvalidManifestError, read_documents
 from accelbench.api.result import BenchmarkResult, Result
-from accelbench.cli.files import (
+from accelbench.local.directory import (
     RESULT_SUFFIX,
     RUN_FILE,
     RunDirectory,
     RunRecord,
-    UnreadableResultError,
     explain,
     load_launches,
 )
+from accelbench.local.errors import UnreadableResultError
 from accelbench.report import launches, reproduce
 from accelbench.report.html import MeasuredCase
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
@@ -27,7 +27,7 @@ from accelbench.verdict.rebase import with_baseline
 
 
 @dataclass(frozen=True)
-class Found:
+class LoadedResults:
     """What was read: results with what became of the run's expectations, and each one's launches as JSON."""
 
     measured: tuple[tuple[Result, tuple[ExpectationOutcome, ...]], ...]
@@ -63,17 +63,17 @@ class Found:
         return reproduce.of_run(self.record.run) if self.record is not None else None
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> LoadedResults:
     """The results at `path`; raises UnreadableResultError."""
     if not path.is_dir():
         results = tuple(read_file(path))
-        return Found(
+        return LoadedResults(
             measured=tuple((result, ()) for result in results),
             launches=(load_launches(path),) if len(results) == 1 else ((),) * len(results),
         )
     directory = RunDirectory(path)
     record, results = directory.load()
-    return Found(
+    return LoadedResults(
         measured=tuple((result, evaluate(record.run.spec.expectations, result)) for result in results),
         launches=tuple(directory.launches(result.case.name) for result in results),
         record=record,

@@ -15,29 +15,27 @@ import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from accelbench.api.run import BenchmarkRunSpec
+from accelbench.local.errors import UsageError
 
+SET = "--set"
 _TOKEN = re.compile(r"([^.\[\]=]+)|\[(\d+)\]")
 _PATH = re.compile(r"[^.\[\]=]+(\[\d+\])*(\.[^.\[\]=]+(\[\d+\])*)*")
 
 
-class InvalidOverrideError(ValueError):
-    """A `--set` that names no field, or is not written as one."""
-
-
 def override(manifest: Any, assignments: Sequence[str]) -> Any:
-    """A copy of `manifest` with every `PATH=VALUE` applied in order; raises InvalidOverrideError."""
+    """A copy of `manifest` with every `PATH=VALUE` applied in order; raises UsageError."""
     changed = copy.deepcopy(manifest)
     for assignment in assignments:
         path, equals, value = assignment.partition("=")
         path = path.strip().removeprefix("spec.")
         if not equals or not _PATH.fullmatch(path):
-            raise InvalidOverrideError(f'"{assignment}": write PATH=VALUE, as in measurement.rounds.max=5')
+            raise UsageError(f'"{assignment}": write PATH=VALUE, as in measurement.rounds.max=5', SET)
         if not isinstance(changed, dict) or not isinstance(changed.setdefault("spec", {}), dict):
-            raise InvalidOverrideError(f'"{assignment}": the manifest has no spec to change')
+            raise UsageError(f'"{assignment}": the manifest has no spec to change', SET)
         tokens = [int(index) if index else key for key, index in _TOKEN.findall(path)]
         annotation = _annotation(BenchmarkRunSpec, tokens)
         if annotation is None:
-            raise InvalidOverrideError(f'unknown path "{path}"; {_advice(path, tokens, changed["spec"])}')
+            raise UsageError(f'unknown path "{path}"; {_advice(path, tokens, changed["spec"])}', SET)
         _assign(changed["spec"], tokens, _parse(value, annotation), path)
     return changed
 
@@ -93,9 +91,9 @@ def _assign(spec: Any, tokens: Sequence[str | int], value: Any, path: str) -> No
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if isinstance(token, int) and not (isinstance(target, list) and token < len(target)):
             held = len(target) if isinstance(target, list) else 0
-            raise InvalidOverrideError(f'"{path}": there is no [{token}]; the manifest lists {held}')
+            raise UsageError(f'"{path}": there is no [{token}]; the manifest lists {held}', SET)
         if isinstance(token, str) and not isinstance(target, dict):
-            raise InvalidOverrideError(f'"{path}": the manifest has no fields where "{token}" should be')
+            raise UsageError(f'"{path}": the manifest has no fields where "{token}" should be', SET)
         if following is None:
             target[token] = value
         elif isinstance(token, str) and target.get(token) is None:

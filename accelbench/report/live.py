@@ -19,7 +19,6 @@ from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Phase, SpeedupEstimate
-from accelbench.cli.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
 from accelbench.delivery.log import (
     Event,
     LaunchFinished,
@@ -28,6 +27,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     Unfinished,
 )
+from accelbench.report.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 

@@ -18,7 +18,8 @@ from pydantic import ValidationError, field_serializer
 
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
-from accelbench.document import Document, on_one_line
+from accelbench.document import Document
+from accelbench.local.errors import OccupiedError, UnreadableResultError
 
 RUN_FILE = "run.json"
 REPORT_FILE = "report.md"
@@ -46,18 +47,6 @@ class RunRecord(Document):
     def _without_status(self, run: BenchmarkRun) -> dict[str, Any]:
         """What came of it stands in the results."""
         return run.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
-
-
-class UnreadableResultError(Exception):
-    """There is no result where one was asked for, or it is not one; the message says which."""
-
-    def __init__(self, message: str) -> None:
-        """On one line: it can quote the file."""
-        super().__init__(on_one_line(message))
-
-
-class OccupiedError(Exception):
-    """Results would be mixed with what lies there already; the message says what to do."""
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from accelbench import frameworks, platforms, targets
 from accelbench.api.numbers import KNOWN_AFTER_COMPILING
 from accelbench.api.profiles import InvalidProfilesError, Profile, UnknownProfileError, load_profiles
 from accelbench.api.run import BenchmarkRun
-from accelbench.cli.manifests import InvalidSpecError
+from accelbench.local.errors import InvalidSpecError
 from accelbench.plan.cases import with_target
 from accelbench.plan.problems import check_platform, check_targets
 from accelbench.problem import Problem

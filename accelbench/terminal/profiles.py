@@ -1,19 +1,67 @@
 """What a cluster offers, for people and for scripts: each profile against each node, and devices that none gets at."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import typer
 from rich.table import Table
 
-from accelbench.api.profiles import Profile, Profiles, parse_profiles, ready
-from accelbench.cli.in_cluster import Found
+from accelbench.api import labels
+from accelbench.api.profiles import (
+    InvalidProfilesError,
+    Profile,
+    Profiles,
+    UnknownProfileError,
+    parse_profiles,
+    ready,
+)
+from accelbench.cluster_api.client import Client, Manifest, connect
+from accelbench.cluster_api.errors import ClusterError, ForbiddenError, NotFoundError
+from accelbench.local.errors import UsageError
+from accelbench.local.exits import Exit
 from accelbench.plan.placement import Misfit, Node, fits, misfits, profile_requests, read_nodes, show, uncovered
+from accelbench.terminal.console import console
+from accelbench.terminal.options import Output
 
 FORMAT = "accelbench.dev/profiles/v1alpha1"
 REASONS = 3
 """How many reasons a row of the overview names."""
+
+
+@dataclass(frozen=True)
+class ClusterContents:
+    """Objects of a cluster; None: the user may not list them, or the cluster has no such kind."""
+
+    config_maps: Sequence[Manifest] | None
+    nodes: Sequence[Manifest]
+    pods: Sequence[Manifest] | None
+    slices: Sequence[Manifest] | None
+
+
+def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None = None) -> ClusterContents:
+    """List the profiles of the operators of that class, all nodes and what is on them; raises ClusterError."""
+    with connect(context, kubeconfig) as client:
+        nodes = _items(client, "/api/v1/nodes")
+        if nodes is None:
+            raise ClusterError("you may not list nodes in this cluster: ask its administrator for that permission")
+        selector = f"{labels.PROFILES}=true,{labels.CLASS}={class_name}"
+        return ClusterContents(
+            _items(client, "/api/v1/configmaps", labelSelector=selector),
+            nodes,
+            _items(client, "/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed"),
+            _items(client, "/apis/resource.k8s.io/v1/resourceslices"),
+        )
+
+
+def _items(client: Client, path: str, **query: str) -> Sequence[Manifest] | None:
+    try:
+        return client.items(path, **query)
+    except (ForbiddenError, NotFoundError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -41,7 +89,7 @@ class Offered:
         return replace(self, rows=tuple(row for row in self.rows if row[0] == wanted), uncovered=())
 
 
-def offered(found: Found) -> Offered:
+def offered(found: ClusterContents) -> Offered:
     """What was read of a cluster, matched; raises InvalidProfilesError."""
     nodes = read_nodes(found.nodes, found.pods or (), found.slices or ())
     profiles = Profiles(tuple(_written(found.config_maps or ())))
@@ -66,7 +114,7 @@ def _ready_for(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
             yield name
 
 
-def _notes(found: Found, profiles: Profiles) -> Iterator[str]:
+def _notes(found: ClusterContents, profiles: Profiles) -> Iterator[str]:
     if found.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
     elif not found.config_maps:
@@ -171,3 +219,25 @@ def _uncovered(missed: Sequence[Uncovered]) -> Table:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - REASONS} more" if len(names) > REASONS else ""
     return ", ".join(names[:REASONS]) + more
+
+
+def print_profiles(
+    name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
+) -> None:
+    """Print the profiles of the operator of that class, or only the profile of that name."""
+    try:
+        found = offered(read_cluster(context, class_name, kubeconfig))
+        shown = found.one(name) if name else found
+    except (ClusterError, InvalidProfilesError) as error:
+        reason = error.message if isinstance(error, ClusterError) else error
+        typer.echo(f"error: {reason}", err=True)
+        raise typer.Exit(Exit.USAGE) from error
+    except UnknownProfileError as error:
+        raise UsageError(str(error), "NAME") from error
+    if output is Output.JSON:
+        typer.echo(json.dumps(as_json(shown), indent=2, ensure_ascii=False))
+        return
+    for table in tables(shown, each_node=name is not None):
+        console(listing=True).print(table)
+    for note in shown.notes:
+        typer.echo(f"note: {note}", err=True)

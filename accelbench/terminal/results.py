@@ -1,0 +1,73 @@
+"""Print results: as a table, Markdown, HTML, CSV, or one JSON document for scripts."""
+
+import json
+from collections.abc import Sequence
+
+import typer
+
+from accelbench.api.result import Result
+from accelbench.local.directory import RunRecord
+from accelbench.local.errors import UsageError
+from accelbench.local.exits import Exit
+from accelbench.local.results import LoadedResults
+from accelbench.report import html, markdown, terminal, tidy
+from accelbench.terminal.console import console
+from accelbench.terminal.options import ReportOutput
+from accelbench.verdict.expectations import ExpectationOutcome
+from accelbench.verdict.rebase import NotComparableError
+from accelbench.verdict.redaction import redact_invalid
+
+FORMAT = "accelbench.dev/report/v1alpha1"
+
+
+def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]], record: RunRecord | None) -> str:
+    """Return one JSON document; `run` is null if the result does not come from a run's directory."""
+    cases = [
+        {
+            "result": json.loads(redact_invalid(result).to_json()),
+            "expectations": [
+                {
+                    "expectation": json.loads(outcome.expectation.to_json()),
+                    "outcome": outcome.outcome,
+                    "sentence": outcome.sentence,
+                }
+                for outcome in outcomes
+            ],
+        }
+        for result, outcomes in measured
+    ]
+    run = json.loads(record.to_json()) if record is not None else None
+    return json.dumps({"format": FORMAT, "run": run, "cases": cases}, ensure_ascii=False)
+
+
+def require_packages(output: ReportOutput) -> None:
+    """End the command if the output needs a package that is not installed."""
+    if output is ReportOutput.HTML and (what := html.missing()) is not None:
+        typer.echo(f"error: {what}", err=True)
+        raise typer.Exit(Exit.USAGE)
+
+
+def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
+    """Print the results that were loaded from `source`."""
+    if not loaded.measured:
+        ended = loaded.record is not None and loaded.record.exit_code is not None
+        typer.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
+    match output:
+        case ReportOutput.JSON:
+            typer.echo(json_report(loaded.measured, loaded.record))
+        case ReportOutput.MARKDOWN:
+            typer.echo(markdown.report(loaded.name, loaded.measured), nl=False)
+        case ReportOutput.HTML:
+            typer.echo(html.report(loaded.name, loaded.pages(), manifest=loaded.manifest()), nl=False)
+        case ReportOutput.CSV:
+            typer.echo(tidy.report(result for result, _ in loaded.measured), nl=False)
+        case ReportOutput.TABLE:
+            console().print(terminal.reports(loaded.measured))
+
+
+def with_baseline(loaded: LoadedResults, baseline: str | None, source: str) -> LoadedResults:
+    """Return the results against another baseline; raises UsageError if a result lacks it."""
+    try:
+        return loaded if baseline is None else loaded.with_baseline(baseline)
+    except NotComparableError as error:
+        raise UsageError(f"{source}: {error}", "--baseline") from error
