@@ -1,7 +1,7 @@
-"""Finds frameworks by name.
+"""Find frameworks by name, without importing any.
 
-Ours are the modules of this package, one each. Others come from entry points of the group `accelbench.frameworks`, each
-a `Framework` (`accelbench.frameworks.descriptor`) under its own name. No framework is imported here.
+Each module of this package describes one framework. Others come from entry points of the group `accelbench.frameworks`,
+each a `Framework` (`accelbench.frameworks.descriptor`) under its own name.
 """
 
 from accelbench.extensions import Registry
@@ -22,27 +22,27 @@ __all__ = [
 
 
 class UnknownFrameworkError(LookupError):
-    """No framework has this name, or what has it is none; the message has the nearest, or says what is wrong."""
+    """Report an unknown or invalid framework; the message suggests the nearest name or describes the fault."""
 
 
 _REGISTRY = Registry(__name__, Framework, UnknownFrameworkError)
 
 
 def names() -> tuple[str, ...]:
-    """Every framework's name, ours first."""
+    """Return the names of all frameworks, built-in ones first."""
     return _REGISTRY.names
 
 
 def find(name: str) -> Framework:
-    """The framework of that name; raises UnknownFrameworkError."""
+    """Return the framework of that name; raise UnknownFrameworkError."""
     return _REGISTRY.find(name)
 
 
 def packages() -> frozenset[str]:
-    """What no launch of another framework may import, of every framework."""
+    """Return the packages of all frameworks that a launch of another framework must not import."""
     return frozenset[str]().union(*(framework.own for framework in every()))
 
 
 def every() -> tuple[Framework, ...]:
-    """All that can be found, ours first."""
+    """Return all frameworks that load, built-in ones first."""
     return _REGISTRY.every()

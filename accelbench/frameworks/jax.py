@@ -1,4 +1,4 @@
-"""JAX: compiled by XLA, or dispatched one operation after the other."""
+"""Describe JAX: compiled by XLA, or dispatched operation by operation."""
 
 from accelbench.frameworks.descriptor import Framework, Mode
 
@@ -16,7 +16,7 @@ FRAMEWORK = Framework(
     platforms=("cpu", "cuda", "tpu"),
     own=frozenset({"jax", "jaxlib", "flax", "optax", "orbax"}),
     caches={"JAX_COMPILATION_CACHE_DIR": "jax"},
-    # By default it caches nothing that compiled in under a second.
+    # By default JAX does not cache programs that compile in under a second.
     environment={
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",

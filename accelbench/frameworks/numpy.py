@@ -1,4 +1,4 @@
-"""NumPy: a baseline that every reader knows, on the processor alone."""
+"""Describe NumPy: a well-known baseline, on the processor only."""
 
 from accelbench.frameworks.descriptor import Framework, Mode
 

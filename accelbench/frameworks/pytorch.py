@@ -1,4 +1,4 @@
-"""PyTorch: eager, or compiled by Dynamo and Inductor."""
+"""Describe PyTorch: eager, or compiled by Dynamo and Inductor."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from accelbench.frameworks.descriptor import Framework, Mode, Options
 
 
 class CompileOptions(Options):
-    """Options of torch.compile, by its own names."""
+    """Pass options to torch.compile, by its own names."""
 
     mode: Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"] = Field(
         default="default", description="What Inductor optimises for, and how long it may search."

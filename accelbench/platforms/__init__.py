@@ -1,7 +1,7 @@
-"""Finds platforms by name: the kinds of device that a profile can ask for.
+"""Find platforms by name: the kinds of device that a profile can request.
 
-Ours are the modules of this package, one each. Others come from entry points of the group `accelbench.platforms`, each
-a `Platform` (`accelbench.platforms.descriptor`) under its own name, with a domain before it: `example.com/chip`.
+Each module of this package describes one platform. Others come from entry points of the group `accelbench.platforms`,
+each a `Platform` (`accelbench.platforms.descriptor`) under its own name, with a domain as prefix: `example.com/chip`.
 """
 
 from accelbench.extensions import Registry
@@ -11,22 +11,22 @@ __all__ = ["Platform", "UnknownPlatformError", "every", "find", "names"]
 
 
 class UnknownPlatformError(LookupError):
-    """No platform has this name, or what has it is none; the message has the nearest, or says what is wrong."""
+    """Report an unknown or invalid platform; the message suggests the nearest name or describes the fault."""
 
 
 _REGISTRY = Registry(__name__, Platform, UnknownPlatformError)
 
 
 def names() -> tuple[str, ...]:
-    """Every platform's name, ours first."""
+    """Return the names of all platforms, built-in ones first."""
     return _REGISTRY.names
 
 
 def find(name: str) -> Platform:
-    """The platform of that name; raises UnknownPlatformError."""
+    """Return the platform of that name; raise UnknownPlatformError."""
     return _REGISTRY.find(name)
 
 
 def every() -> tuple[Platform, ...]:
-    """All that can be found, ours first."""
+    """Return all platforms that load, built-in ones first."""
     return _REGISTRY.every()

@@ -1,4 +1,4 @@
-"""The processors themselves."""
+"""Describe the processors."""
 
 from accelbench.platforms.descriptor import MEBIBYTE, Platform
 

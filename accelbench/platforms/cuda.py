@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs."""
+"""Describe NVIDIA's GPUs."""
 
 from accelbench.platforms.descriptor import Platform
 
@@ -7,5 +7,5 @@ PLATFORM = Platform(
     title="GPU",
     monitor="accelbench_runner.devices.nvidia:NvidiaMonitor",
     caches={"CUDA_CACHE_PATH": "cuda"},
-    files=("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg"),  # the last is how WSL shows a GPU
+    files=("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg"),  # the last is the GPU under WSL
 )

@@ -1,4 +1,4 @@
-"""What accelbench has to know of a kind of device without touching one."""
+"""Describe a kind of device without accessing one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,30 +11,30 @@ MEBIBYTE = 1024**2
 
 @dataclass(frozen=True)
 class Platform:
-    """A kind of device that frameworks compute on."""
+    """Describe a kind of device that frameworks compute on."""
 
     name: str
-    """As in a profile."""
+    """Name in profiles."""
     title: str
-    """For people, after `the`."""
+    """Name in messages, after `the`."""
     monitor: str
-    """`module:class` of its `DeviceMonitor` (`accelbench_runner.devices.monitor`); launches alone load it."""
+    """`module:class` of its `DeviceMonitor` (`accelbench_runner.devices.monitor`), which only launches load."""
     own_users: bool = True
-    """It has users, clocks and memory of its own, beside the processors'. Where its monitor tells nothing of them, what
-    others did to a launch is not known."""
+    """True if it has users, clocks and memory apart from the processors'. If its monitor does not report them, the
+    effect of other users on a launch is unknown."""
     files: tuple[str, ...] = ()
-    """One of them is there where its driver is loaded; empty: there is no saying."""
+    """Files of which one exists if the driver is loaded; empty if that cannot be detected."""
     backends: Mapping[str, str] = field(default_factory=dict)
-    """What frameworks call it that do not list it by name (`Framework.platforms`)."""
+    """Names of it in frameworks that do not list it themselves (`Framework.platforms`)."""
     lacks: Mapping[str, str] = field(default_factory=dict)
-    """Precisions that it does not have, each with why."""
+    """Unsupported precisions, each with the reason."""
     caches: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that say where its driver keeps what it compiles, each with a name for that folder."""
+    """Environment variables for its driver's compile caches, each with a name for the folder."""
     largest_product: int = 8192
-    """Rows of the largest matrix product by which its limits are measured."""
+    """Rows of the largest matrix product for measuring its limits."""
     triad_bytes: int = 1024 * MEBIBYTE
-    """Of both arrays of the stream triad together, at most."""
+    """Maximum size of both arrays of the stream triad together."""
 
     def load_monitor(self) -> Any:
-        """The monitor's class."""
+        """Import the monitor's class."""
         return load(self.monitor)

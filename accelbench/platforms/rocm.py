@@ -1,4 +1,4 @@
-"""AMD's GPUs, which tell nothing of themselves yet."""
+"""Describe AMD's GPUs, which have no monitor yet."""
 
 from accelbench.platforms.descriptor import Platform
 

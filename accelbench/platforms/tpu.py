@@ -1,4 +1,4 @@
-"""Google's TPUs, which tell nothing of themselves yet."""
+"""Describe Google's TPUs, which have no monitor yet."""
 
 from accelbench.platforms.descriptor import Platform
 

@@ -1,9 +1,10 @@
-"""Targets: what a program can be compiled for on a machine that has none of it. Facts come of it, and never a time.
+"""Describe targets: devices that a program can be compiled for without having them. Compiling yields facts, not times.
 
-`chips.yaml` has the chips; a target is so many of one: `h100`, `h100x8`, `v5e-16`. To add a chip, add it there.
+A target is a number of chips of one kind: `h100`, `h100x8`, `v5e-16`. Add a chip in `chips.yaml`.
 """
 
 import functools
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,20 +23,20 @@ CHIPS = Path(__file__).with_name("chips.yaml")
 MAXIMUM_DEVICES = 1024
 GPU_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, MAXIMUM_DEVICES)
 EXTRAS: Mapping[str, str] = {"cuda": "targets-gpu", "tpu": "targets-tpu"}
-"""Of accelbench, that bring a platform's compiler."""
+"""Extras of accelbench that install a platform's compiler."""
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "cuda": ("jax-cuda13-plugin", "jax-cuda13-pjrt", "nvidia-cuda-nvcc", "nvidia-nvvm"),
     "tpu": ("libtpu",),
 }
-"""Distributions that a platform's compiler is in."""
+"""Distributions that contain a platform's compiler."""
 
 
 class UnknownTargetError(LookupError):
-    """Nothing of that name can be compiled for; the message has the nearest that can."""
+    """Report an unknown target; the message suggests the nearest name."""
 
 
 class Specification(Document):
-    """What XLA's compiler for GPUs would ask a driver for."""
+    """Hold what a driver would report to XLA's compiler for GPUs."""
 
     name: str
     major: int
@@ -51,24 +52,24 @@ class Specification(Document):
 
 
 class Chip(Document):
-    """One kind of device, from `chips.yaml`."""
+    """Describe one kind of device, from `chips.yaml`."""
 
     name: str
     title: str
     platform: str
-    """The kind of device, as a profile names it."""
+    """Platform, as in a profile."""
     memory_bytes: int | None = None
-    """That a program can have of it; None: what this machine has."""
+    """Memory available to a program; None for this machine's memory."""
     per_host: int = 1
     links: str = ""
     source: str = Field(min_length=1)
-    """Where these figures are from."""
+    """Source of these figures."""
     specification: Specification | None = None
     slices: dict[int, str] = {}
-    """Of a TPU: by the number in the slice's name, how its chips lie."""
+    """Topology of each TPU slice, by the number in its name."""
 
     @model_validator(mode="after")
-    def _a_gpu_is_specified_and_a_tpu_has_slices(self) -> Self:
+    def _check_platform_fields(self) -> Self:
         if (self.platform == "cuda") != (self.specification is not None) or (self.platform == "tpu") != bool(
             self.slices
         ):
@@ -78,65 +79,68 @@ class Chip(Document):
 
 @dataclass(frozen=True)
 class Target:
-    """So many chips of a kind."""
+    """Describe a number of chips of one kind."""
 
     name: str
     chip: Chip
     devices: int
     topology: str = ""
-    """How they lie: `4x4` of a TPU; `1x2x8`, slices by hosts by GPUs, of GPUs."""
+    """`4x4` for a TPU; `1x2x8` (slices, hosts, GPUs) for GPUs."""
 
     @property
     def platform(self) -> str:
-        """The kind of device."""
+        """Return the chip's platform."""
         return self.chip.platform
 
     @property
     def extra(self) -> str:
-        """Of accelbench, that brings its compiler; empty: JAX itself has it."""
+        """Return accelbench's extra that installs the compiler; empty if JAX contains it."""
         return EXTRAS.get(self.platform, "")
 
     @property
     def missing(self) -> str:
-        """What to install before anything is compiled for it here; empty where all is there. Nothing is imported."""
-        absent = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
-        if not absent:
+        """Return which packages to install before compiling for the target; empty if they are installed."""
+        missing = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
+        if not missing:
             return ""
-        return f"compiling for {self.name} needs {figures.listed(absent)}: pip install 'accelbench[{self.extra}]'"
+        return f"compiling for {self.name} needs {figures.listed(missing)}: pip install 'accelbench[{self.extra}]'"
 
 
 @functools.cache
 def chips() -> Mapping[str, Chip]:
-    """The table, by name."""
+    """Return all chips by name."""
     entries = yaml.safe_load(CHIPS.read_text(encoding="utf-8"))
     return {name: Chip.model_validate({"name": name, **entry}) for name, entry in entries.items()}
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """Every target's name."""
+    """Return the names of all targets."""
     return tuple(target.name for target in _every().values())
 
 
 def find(name: str) -> Target:
-    """The target of that name; raises UnknownTargetError."""
+    """Return the target of that name; raise UnknownTargetError."""
     if (target := _every().get(name)) is None:
-        raise UnknownTargetError(unknown("target", name, _short(name)))
+        raise UnknownTargetError(unknown("target", name, _suggestions(name)))
     return target
 
 
 @functools.cache
 def _every() -> Mapping[str, Target]:
-    return {target.name: target for chip in chips().values() for target in _of(chip)}
+    return {target.name: target for chip in chips().values() for target in _targets_of(chip)}
 
 
-def _of(chip: Chip) -> list[Target]:
+def _targets_of(chip: Chip) -> list[Target]:
     match chip.platform:
         case "tpu":
-            return [Target(f"{chip.name}-{number}", chip, _product(lie), lie) for number, lie in chip.slices.items()]
+            return [
+                Target(f"{chip.name}-{number}", chip, _chip_count(topology), topology)
+                for number, topology in chip.slices.items()
+            ]
         case "cuda":
             return [
-                Target(chip.name if count == 1 else f"{chip.name}x{count}", chip, count, _hosts(count, chip.per_host))
+                Target(f"{chip.name}x{count}" if count > 1 else chip.name, chip, count, _gpu_topology(count, chip))
                 for count in GPU_COUNTS
             ]
         case _:
@@ -151,15 +155,16 @@ def _is_installed(distribution: str) -> bool:
     return True
 
 
-def _product(lie: str) -> int:
-    return functools.reduce(int.__mul__, map(int, lie.split("x")))
+def _chip_count(topology: str) -> int:
+    return math.prod(map(int, topology.split("x")))
 
 
-def _hosts(count: int, per_host: int) -> str:
-    return f"1x{max(1, count // per_host)}x{min(count, per_host)}"
+def _gpu_topology(count: int, chip: Chip) -> str:
+    return f"1x{max(1, count // chip.per_host)}x{min(count, chip.per_host)}"
 
 
-def _short(name: str) -> list[str]:
-    """The names to suggest: those of the chip that it begins with, or of every chip one."""
-    own = [each for each in names() if (chip := re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)) and each.startswith(chip[0])]
-    return own or [next(each.name for each in _every().values() if each.chip is chip) for chip in chips().values()]
+def _suggestions(name: str) -> list[str]:
+    """Return the targets of the chip whose name begins like `name`, otherwise one target of every chip."""
+    chip_name = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
+    own = [target for target in names() if chip_name and target.startswith(chip_name[0])]
+    return own or [_targets_of(chip)[0].name for chip in chips().values()]
