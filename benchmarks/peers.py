@@ -49,7 +49,7 @@ def work_of(made: PyTorch, seconds: float, size: int) -> tuple[Work, int]:
 def accelbench(work: Work) -> float:
     """Seconds per call, as a launch times its steady phase."""
     clock = MonotonicClock()
-    with blocks.garbage_kept():
+    with blocks.garbage_collection_paused():
         planned = blocks.plan(blocks.warm_up(work, clock), blocks.overhead_seconds(work, clock))
         measured = blocks.measure_as_planned(work, planned, clock)
     return statistics.median(measured.seconds) / measured.units * work.units

@@ -32,7 +32,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.launch import blocks, stages, synchronisation
-from accelbench_runner.launch.machine import Machine
+from accelbench_runner.launch.task import Machine
 from accelbench_runner.protocol import LaunchRequest
 from accelbench_runner.supervisor.allowance import Limit
 from accelbench_runner.supervisor.children import ChildExit, Interruption
@@ -186,7 +186,7 @@ def _launch(request: LaunchRequest, sending: Connection) -> None:
     blocks.WARM_UP_SECONDS, blocks.MINIMUM_BLOCKS = 0.05, 5
     blocks.BUDGET_SECONDS, blocks.LONG_BUDGET_SECONDS = 0.05, 0.15
     synchronisation.LONG_SECONDS = 0.1
-    sys.exit(stages.carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
+    sys.exit(stages.run_launch(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
 
 
 def file_of(case: Case) -> Path:

@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.nvidia import NvidiaMonitor
-from accelbench_runner.devices.watch import Watch
+from accelbench_runner.devices.monitor import Watch
 
 class Clock:
     def __init__(self): self.times = count(0.0, float(sys.argv[1]))
@@ -38,9 +38,9 @@ for environment, at_first, awake, later in json.load(sys.stdin):
     now(**at_first)
     monitor = NvidiaMonitor(Clock(), cpu)
     watch = Watch(monitor, Clock())
-    monitor.arrive()
+    monitor.prepare()
     now(**awake)
-    settings = monitor.awake(None)
+    settings = monitor.identify(None)
     watch.begin()
     monitor.sample()
     now(**later)

@@ -4,19 +4,23 @@ import os
 import subprocess
 import sys
 
-from accelbench_runner.devices.processes import Used, most, read
+from accelbench_runner.devices.processes import ProcessUsage, busiest, read
 
 
 def test_those_that_used_most_come_first_and_the_idle_are_left_out() -> None:
-    before = {(1, 0.0): Used("init", 1, 5.0), (2, 0.0): Used("busy", 2, 9.0), (3, 0.0): Used("idle", 3, 4.0)}
-    after = {
-        (1, 0.0): Used("init", 1, 5.1),
-        (2, 0.0): Used("busy", 2, 9.9),
-        (3, 0.0): Used("idle", 3, 4.0),
-        (4, 7.0): Used("new", 4, 0.5),
-        (5, 7.0): Used("small", 5, 0.01),
+    before = {
+        (1, 0.0): ProcessUsage("init", 1, 5.0),
+        (2, 0.0): ProcessUsage("busy", 2, 9.0),
+        (3, 0.0): ProcessUsage("idle", 3, 4.0),
     }
-    assert [(each.name, round(each.seconds, 3)) for each in most(before, after)] == [
+    after = {
+        (1, 0.0): ProcessUsage("init", 1, 5.1),
+        (2, 0.0): ProcessUsage("busy", 2, 9.9),
+        (3, 0.0): ProcessUsage("idle", 3, 4.0),
+        (4, 7.0): ProcessUsage("new", 4, 0.5),
+        (5, 7.0): ProcessUsage("small", 5, 0.01),
+    }
+    assert [(each.name, round(each.seconds, 3)) for each in busiest(before, after)] == [
         ("busy", 0.9),
         ("new", 0.5),
         ("init", 0.1),
@@ -24,7 +28,9 @@ def test_those_that_used_most_come_first_and_the_idle_are_left_out() -> None:
 
 
 def test_a_number_that_was_given_again_is_another_process() -> None:
-    assert most({(2, 0.0): Used("old", 2, 9.0)}, {(2, 5.0): Used("new", 2, 0.3)}) == [Used("new", 2, 0.3)]
+    assert busiest({(2, 0.0): ProcessUsage("old", 2, 9.0)}, {(2, 5.0): ProcessUsage("new", 2, 0.3)}) == [
+        ProcessUsage("new", 2, 0.3)
+    ]
 
 
 def test_another_process_is_seen_with_its_name_and_this_one_is_not() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench_runner.devices import cache, cpu, rapl
+from accelbench_runner.devices import cpu, processor
 
 RANGE = 262_143_328_850
 LIBRARIES = Path(str(metadata.distribution("torch").locate_file("torch/lib")))
@@ -23,24 +23,24 @@ def package(root: Path, number: int, microjoules: int, name: str = "package-0") 
 def test_energy_is_that_of_all_packages_and_of_nothing_twice(tmp_path: Path) -> None:
     for number, name in enumerate(("package-0", "package-1", "psys")):
         package(tmp_path, number, 1_000_000, name)
-    before = rapl.read(tmp_path)
+    before = processor.read_packages(tmp_path)
     for number, name in enumerate(("package-0", "package-1", "psys")):
         package(tmp_path, number, 3_500_000, name)
-    assert rapl.joules(before, rapl.read(tmp_path)) == 5.0
+    assert processor.joules_between(before, processor.read_packages(tmp_path)) == 5.0
 
 
 def test_a_counter_that_began_anew_is_mended(tmp_path: Path) -> None:
     package(tmp_path, 0, RANGE - 999_999)
-    before = rapl.read(tmp_path)
+    before = processor.read_packages(tmp_path)
     package(tmp_path, 0, 1_000_000)
-    assert rapl.joules(before, rapl.read(tmp_path)) == 2.0
+    assert processor.joules_between(before, processor.read_packages(tmp_path)) == 2.0
 
 
 def test_counters_that_we_may_not_read_tell_nothing(tmp_path: Path) -> None:
     package(tmp_path, 0, 1_000_000)
     (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
-    assert rapl.joules(rapl.read(tmp_path), rapl.read(tmp_path)) is None
-    assert rapl.joules(rapl.read(tmp_path / "nowhere"), {}) is None
+    assert processor.joules_between(processor.read_packages(tmp_path), processor.read_packages(tmp_path)) is None
+    assert processor.joules_between(processor.read_packages(tmp_path / "nowhere"), {}) is None
 
 
 def a_cache(root: Path, index: int, level: int, kind: str, size: str) -> None:
@@ -55,23 +55,23 @@ def test_the_last_level_is_the_one_before_memory(tmp_path: Path) -> None:
         [(1, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "2048K"), (3, "Unified", "105M")]
     ):
         a_cache(tmp_path, index, level, kind, size)
-    assert cache.last_level_bytes(tmp_path) == 105 * 1024**2
+    assert processor.last_level_bytes(tmp_path) == 105 * 1024**2
 
 
 @pytest.mark.parametrize("size", ["", "much", "K"])
 def test_a_kernel_that_does_not_say_has_no_cache(size: str, tmp_path: Path) -> None:
-    assert cache.last_level_bytes(tmp_path) is None
+    assert processor.last_level_bytes(tmp_path) is None
     a_cache(tmp_path, 0, 3, "Unified", size)
-    assert cache.last_level_bytes(tmp_path) is None
+    assert processor.last_level_bytes(tmp_path) is None
 
 
 @pytest.mark.parametrize("size", [None, 480 * 1024**2])
 def test_a_cache_that_is_too_large_to_walk_is_not_emptied(size: int | None) -> None:
-    assert cache.evictor(size) is None
+    assert processor.cache_evictor(size) is None
 
 
 def test_emptying_a_cache_touches_twice_its_lines() -> None:
-    evict = cache.evictor(64 * 1024)
+    evict = processor.cache_evictor(64 * 1024)
     assert evict is not None
     evict()
 

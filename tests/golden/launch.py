@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
-from accelbench_runner.launch.machine import Machine
-from accelbench_runner.launch.stages import carry_out
+from accelbench_runner.launch.stages import run_launch
+from accelbench_runner.launch.task import Machine
 from accelbench_runner.protocol import LaunchRequest
 from golden.adapter import OLD_CACHE, DirectoryCache, EndedError, SimulatedAdapter
 from golden.machine import SimulatedMachine
@@ -31,7 +31,7 @@ def launch(request: LaunchRequest, truth: Truth) -> float:
 
     gc.freeze()  # a launch collects garbage first: what tests have loaded need not be looked at each time
     try:
-        carry_out(request, Machine(clock=machine, processors=machine, adapter=adapter))
+        run_launch(request, Machine(clock=machine, processors=machine, adapter=adapter))
     finally:
         gc.unfreeze()
     return machine.now

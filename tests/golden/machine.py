@@ -6,15 +6,15 @@ import os
 import random
 import signal
 
-from accelbench_runner.devices.cpu import Taken, Usage
-from accelbench_runner.devices.processes import Reading, Used
+from accelbench_runner.devices.cpu import Contention, Usage
+from accelbench_runner.devices.processes import ProcessUsage, Reading
 from golden.truth import Truth
 
 SPINNING_SECONDS = 0.002
 """A thread pool turns round so long after the last work, before it sleeps."""
 AT_REST = 0.02
 """Of one processor, that a process burns while it sleeps."""
-NEIGHBOUR = Used("neighbour", 4711, 0.0)
+NEIGHBOUR = ProcessUsage("neighbour", 4711, 0.0)
 
 
 class SimulatedMachine:
@@ -45,14 +45,14 @@ class SimulatedMachine:
         self._own += elsewhere + AT_REST * seconds
         self.now += seconds
 
-    def burnt_elsewhere(self) -> float:
+    def other_threads_seconds(self) -> float:
         return self._elsewhere
 
     def usage(self) -> Usage:
         others = self._truth.others * self._processors * self.now
         return Usage(all_seconds=self._own + others, own_seconds=self._own)
 
-    def others(self) -> Reading:
+    def other_processes(self) -> Reading:
         seconds = self._truth.others * self._processors * self.now
         return {(NEIGHBOUR.pid, 0.0): NEIGHBOUR._replace(seconds=seconds)} if seconds else {}
 
@@ -68,9 +68,9 @@ class SimulatedMachine:
             case "crashes":
                 os.kill(os.getpid(), signal.SIGSEGV)
 
-    def taken(self) -> Taken:
+    def contention(self) -> Contention:
         self.asked("watch")
-        return Taken(
+        return Contention(
             periods=round(self._held_back / 0.01),
             seconds=self._held_back,
             steal_seconds=self._truth.stolen * self._processors * self.now,

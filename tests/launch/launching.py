@@ -14,9 +14,9 @@ import forks
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench_runner.launch import blocks
 from accelbench_runner.launch.limits import ROUNDS as LIMITS_ROUNDS
-from accelbench_runner.launch.machine import Machine
-from accelbench_runner.launch.stages import carry_out
+from accelbench_runner.launch.stages import run_launch
 from accelbench_runner.launch.synchronisation import LONG_ROUNDS
+from accelbench_runner.launch.task import Machine
 from accelbench_runner.protocol import (
     AsideEnded,
     BlockTimed,
@@ -144,7 +144,7 @@ def launch(
     """Runs a launch, or a warm probe, to its end, in a process that has imported the frameworks."""
     environment = install_odd_workloads(directory)
     request = requested(directory, asked, threads, number=number, probe=probe, **more)
-    process, receiving = forks.start(_carry_out, (request, environment))
+    process, receiving = forks.start(_run, (request, environment))
     with os.fdopen(os.dup(receiving.fileno()), "rb") as pipe:
         told = tuple(parse_message(line) for line in pipe)
     receiving.close()
@@ -152,13 +152,13 @@ def launch(
     return Told(messages=told, output=(directory / "output").read_text(), status=process.exitcode or 0)
 
 
-def _carry_out(given: tuple[LaunchRequest, dict[str, str]], sending: Connection) -> None:
+def _run(given: tuple[LaunchRequest, dict[str, str]], sending: Connection) -> None:
     """What `PROGRAM` does, in a fork."""
     request, environment = given
     output = Path(request.directory) / "output"
     forks.become(environment, output=output, errors=output)
     blocks.WARM_UP_SECONDS, blocks.BUDGET_SECONDS, blocks.LONG_BUDGET_SECONDS = 0.05, 0.1, 0.3
-    sys.exit(carry_out(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
+    sys.exit(run_launch(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
 
 
 def install_odd_workloads(directory: Path) -> dict[str, str]:

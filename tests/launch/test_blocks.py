@@ -21,7 +21,7 @@ few = settings(max_examples=25, deadline=None)
 
 @pytest.fixture(autouse=True, scope="module")
 def _as_in_a_launch() -> Iterator[None]:
-    with blocks.garbage_kept():
+    with blocks.garbage_collection_paused():
         yield
 
 

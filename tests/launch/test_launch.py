@@ -19,8 +19,8 @@ from accelbench.catalogue import inputs
 from accelbench.launch.facts import Idle
 from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.devices import cpu
+from accelbench_runner.devices.monitor import Watch
 from accelbench_runner.devices.processor import ProcessorMonitor
-from accelbench_runner.devices.watch import Watch
 from accelbench_runner.launch import blocks
 from accelbench_runner.protocol import Done, PhaseStarted
 from cluster.wait import HANG_SECONDS

@@ -57,7 +57,7 @@ def test_an_aside_is_announced_and_does_not_count_the_probe_inside_it(told: Told
 def test_what_a_probe_raises_is_told_and_it_is_not_asked_again(told: Told) -> None:
     assert told.reporter.probe("watch", fails) is None
     assert told.reporter.probe("watch", lambda: told.spend(1.0)) is None
-    told.reporter.glance("watch", fails)
+    told.reporter.probe_between_blocks("watch", fails)
     assert told.messages() == [
         AsideStarted(name="watch", alone=True),
         AsideEnded(name="watch", seconds=0.0, problem="OSError: no such device"),
@@ -71,7 +71,7 @@ def test_a_probe_that_is_to_be_left_out_is_not_asked(told: Told) -> None:
 
 def test_between_blocks_a_probe_is_marked_in_a_file_and_nothing_is_said(told: Told) -> None:
     marked: list[str] = []
-    told.reporter.glance("watch", lambda: marked.append(told.mark.read_text()))
+    told.reporter.probe_between_blocks("watch", lambda: marked.append(told.mark.read_text()))
     assert marked == ["watch"]
     assert told.mark.read_text() == ""
     assert told.messages() == []

@@ -9,8 +9,8 @@ import pytest
 
 from accelbench.delivery.log import LaunchStarted, MachineSeen
 from accelbench.launch.facts import Process
-from accelbench_runner.devices.cpu import Taken, Usage
-from accelbench_runner.devices.processes import Reading, Used
+from accelbench_runner.devices.cpu import Contention, Usage
+from accelbench_runner.devices.processes import ProcessUsage, Reading
 from accelbench_runner.supervisor.surroundings import Survey, take_survey, warnings
 from accelbench_runner.supervisor.survey import survey
 from runner.supervision import Ended, case_of
@@ -91,14 +91,14 @@ class Machine:
     def usage(self) -> Usage:
         return Usage(all_seconds=9.0 + 0.7 * self.now, own_seconds=3.0 + 0.1 * self.now)
 
-    def taken(self) -> Taken:
-        return Taken(periods=0, seconds=0.0, steal_seconds=4.0 + 0.2 * self.now, pressure_seconds=0.0)
+    def contention(self) -> Contention:
+        return Contention(periods=0, seconds=0.0, steal_seconds=4.0 + 0.2 * self.now, pressure_seconds=0.0)
 
-    def others(self) -> Reading:
-        old = {(1234, 1.0): Used("python", 1234, 5.0 + 0.6 * self.now), (7, 2.0): Used("sshd", 7, 1.0)}
-        return old | ({(8, 51.0): Used("cc1", 8, 0.3)} if self.now else {})
+    def other_processes(self) -> Reading:
+        old = {(1234, 1.0): ProcessUsage("python", 1234, 5.0 + 0.6 * self.now), (7, 2.0): ProcessUsage("sshd", 7, 1.0)}
+        return old | ({(8, 51.0): ProcessUsage("cc1", 8, 0.3)} if self.now else {})
 
-    def burnt_elsewhere(self) -> float:
+    def other_threads_seconds(self) -> float:
         return 0.0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accelbench_runner.frameworks.work import Work
-from accelbench_runner.launch.synchronisation import MOST_RUNS, PATIENCE_SECONDS, Aftermath
+from accelbench_runner.launch.synchronisation import MAXIMUM_RUNS, PATIENCE_SECONDS, LateWork
 
 CALL_SECONDS = 0.05
 
@@ -30,7 +30,7 @@ class Machine:
         busy = max(0.0, min(seconds, self._busy_until - self._now))
         self._burnt, self._now = self._burnt + busy, self._now + seconds
 
-    def burnt(self) -> float:
+    def other_threads_seconds(self) -> float:
         return self._burnt
 
     def call(self, state: Any, _batches: Any) -> tuple[Any, None]:
@@ -56,7 +56,7 @@ class Machine:
 def late(after_calls: Sequence[float], after_products: Iterator[float]) -> float:
     machine = Machine(iter(after_calls), after_products)
     work = Work(fresh=lambda: 0, call=machine.call, batches=(), synchronise=lambda _: None, units=1)
-    found = Aftermath(machine, machine, machine.burnt, lambda probe: probe()).measure_lateness(
+    found = LateWork(machine, machine, machine.other_threads_seconds, lambda probe: probe()).measure(
         work, calls=1, long=False
     )
     assert found is not None
@@ -83,4 +83,4 @@ def test_what_is_no_later_than_our_own_products_is_not_late() -> None:
 
 
 def test_what_outlasts_every_pool_is_late_however_busy_our_products_find_the_process() -> None:
-    assert late([9.0] * MOST_RUNS, repeat(9.0)) == pytest.approx(PATIENCE_SECONDS, rel=0.05)
+    assert late([9.0] * MAXIMUM_RUNS, repeat(9.0)) == pytest.approx(PATIENCE_SECONDS, rel=0.05)

@@ -17,7 +17,7 @@ class ChipMonitor(DeviceMonitor):
     def model(self) -> str:
         return "Chip 1000"
 
-    def awake(self, name: str | None) -> Mapping[str, str]:
+    def identify(self, name: str | None) -> Mapping[str, str]:
         return {"serial": self._readings()["serial"]}
 
     def peak_bytes(self, host_bytes: int) -> int:

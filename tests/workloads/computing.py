@@ -100,8 +100,8 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     seen: dict[str, Any] = {}
     if measure.protocol != "episode":
         seconds = block(1, lambda _: None)
-        witness = dependence.witness(adapter, program, work, block, CALLS, seconds, UNSEEN_SEED)
-        seen = dependence.retold(adapter, program, work, witness)
+        block_made = dependence.make_extra_block(adapter, program, work, block, CALLS, seconds, UNSEEN_SEED)
+        seen = dependence.replay_block(adapter, program, work, block_made)
     subject = dependence.Subject(
         workload=workload,
         parameters=parameters,
@@ -109,7 +109,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
         seed=1,
         step=program.step,
         export=program.export,
-        work=dependence.forget_inputs(work),
+        work=dependence.without_inputs(work),
     )
     facts = Facts(
         arithmetic=adapter.accounting.arithmetic(work),

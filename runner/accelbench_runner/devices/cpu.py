@@ -1,4 +1,4 @@
-"""The processor: its model, this process's memory, and what the machine took away while something was measured."""
+"""Read the processor's model, this process's memory, and the use of processors by this process and by others."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ from accelbench_runner.devices import processes
 
 @cache
 def model() -> str:
-    """The processor's name as the kernel tells it, asked once: it may take milliseconds; else the architecture."""
+    """Return the processor's model name, or else the architecture; cached, because reading takes milliseconds."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -26,29 +26,28 @@ def model() -> str:
 
 
 def held_bytes() -> int:
-    """Memory of its own that this process holds now: not libraries' files, which it shares and reads on demand."""
+    """Return the memory that this process holds now, without mapped files, which are shared and read on demand."""
     process = psutil.Process().memory_info()
     return int(process.rss) - _status("RssFile", default=0)
 
 
 def restart_peak() -> None:
-    """Makes `peak_bytes` start again from what is held now; where the kernel refuses, the old peak stands."""
+    """Restart `peak_bytes` from the memory held now; if the kernel refuses, the old peak stays."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_bytes() -> int:
-    """The most memory of its own that this process has held since `restart_peak`.
+    """Return the peak memory of this process since `restart_peak`, without mapped files.
 
-    The kernel keeps the peak of all that is resident. What is taken off are the files that are resident now: where more
-    of them was read after the peak, this is as much too little.
+    The kernel keeps the peak of all resident memory, from which the files that are resident now are subtracted. Files
+    that were read after the peak make the result too small by their size.
     """
     resident = _status("VmHWM", default=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     return resident - _status("RssFile", default=0)
 
 
 def _status(name: str, *, default: int) -> int:
-    """Bytes that the kernel says of this process under that name."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -56,22 +55,22 @@ def _status(name: str, *, default: int) -> int:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), default)
 
 
-class Taken(NamedTuple):
-    """Processor time that was taken away, since boot or since the group was made."""
+class Contention(NamedTuple):
+    """Count processor time that this process could not use, since boot or since its control group was created."""
 
     periods: int
-    """In which the control group was held back by its quota."""
+    """Periods in which the control group was throttled by its quota."""
     seconds: float
-    """For which it was."""
+    """Seconds for which it was throttled."""
     steal_seconds: float
-    """Of the processors that this process may run on, that the hypervisor gave to others."""
+    """Seconds that the hypervisor gave to others, of the processors that this process may run on."""
     pressure_seconds: float
-    """For which some task of the group, or of the machine where groups do not tell, waited for a processor: our own
-    threads that wait for each other count too."""
+    """Seconds for which some task of the control group, or else of the machine, waited for a processor. Threads of this
+    process that wait for each other count too."""
 
-    def since(self, earlier: "Taken") -> "Taken":
-        """What was taken between two readings."""
-        return Taken(
+    def since(self, earlier: "Contention") -> "Contention":
+        """Return the difference between two readings."""
+        return Contention(
             self.periods - earlier.periods,
             self.seconds - earlier.seconds,
             self.steal_seconds - earlier.steal_seconds,
@@ -80,94 +79,93 @@ class Taken(NamedTuple):
 
 
 class Processors(Protocol):
-    """What the machine tells of those that this process may run on: this module, or a simulation."""
+    """Read the processors that this process may run on; this module does, and a simulation can."""
 
-    def taken(self) -> Taken:
-        """What was taken away until now."""
+    def contention(self) -> Contention:
+        """Read the processor time that was not available."""
         ...
 
     def usage(self) -> "Usage":
-        """Who spent how much of them until now."""
+        """Read the processor time spent by all and by this process."""
         ...
 
-    def burnt_elsewhere(self) -> float:
-        """Seconds of them that this process has spent in other threads than the one that asks."""
+    def other_threads_seconds(self) -> float:
+        """Return the processor time of this process's threads other than the calling one."""
         ...
 
-    def others(self) -> processes.Reading:
-        """What each other process has used until now, as far as they can be seen."""
+    def other_processes(self) -> processes.Reading:
+        """Read the processor time of each other process that is visible."""
         ...
 
 
-def taken() -> Taken:
-    """Read before and after what is measured."""
+def contention() -> Contention:
+    """Read the processor time that was not available; two readings enclose what is measured."""
     steal = sum(times.steal for times in _own_processors())
-    return Taken(*_throttled(), steal_seconds=steal, pressure_seconds=_pressure())
+    return Contention(*_throttled(), steal_seconds=steal, pressure_seconds=_pressure())
 
 
 class Usage(NamedTuple):
-    """Of the processors that this process may run on, since boot."""
+    """Count the time of the processors that this process may run on, since boot."""
 
     all_seconds: float
-    """Processor time spent by anyone."""
+    """Seconds spent by all processes."""
     own_seconds: float
-    """By this process, its threads included."""
+    """Seconds spent by all threads of this process."""
     waited_seconds: float | None = None
-    """For which its threads that live now waited for their turn; None where the kernel does not tell."""
+    """Seconds for which its live threads waited for a processor; None if the kernel does not report it."""
 
     def by_others_since(self, earlier: "Usage") -> float:
-        """Seconds that others spent between two readings; ticks of 10 ms make it coarse."""
+        """Return the seconds that other processes spent between two readings, with the kernel's resolution of 10 ms."""
         return (self.all_seconds - earlier.all_seconds) - (self.own_seconds - earlier.own_seconds)
 
 
 def usage() -> Usage:
-    """Read before and after what is measured. In a container too, the kernel tells of the whole machine."""
-    spent = sum(each.user + each.nice + each.system + each.irq + each.softirq for each in _own_processors())
+    """Read the processor time spent by all and by this process; in a container too, by the whole machine."""
+    spent = sum(cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _own_processors())
     return Usage(all_seconds=spent, own_seconds=time.process_time(), waited_seconds=_waited())
 
 
 def _waited() -> float | None:
-    """The second number of a thread's schedstat is nanoseconds in the queue; proc(5) has it from Linux 2.6.13 on."""
+    """Sum the second number of each thread's schedstat: nanoseconds in the run queue, see proc(5)."""
     waited = 0
     for thread in Path("/proc/self/task").iterdir():
         try:
             waited += int((thread / "schedstat").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             if not Path("/proc/self/schedstat").exists():
-                return None  # else the thread has just ended
+                return None  # otherwise the thread has just ended
         except (OSError, IndexError, ValueError):
             return None
     return waited / 1e9
 
 
-def others() -> processes.Reading:
-    """Read before and after what is measured; each reading takes some milliseconds."""
+def other_processes() -> processes.Reading:
+    """Read the processor time of each other process, which takes some milliseconds."""
     return processes.read()
 
 
-def burnt_elsewhere() -> float:
-    """Processor time of this process's other threads and of its children, in seconds: who watches does not see itself.
+def other_threads_seconds() -> float:
+    """Return the processor time of this process's other threads and of its children.
 
-    A child that has ended counts for as long as nobody has waited for it.
+    A child that has exited is included until it is waited for.
     """
-    return time.process_time() - time.thread_time() + _burnt_by_children()
+    return time.process_time() - time.thread_time() + _children_seconds()
 
 
-def _burnt_by_children() -> float:
+def _children_seconds() -> float:
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # tells at once that there are none
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # fails fast if there are none
     except ChildProcessError:
         return 0.0
-    burnt = 0.0
+    seconds = 0.0
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             times = child.cpu_times()
-            burnt += times.user + times.system
-    return burnt
+            seconds += times.user + times.system
+    return seconds
 
 
 def _own_processors() -> list[Any]:
-    """Times of the processors that this process may run on."""
     times = dict(enumerate(psutil.cpu_times(percpu=True)))
     return [times[number] for number in os.sched_getaffinity(0) if number in times]
 

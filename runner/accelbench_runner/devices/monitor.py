@@ -1,18 +1,21 @@
-"""What a launch asks of the device that it measures on."""
+"""Monitor the device and the machine while a launch measures."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from accelbench.launch.facts import DeviceReading, Energy, Idle
+from accelbench.launch.fact import NOT_REPORTED
+from accelbench.launch.facts import DeviceReading, Energy, Facts, Idle, Neighbours, Process, Throttling
 from accelbench_runner.clock import Clock
+from accelbench_runner.devices import cpu, processes
 from accelbench_runner.devices.cpu import Processors
 
 MOST_CACHE_BYTES = 256 * 1024 * 1024
-"""Written to empty the caches of a device: more than any has."""
+"""Bytes to write in order to evict a device's caches: more than any has."""
 
 
 class DeviceReport(NamedTuple):
-    """What happened to a device while something was measured; None for what it does not tell."""
+    """Report what happened to a device while it was measured; None for what it does not report."""
 
     reading: DeviceReading | None = None
     energy: Energy | None = None
@@ -20,10 +23,10 @@ class DeviceReport(NamedTuple):
 
 
 class DeviceMonitor:
-    """One device while a launch measures on it. As it stands, that of a device which tells nothing.
+    """Monitor one device while a launch measures on it. As it stands, it reports nothing.
 
-    In order: made, `arrive`, `awake`, then `begin`, `sample` between blocks, and `end` around each phase. It runs
-    nothing on the device itself: that is the framework's part.
+    A launch calls `prepare`, `identify`, and for each timed phase `begin`, `sample` between blocks, and `end`. A
+    monitor runs nothing on the device: that is the framework's part.
     """
 
     def __init__(self, clock: Clock, processors: Processors) -> None:
@@ -31,48 +34,82 @@ class DeviceMonitor:
 
     # Identity.
     def model(self) -> str:
-        """The device's name where frameworks do not know one."""
+        """Return the device's model, for frameworks that cannot report it."""
         return ""
 
-    def arrive(self) -> None:
-        """Before the framework wakes the device: who is there."""
+    def prepare(self) -> None:
+        """Take readings before the framework initialises the device, such as the processes that use it."""
 
-    def awake(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - who tells several apart looks at it
-        """The device is awake, and is `name` to the framework; returns what stays as it is, for the fingerprint."""
+    def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
+        """Find the initialised device, by the framework's `name` for it; return its settings for the fingerprint."""
         return {}
 
     # Memory and caches.
-    def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - of a processor it is the answer
-        """The most that the program took, where its framework does not say; of the host's memory, `host_bytes`."""
+    def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - the processors return it
+        """Return the program's peak memory, for frameworks that do not report it; `host_bytes` is the host's."""
         return None
 
     def room_bytes(self) -> int | None:
-        """Memory that is left for this process; None: no limit is known."""
+        """Return the memory that is left for this process; None if no limit is known."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Of the last cache before memory, where its framework does not say."""
+        """Return the size of the last-level cache, for frameworks that do not report it."""
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:
-        """A call that empties the caches; None where that cannot be done.
+        """Return a call that evicts the caches; None if not supported.
 
-        `overwrite` makes one of the framework's that writes so many bytes of the device's memory.
+        `overwrite(size)` returns the framework's call that writes `size` bytes of device memory.
         """
         return overwrite(MOST_CACHE_BYTES)
 
     # Clocks, neighbours and energy.
     def begin(self) -> None:
-        """What is measured begins."""
+        """Begin a timed phase."""
 
     @property
     def watches_blocks(self) -> bool:
-        """Whether `sample` is worth a call between blocks."""
+        """Return whether to call `sample` between blocks."""
         return False
 
     def sample(self) -> None:
-        """Between blocks."""
+        """Take a reading between blocks."""
 
-    def end(self, seconds: float) -> DeviceReport:  # noqa: ARG002 - who counts by time looks at it
-        """What happened since `begin`, `seconds` ago."""
+    def end(self, seconds: float) -> DeviceReport:  # noqa: ARG002 - an override may read it
+        """End a timed phase; return what happened since `begin`, `seconds` ago."""
         return DeviceReport()
+
+
+class Watch:
+    """Read the machine and the device before and after a timed phase, as facts for validity checks and numbers."""
+
+    def __init__(self, monitor: DeviceMonitor, clock: Clock, processors: Processors = cpu) -> None:
+        self._monitor = monitor
+        self._clock = clock
+        self._processors = processors
+
+    def begin(self) -> None:
+        """Read every counter, cheap ones last, so that they cover little besides the phase."""
+        self._others = self._processors.other_processes()
+        self._monitor.begin()
+        self._contention, self._used = self._processors.contention(), self._processors.usage()
+        self._began = self._clock.seconds()
+
+    def end(self) -> Facts:
+        """Return what happened since `begin`, as far as known."""
+        seconds = self._clock.seconds() - self._began
+        used, contention = self._processors.usage(), self._processors.contention()
+        device = self._monitor.end(seconds)
+        busiest = processes.busiest(self._others, self._processors.other_processes())
+        return Facts(
+            idle=device.idle or NOT_REPORTED,
+            throttling=Throttling(**contention.since(self._contention)._asdict()),
+            neighbours=Neighbours(
+                busy_seconds=used.by_others_since(self._used),
+                offered_seconds=seconds * len(os.sched_getaffinity(0)),
+                processes=[Process(**process._asdict()) for process in busiest],
+            ),
+            device_reading=device.reading or NOT_REPORTED,
+            energy=device.energy or NOT_REPORTED,
+        )

@@ -1,4 +1,4 @@
-"""Which other processes use the processors, as far as they can be seen: in a container, only its own."""
+"""Read the processor time of other processes; a container shows only its own."""
 
 import os
 from collections.abc import Mapping
@@ -6,39 +6,40 @@ from typing import NamedTuple
 
 import psutil
 
-NAMED = 3
+MAXIMUM_PROCESSES = 3
 MAXIMUM_NAME_CHARACTERS = 40
-WANTED = ("pid", "name", "cpu_times", "create_time")
+ATTRIBUTES = ("pid", "name", "cpu_times", "create_time")
 
 
-class Used(NamedTuple):
-    """A process and the processor time that it has used."""
+class ProcessUsage(NamedTuple):
+    """Count the processor time of a process."""
 
     name: str
     pid: int
     seconds: float
 
 
-Reading = Mapping[tuple[int, float], Used]
-"""By number and time of birth: numbers are given again."""
+Reading = Mapping[tuple[int, float], ProcessUsage]
+"""Usage by PID and start time, because PIDs are reused."""
 
 
 def read() -> Reading:
-    """Everyone but this process; some milliseconds."""
-    found = {}
-    for process in psutil.process_iter(WANTED):
-        told = process.info
-        if told["pid"] != os.getpid() and told["cpu_times"] is not None:
-            name = (told["name"] or "unknown")[:MAXIMUM_NAME_CHARACTERS]
-            seconds = told["cpu_times"].user + told["cpu_times"].system
-            found[told["pid"], told["create_time"] or 0.0] = Used(name, told["pid"], seconds)
-    return found
+    """Read every process but this one, which takes some milliseconds."""
+    reading = {}
+    for process in psutil.process_iter(ATTRIBUTES):
+        info = process.info
+        if info["pid"] != os.getpid() and info["cpu_times"] is not None:
+            name = (info["name"] or "unknown")[:MAXIMUM_NAME_CHARACTERS]
+            seconds = info["cpu_times"].user + info["cpu_times"].system
+            reading[info["pid"], info["create_time"] or 0.0] = ProcessUsage(name, info["pid"], seconds)
+    return reading
 
 
-def most(before: Reading, after: Reading) -> list[Used]:
-    """Those that used most between two readings, the first of them most; at most `NAMED`."""
+def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
+    """Return the busiest processes between two readings, busiest first."""
     spent = [
-        each._replace(seconds=each.seconds - (before[key].seconds if key in before else 0.0))
-        for key, each in after.items()
+        usage._replace(seconds=usage.seconds - (before[key].seconds if key in before else 0.0))
+        for key, usage in after.items()
     ]
-    return sorted((each for each in spent if each.seconds > 0), key=lambda each: -each.seconds)[:NAMED]
+    active = [usage for usage in spent if usage.seconds > 0]
+    return sorted(active, key=lambda usage: -usage.seconds)[:MAXIMUM_PROCESSES]

@@ -1,55 +1,128 @@
-"""The processors as the device that is measured."""
+"""Monitor the processors as the measured device: their caches, and their energy by RAPL."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from accelbench.launch.facts import Energy, Idle
 from accelbench.machine import cgroup
-from accelbench_runner.devices import cache, cpu, rapl
+from accelbench_runner.devices import cpu
 from accelbench_runner.devices.cpu import Usage
 from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport
 
+SYSFS_CPU = Path("/sys/devices/system/cpu")
+MAXIMUM_EVICTION_BYTES = 256 * 1024 * 1024
+"""Most bytes to walk: a virtual machine in a cloud reports a cache that the whole host shares."""
+LINE_BYTES = 64
+UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
+POWERCAP = Path("/sys/class/powercap")
+
+
+@dataclass(frozen=True)
+class Package:
+    """Hold a RAPL counter of one processor package, which wraps around at its range."""
+
+    microjoules: int
+    range_microjoules: int
+
 
 class ProcessorMonitor(DeviceMonitor):
-    """What the kernel tells of them. Who else uses them is watched in every launch, whatever its device."""
+    """Read what the kernel reports of the processors; `Watch` covers other processes, whatever the device."""
 
-    _packages: dict[str, rapl.Package]
+    _packages: dict[str, Package]
     _used: Usage
 
     def model(self) -> str:
-        """As the kernel calls it."""
+        """Return the kernel's name of the processor."""
         return cpu.model()
 
     def peak_bytes(self, host_bytes: int) -> int | None:
-        """The host's memory is the device's."""
+        """Return the host's peak: its memory is the device's."""
         return host_bytes
 
     def room_bytes(self) -> int | None:
-        """Of the control group."""
+        """Return what the control group's limit leaves."""
         limit = cgroup.memory_limit(cgroup.find("memory"))
         return None if limit is None else max(0, limit - cpu.held_bytes())
 
     def cache_bytes(self) -> int | None:
-        """As the kernel tells it."""
-        return cache.last_level_bytes()
+        """Return the last-level cache that the kernel reports."""
+        return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
-        """Walks through more than the last level holds, whichever framework computes."""
-        return cache.evictor(cache.last_level_bytes())
+        """Walk through more than the last level holds; this works for every framework."""
+        return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
-        """Reads every counter."""
-        self._packages = rapl.read()
+        """Read every counter."""
+        self._packages = read_packages()
         self._used = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Energy of whole packages, and whether the process waited for nothing."""
+        """Return the energy of whole packages, and how long the process was idle."""
         used = self.processors.usage()
-        joules = rapl.joules(self._packages, rapl.read())
+        joules = joules_between(self._packages, read_packages())
         energy = Energy(joules=joules, seconds=seconds, scope="processors") if joules else None
         return DeviceReport(energy=energy, idle=self._idle(seconds, used))
 
     def _idle(self, seconds: float, used: Usage) -> Idle | None:
         if used.waited_seconds is None or self._used.waited_seconds is None:
             return None
-        waited = max(0.0, used.waited_seconds - self._used.waited_seconds)  # of threads that ended nothing is told
+        waited = max(0.0, used.waited_seconds - self._used.waited_seconds)  # threads that have exited are missing
         return Idle(seconds=seconds, busy_seconds=used.own_seconds - self._used.own_seconds + waited)
+
+
+def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
+    """Return the size of the first processor's last-level data cache; None if the kernel does not report it."""
+    sizes: dict[int, int] = {}
+    for index in (root / "cpu0/cache").glob("index[0-9]*"):
+        try:
+            if (index / "type").read_text().strip() != "Instruction":
+                sizes[int((index / "level").read_text())] = _parse_size((index / "size").read_text().strip())
+        except (OSError, ValueError):
+            continue
+    return sizes[max(sizes)] if sizes else None
+
+
+def _parse_size(text: str) -> int:
+    unit = UNITS.get(text[-1:])
+    return int(text[:-1]) * unit if unit else int(text)
+
+
+def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
+    """Return a call that walks twice the cache's size and so evicts it; None if the size is unknown or too large."""
+    if cache_bytes is None or 2 * cache_bytes > MAXIMUM_EVICTION_BYTES:
+        return None
+    buffer = np.zeros(2 * cache_bytes, dtype=np.uint8)
+
+    def evict() -> None:
+        buffer[::LINE_BYTES] += 1
+
+    return evict
+
+
+def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
+    """Read the energy counters of whole packages, by domain; empty if the kernel shows them to root only."""
+    packages = {}
+    for directory in sorted(root.glob("intel-rapl:*")):  # AMD's domains have the same prefix
+        try:
+            if (directory / "name").read_text().startswith("package"):
+                packages[directory.name] = Package(
+                    microjoules=int((directory / "energy_uj").read_text()),
+                    range_microjoules=int((directory / "max_energy_range_uj").read_text()),
+                )
+        except (OSError, ValueError):
+            continue
+    return packages
+
+
+def joules_between(before: dict[str, Package], after: dict[str, Package]) -> float | None:
+    """Return the energy of all packages between two readings, allowing for one wrap-around; None without packages."""
+    spent = [
+        (after[name].microjoules - package.microjoules) % (package.range_microjoules + 1)
+        for name, package in before.items()
+        if name in after
+    ]
+    return sum(spent) / 1e6 if spent else None

@@ -1,1 +1,1 @@
-"""The process that measures one variant once: the only one that imports a framework."""
+"""Measure one variant once, in a process of its own: the only one that imports a framework."""

@@ -1,19 +1,19 @@
-"""`python -m accelbench_runner.launch`: a `LaunchRequest` on standard input, messages on its descriptor.
+"""Run a launch: read a `LaunchRequest` from standard input, and write messages to its descriptor.
 
-When everything has been told, the process ends at once: taking frameworks apart takes time, and tells nothing more.
+The process exits as soon as it has sent its last message: frameworks take time to shut down, which yields nothing.
 """
 
 import os
 import sys
 
-from accelbench_runner.launch.machine import Machine
-from accelbench_runner.launch.stages import carry_out
+from accelbench_runner.launch.stages import run_launch
+from accelbench_runner.launch.task import Machine
 from accelbench_runner.protocol import LaunchRequest
 
 
 def main() -> int:
-    """Exit status 0 after `Done`, 1 after `Failed`."""
-    return carry_out(LaunchRequest.model_validate_json(sys.stdin.buffer.read()), Machine())
+    """Return exit status 0 after `Done`, 1 after `Failed`."""
+    return run_launch(LaunchRequest.model_validate_json(sys.stdin.buffer.read()), Machine())
 
 
 if __name__ == "__main__":

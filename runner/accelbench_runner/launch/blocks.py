@@ -1,7 +1,7 @@
-"""Blocks: timed runs of calls between two synchronisations, how long they are, and how many there are.
+"""Plan and time blocks: runs of calls between two synchronisations.
 
-Pure around a clock and the calls: nothing here knows a framework. Everything that decides how much is measured is fixed
-before the first measured block, never by what the measured blocks say.
+The code depends on a clock and on calls, not on any framework. What decides how much is measured is fixed before the
+first measured block and never depends on the times of measured blocks.
 """
 
 import gc
@@ -16,56 +16,56 @@ from accelbench_runner.clock import Clock
 from accelbench_runner.frameworks.work import Work
 
 BLOCK_SECONDS = 0.010
-"""A block is at least this long: ten thousand times what a monotonic clock resolves, and longer than a scheduling slice
-that a neighbour may take."""
+"""Minimum length of a block: ten thousand times a monotonic clock's resolution, and longer than the scheduling slice of
+another process."""
 OVERHEAD_SHARE = 0.001
-"""Reading the clock and synchronising may be this share of a block: a tenth of the least margin anyone asks for."""
+"""Maximum share of a block for reading the clock and synchronising: a tenth of the smallest margin in use."""
 LATE_SHARE = 0.04
-"""What a block's last call leaves to be done, such as giving memory back, is not timed: it may be so much of a block,
-a little less than the check `unsynchronised` allows."""
+"""Maximum share of a block for work that its last call leaves behind untimed, such as freeing memory; a little less
+than the check `unsynchronised` allows."""
 FEW_CALLS = 1 / LATE_SHARE
-"""With more calls in a block, what the last of them leaves is no such share, unless it is more than a call."""
+"""With this many calls in a block, the work that the last one leaves behind stays below that share."""
 WARM_UP_SECONDS = 0.3
-"""Time for caches, allocators and the processor's clock to settle, after the first call and the parity run."""
+"""Time for caches, allocators and the processor's frequency to settle, after the first call and the parity run."""
 WARM_UP_CALLS = 2
 BUDGET_SECONDS = 1.0
-"""Of measured blocks in a launch: the launch is the unit of randomness, so more launches are worth more than more
-blocks."""
+"""Time for the measured blocks of a launch. Launches, not blocks, are the independent samples, so more launches are
+worth more than more blocks."""
 MINIMUM_BLOCKS = 10
 MAXIMUM_BLOCKS = 200
 LONG_BUDGET_SECONDS = 3.0
-"""No block begins after this many seconds of blocks, whether a call takes long or what was planned goes slower..."""
+"""No block begins after this many seconds of blocks..."""
 MINIMUM_LONG_BLOCKS = 3
-"""...unless there are fewer blocks than these: a median of two is a mean."""
+"""...unless there are fewer blocks than this: a median of two is a mean."""
 MAXIMUM_REPLANS = 3
-"""So often a plan may turn out too short before the launch measures with what it has."""
+"""Number of plans that may turn out too short before the launch keeps the last one."""
 LATENCY_CALLS = 1000
-"""The 99th percentile of a launch then has ten calls above it."""
+"""Enough for ten calls above the 99th percentile."""
 LATENCY_BUDGET_SECONDS = 30.0
 """No call begins after this many seconds of calls..."""
 MINIMUM_LATENCY_CALLS = 100
-"""...unless there are fewer than these: below, the 99th percentile is the slowest call."""
+"""...unless there are fewer calls than this: with fewer, the 99th percentile is the slowest call."""
 
 
 def _ignore(_result: Any) -> None:
-    """Nobody wants to look at the result."""
+    pass
 
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """How much is measured."""
+    """Describe how much is measured."""
 
     calls: int
     """Calls in a block."""
     blocks: int
     length: float = 0.0
-    """Seconds that a block was meant to take at least; one under half of it voids the plan."""
+    """Planned minimum of seconds; a block under half of it voids the plan."""
     least: int = MINIMUM_LONG_BLOCKS
     """Blocks that are measured whatever the budget."""
     budget: float = LONG_BUDGET_SECONDS
     """No block begins after this many seconds of blocks."""
     keep_garbage: bool = True
-    """Garbage is collected between blocks and not inside; False: whenever Python likes, as in service."""
+    """True: garbage is collected between blocks and not inside; False: whenever Python likes, as in production."""
 
 
 LATENCY = BlockPlan(
@@ -75,13 +75,13 @@ LATENCY = BlockPlan(
     budget=LATENCY_BUDGET_SECONDS,
     keep_garbage=False,
 )
-"""Every call is a block of its own: synchronised, from a fresh state."""
+"""Plan of the protocol `latency`: every call is a block, synchronised, from a fresh state."""
 
 
 def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> float:
-    """Seconds that `calls` calls take, each on the state that the one before returned; begins with a fresh state.
+    """Return the seconds of `calls` calls in a row, from a fresh state on.
 
-    `inspect` is shown what the last call returned, once the clock has stopped.
+    `inspect` gets the last call's result once the clock has stopped.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -89,7 +89,7 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
         work.evict()
     out: Any = None
     call, batches = work.call, work.batches
-    events = work.events if calls > 1 else None  # of a single call, marking its ends would be a noticeable part
+    events = work.events if calls > 1 else None  # for a single call, recording events would take a noticeable share
     began = clock.seconds()
     if events:
         events.start()
@@ -106,17 +106,17 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
 
 
 def warm_up(work: Work, clock: Clock, longest: float = BLOCK_SECONDS) -> float:
-    """Calls in growing runs until time and count are reached; returns seconds per call in the fastest run.
+    """Make calls in growing runs until time and count are reached; return the seconds per call of the fastest run.
 
-    The fastest, so that blocks planned by it hardly turn out shorter than planned once everything has settled. Runs
-    grow until they take `longest` seconds; with 0 every call stands alone, as it will be measured.
+    Blocks planned by the fastest run rarely turn out too short once everything has settled. Runs grow until they take
+    `longest` seconds; with 0, every run is a single call.
     """
     calls, elapsed, done, fastest = 1, 0.0, 0, math.inf
     while elapsed < WARM_UP_SECONDS or done < WARM_UP_CALLS:
         seconds = time_calls(work, calls, clock)
         elapsed += seconds
         done += calls
-        if seconds > 0:  # else the clock has not seen it
+        if seconds > 0:  # otherwise the clock's resolution is too low
             fastest = min(fastest, seconds / calls)
         if seconds < longest:
             calls *= 2
@@ -124,9 +124,9 @@ def warm_up(work: Work, clock: Clock, longest: float = BLOCK_SECONDS) -> float:
 
 
 def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
-    """What timing a block costs: two readings of the clock and a synchronisation with nothing left to wait for.
+    """Return the median cost of timing a block: two clock readings, and a synchronisation with nothing to wait for.
 
-    The median, so that a neighbour who takes the processor once does not make every block a hundred times longer.
+    With a mean, one interruption by another process could make every block a hundred times longer.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -140,12 +140,12 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
 
 
 def plan(seconds_per_call: float, overhead: float, late: float = 0.0) -> BlockPlan:
-    """Blocks long enough for clock, overhead and what goes on for `late` seconds after them, as the budget pays for.
+    """Plan as many blocks as the budget allows, long enough for the clock, the overhead and `late` seconds of work.
 
-    What is late makes no block longer than all of them may take: more than that is no last call's.
+    Late work lengthens a block at most to the whole budget: more cannot come from the last call alone.
     """
-    outlasting = min(late / LATE_SHARE, LONG_BUDGET_SECONDS)
-    return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, outlasting))
+    for_late_work = min(late / LATE_SHARE, LONG_BUDGET_SECONDS)
+    return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, for_late_work))
 
 
 def _plan(seconds_per_call: float, length: float) -> BlockPlan:
@@ -157,32 +157,31 @@ def _plan(seconds_per_call: float, length: float) -> BlockPlan:
 
 @dataclass(frozen=True)
 class MeasuredBlocks:
-    """The blocks of a launch, and how often its plan was void."""
+    """Hold the blocks of a launch, and how often its plan was voided."""
 
     units: int
-    """Of work in each block."""
+    """Units of work in each block."""
     seconds: tuple[float, ...]
-    """Of each block."""
+    """Seconds of each block."""
     replanned: int = 0
 
 
 def measure_as_planned(
     work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
 ) -> MeasuredBlocks:
-    """The planned blocks, all by one plan, none of them far too short for it.
+    """Measure the planned blocks, and replan if one turns out far too short.
 
-    Where others crowd the machine during the warm-up, calls look slow and blocks are planned for that; they turn out
-    short once it is quiet. As blocked_autorange of torch.utils.benchmark, blocks are made longer until real ones are
-    long enough. A block under half the length it was planned for voids the plan: what was measured by it counts as
-    warm-up, and all is measured anew by a longer one. How long blocks are is all that is looked at, never how they
-    compare.
+    Other load during the warm-up makes calls look slow, so blocks turn out short once the machine is quiet. A block
+    under half of its planned length voids the plan: its blocks count as warm-up, and all are measured anew with more
+    calls each, as in torch.utils.benchmark's blocked_autorange. Only the length of blocks decides this, never how
+    blocks compare.
     """
     for replanned in range(MAXIMUM_REPLANS):
         blocks: list[float] = []
         for seconds in measure(work, planned, clock, inspect):
             if seconds < planned.length / 2:
-                seen = seconds or planned.length / 4
-                planned = _plan(seen / planned.calls, planned.length)
+                measurable = seconds or planned.length / 4
+                planned = _plan(measurable / planned.calls, planned.length)
                 break
             blocks.append(seconds)
         else:
@@ -192,7 +191,7 @@ def measure_as_planned(
 
 
 def measure(work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[float]:
-    """Seconds of the planned blocks within the plan's budget; garbage is collected between them and not inside."""
+    """Yield the seconds of the planned blocks within the budget, with garbage collection between blocks if planned."""
     elapsed = 0.0
     for number in range(planned.blocks):
         if number >= planned.least and elapsed >= planned.budget:
@@ -205,9 +204,9 @@ def measure(work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any
 
 
 def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredBlocks, Any]:
-    """One ordered pass from a fresh state, a block for each call, compiling and all; and what the last call returned.
+    """Time one pass over the batches from a fresh state, a block per call, compilation included.
 
-    Each call is given the next of `batches`, each as `work.call` takes them.
+    Returns the blocks and the last call's result.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -215,17 +214,17 @@ def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredB
     out: Any = None
     for batch in batches:
         began = clock.seconds()
-        found = work.call(state, batch)
-        work.check(found)
-        state, out = found
+        result = work.call(state, batch)
+        work.check(result)
+        state, out = result
         work.synchronise((state, out))
         timed.append(clock.seconds() - began)
     return MeasuredBlocks(work.units, tuple(timed)), (state, out)
 
 
 @contextmanager
-def garbage_kept() -> Iterator[None]:
-    """No garbage collection by itself inside; what lives now is never looked at again, so collecting is quick."""
+def garbage_collection_paused() -> Iterator[None]:
+    """Disable automatic garbage collection, and freeze existing objects so that explicit collections are quick."""
     gc.collect()
     gc.freeze()
     gc.disable()

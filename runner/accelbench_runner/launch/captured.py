@@ -1,29 +1,29 @@
-"""Arrays that a step finds outside its arguments: compilers take them for constants, whatever it is given."""
+"""Find arrays that a step captures instead of taking as arguments: compilers treat them as constants."""
 
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-MOST_NAMED = 8
-DEEPEST = 3
-"""Containers in containers, and functions that call functions of the same file."""
+MAXIMUM_ARRAYS = 8
+MAXIMUM_DEPTH = 3
+"""Nesting of containers, and of functions that call functions of the same file."""
 
 
 def captured_arrays(step: Callable[..., Any]) -> list[str]:
-    """`w (512, 512) float32` for each array in the step's closure, defaults and globals, at most `MOST_NAMED`."""
+    """Describe each array in the step's closure, defaults and globals: `w (512, 512) float32`."""
     named: dict[int, str] = {}
-    for name, array in _of_function(step, DEEPEST, set()):
+    for name, array in _captured_by(step, MAXIMUM_DEPTH, set()):
         dtype = str(array.dtype).rpartition(".")[2]
         named.setdefault(id(array), f"{name} {tuple(array.shape)} {dtype}")
-    return sorted(named.values())[:MOST_NAMED]
+    return sorted(named.values())[:MAXIMUM_ARRAYS]
 
 
-def _of_function(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def _captured_by(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
     if isinstance(function, functools.partial):
         for name, value in [*enumerate(function.args), *function.keywords.items()]:
             yield from _arrays(f"argument {name}", value, depth, seen)
-        yield from _of_function(function.func, depth, seen)
+        yield from _captured_by(function.func, depth, seen)
         return
     plain = inspect.unwrap(function)
     if inspect.ismethod(plain):
@@ -55,16 +55,16 @@ def _arrays(name: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple
         if len(value.shape):
             yield name, value
     elif depth > 0:
-        for key, each in _inside(value):
-            yield from _arrays(f"{name}{key}", each, depth - 1, seen)
+        for key, item in _items(value):
+            yield from _arrays(f"{name}{key}", item, depth - 1, seen)
         if callable(value):
-            yield from _of_function(value, depth - 1, seen)
+            yield from _captured_by(value, depth - 1, seen)
 
 
-def _inside(value: Any) -> Iterator[tuple[str, Any]]:
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
-        yield from ((f"[{key!r}]", each) for key, each in value.items())
+        yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, tuple | list):
-        yield from ((f"[{index}]", each) for index, each in enumerate(value))
+        yield from ((f"[{index}]", item) for index, item in enumerate(value))
     elif callable(getattr(value, "named_parameters", None)):  # a torch.nn.Module
-        yield from ((f".{key}", each) for key, each in value.named_parameters())
+        yield from ((f".{key}", parameter) for key, parameter in value.named_parameters())

@@ -1,6 +1,6 @@
-"""A launch that compiles for a target and runs nothing: facts about the program, and what compiling took.
+"""Compile a variant for a target and run nothing; report facts about the program and its compilation.
 
-The process has a limit of memory of its own, that the kernel holds it to: a compiler that wants more fails alone.
+The kernel enforces a memory limit of the process, so that a compiler that needs more fails alone.
 """
 
 import resource
@@ -9,30 +9,28 @@ from accelbench.launch.facts import Facts
 from accelbench.targets import find as find_target
 from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import Adapter, Targets, UnsupportedError
-from accelbench_runner.launch.machine import Machine
-from accelbench_runner.launch.preparation import import_framework, set_up_to_compile
+from accelbench_runner.launch.preparation import import_framework, set_up_to_compile, versions_of
 from accelbench_runner.launch.reporter import Reporter
-from accelbench_runner.launch.task import Task
-from accelbench_runner.launch.versions import versions_of
+from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.protocol import LaunchRequest, Measured
 
 NO_TARGETS = "this framework compiles for no device but the one that it runs on"
 
 
 class Compilation:
-    """One variant of one case, compiled once for the case's target."""
+    """Compile one variant of one case for the case's target."""
 
     adapter: Adapter | None = None
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
         if request.memory_bytes is not None:
             resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
-        self._task = Task.of(request, reporter, machine)
+        self._task = Task.load(request, reporter, machine)
         self._reporter = reporter
         self._target = find_target(request.case.accelerator.target or "")
 
     def run(self) -> None:
-        """Import, set up, compile; raises what the variant raises, and UnsupportedError where it cannot be compiled."""
+        """Import, set up and compile; raise what the variant raises, and UnsupportedError if it cannot be compiled."""
         task, reporter = self._task, self._reporter
         adapter, _ = import_framework(task)
         self.adapter = adapter
@@ -44,7 +42,7 @@ class Compilation:
         reporter.facts(Facts(protocol="compile", versions=versions_of(adapter, task.libraries)))
         with for_target:
             self._compile(adapter, adapter.targets)
-        reporter.say(Measured())
+        reporter.send(Measured())
 
     def _compile(self, adapter: Adapter, targets: Targets) -> None:
         task, reporter = self._task, self._reporter

@@ -1,13 +1,12 @@
-"""Whether a step works on what it is given, and works every time: a second look, once its blocks have been timed.
+"""Check that a step depends on its inputs and does its work in every call, after its blocks have been timed.
 
-A program that computes with what it has captured, or remembers what it has computed, is right on the inputs that it was
-built from. So it is given others of the same shapes, from a seed that it was never told, and the judge compares what it
-returns. Operations are counted as the framework runs them: calls on inputs that were seen before must run as many as
-the first one did.
+A program that computes with captured arrays, or returns remembered results, is right on the inputs that it was built
+from. So it gets other inputs of the same shapes, from a seed that it has not seen, and the judge compares the results.
+Operations are counted as the framework runs them: repeated calls on the same inputs must run as many as the first.
 
-A program may look at its callers to tell whether it is being timed. So one more block is made where the timed ones
-were, by the same functions: what it returns must be what the same calls return where nothing is timed, and its
-operations are counted there too. What is left for the way out, where nobody takes the time, is counted as well.
+A program may inspect the call stack to detect timing. So one more block is made by the functions that make timed
+blocks: its results must equal those of untimed calls, and its operations are counted too. Operations of the export,
+which is not timed, are counted as well.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,43 +25,43 @@ from accelbench_runner.launch.captured import captured_arrays
 from accelbench_runner.outputs import UNSEEN, as_real, save
 
 ROUNDS = 2
-"""Looked at in the first rounds: what a program does with its inputs is every launch's alike."""
+"""The first rounds are checked: a program treats its inputs alike in every launch."""
 RUNS = (1, 2, 3, 4)
-"""Calls in each run on inputs that the one call before has seen."""
-FEWEST, MOST = 16, 64
-"""Calls in a longer run where a block has fewer, so many that no program can know it beforehand."""
+"""Calls in each run on inputs that were used before."""
+MINIMUM_CALLS, MAXIMUM_CALLS = 16, 64
+"""Range of the calls in a longer run if a block has fewer; the number is random, so no program can expect it."""
 QUICK_SECONDS = 0.25
-"""A call that takes longer is made again once, and neither in runs nor timed against untimed: blocks hold one of it."""
+"""A longer call is repeated only once, and not replayed: its blocks hold a single call."""
 MANY_SECONDS = 0.02
-"""A call that takes longer, while it is counted, is not made many times."""
-MOST_REPLAYED = 4096
-"""Calls of a block, made twice untimed: a program that is fast only while it is timed may take its time there."""
+"""A longer call is not counted in a long run."""
+MAXIMUM_REPLAYED_CALLS = 4096
+"""A block's calls are replayed twice untimed, where a program that is fast only while timed may be slow."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A variant's program that has been timed, less the inputs that it was built from."""
+    """Hold a variant's timed program without the inputs that it was built from."""
 
     workload: Workload
     parameters: Any
     kind: VariantKind
     seed: int
-    """Of the inputs that it was built from."""
+    """Seed of the inputs that it was built from."""
     step: Callable[..., Any]
     export: Callable[[Any, Any], Mapping[str, Any]]
     work: Work
-    """Its `call` is the compiled one."""
+    """Work with the compiled call."""
 
 
-def forget_inputs(work: Work) -> Work:
-    """The work without its inputs, which may then leave memory before others come."""
+def without_inputs(work: Work) -> Work:
+    """Return the work without its inputs, so that their memory can be freed before other inputs are made."""
     return replace(work, fresh=lambda: None, batches=None)
 
 
 def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
-    """What the step does with other inputs; writes what the judge compares, `unseen.npz`.
+    """Run the step on other inputs, and write what the judge compares to `unseen.npz`.
 
-    What the step raises on unseen inputs is reported, not raised: it has passed with those it was built from.
+    An exception on unseen inputs is reported, not raised: the step has passed on its own inputs.
     """
     captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:
@@ -71,7 +70,7 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
         if inputs.digest(arrays) == inputs.digest(seen):
             unable = "no other inputs can be made: no array of floats is other than zero"
             return Dependence(captured=captured, unable=unable)
-        # Another instance: what the one before has kept in itself would be renewed by a second building.
+        # A new instance: building a second program must not refresh what the timed one remembers in its workload.
         build = getattr(type(subject.workload)(), subject.kind.method)
         program = workload_checks.returned(build, Program, subject.parameters, arrays, adapter)
         del seen, arrays
@@ -80,127 +79,132 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
     except workload_checks.RAISED as error:
         unable = f"no other inputs can be made: {workload_checks.describe(error)}"
         return Dependence(captured=captured, unable=unable)
-    # A program built from these inputs could export what is right for them, whatever its step does.
+    # Export with the timed program: one built from these inputs could export the right result whatever its step does.
     trial = _Trial(adapter, subject.export, work, clock)
-    found: dict[str, Any] = {"captured": captured}
+    fields: dict[str, Any] = {"captured": captured}
     try:
         began = clock.seconds()
-        found["dispatched"], first = trial.timed(1)
-        took = clock.seconds() - began
-        save(directory / UNSEEN, trial.exported(first))
-        found["units"] = work.units
-        if took > QUICK_SECONDS:
-            return Dependence(**found, again=[trial.timed(1)[0]])
-        exported = [trial.exporting(first)]
+        fields["dispatched"], first = trial.run(1)
+        seconds = clock.seconds() - began
+        save(directory / UNSEEN, trial.export_result(first))
+        fields["units"] = work.units
+        if seconds > QUICK_SECONDS:
+            return Dependence(**fields, again=[trial.run(1)[0]])
+        exported = [trial.count_export(first)]
         del first
-        again = [trial.timed(calls) for calls in RUNS]
-        found["again"] = [counted for counted, _ in again]
-        found["exported"] = [*exported, trial.exporting(again[-1][1])]
+        again = [trial.run(calls) for calls in RUNS]
+        fields["again"] = [counts for counts, _ in again]
+        fields["exported"] = [*exported, trial.count_export(again[-1][1])]
     except workload_checks.RAISED as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
-        found["unable" if ran_out else "raised"] = workload_checks.describe(error)
-    return Dependence(**found)
+        fields["unable" if ran_out else "raised"] = workload_checks.describe(error)
+    return Dependence(**fields)
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """The timed program on other inputs."""
+    """Run the timed program on other inputs."""
 
     adapter: Adapter
     export: Callable[[Any, Any], Mapping[str, Any]]
     work: Work
     clock: Clock
 
-    def timed(self, calls: int) -> tuple[dict[str, int], Any]:
-        """Operations run in so many calls, timed as a block is, from a fresh state; and what the last one returned."""
+    def run(self, calls: int) -> tuple[dict[str, int], Any]:
+        """Make a block of calls; return its operations and the last call's result."""
         results: list[Any] = []
-        counted = count(
-            self.adapter, self.work, lambda: blocks.time_calls(self.work, calls, self.clock, results.append)
-        )
-        return counted, results[-1]
 
-    def exported(self, result: Any) -> NamedArrays:
-        """What the judge compares, of what a call returned."""
+        def block() -> None:
+            blocks.time_calls(self.work, calls, self.clock, results.append)
+
+        return count_operations(self.adapter, self.work, block), results[-1]
+
+    def export_result(self, result: Any) -> NamedArrays:
+        """Return the arrays that the judge compares."""
         return _exported(self.adapter, self.export, result)
 
-    def exporting(self, result: Any) -> dict[str, int]:
-        """Operations run on the way out, once it has been compiled."""
-        self.exported(result)
-        return self.adapter.accounting.dispatched(lambda: self.exported(result))
+    def count_export(self, result: Any) -> dict[str, int]:
+        """Count the operations of an export, after a first one has compiled it."""
+        self.export_result(result)
+        return self.adapter.accounting.dispatched(lambda: self.export_result(result))
 
 
 Block = Callable[[int, Callable[[Any], None]], object]
-"""Makes a block of so many calls where the timed ones were made, and shows what the last of them returned."""
+"""Makes a block of the given number of calls where timed blocks are made, and passes on the last call's result."""
 
 
 @dataclass(frozen=True)
-class Witness:
-    """What one more block did, made where the timed ones were."""
+class ExtraBlock:
+    """Hold the operations and the results of one more block, made where the timed blocks were made."""
 
-    counted: Mapping[str, Any]
-    """Fields of `Dependence`."""
+    counts: Mapping[str, Any]
+    """Operations, by fields of `Dependence`."""
     calls: int = 0
     outputs: NamedArrays | None = None
-    """None: a call takes too long to be made again."""
+    """None if a call takes too long to be repeated."""
 
 
-def witness(
+def make_extra_block(
     adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds: float, unseen_seed: int
-) -> Witness:
-    """What blocks do of one call, and of `calls` or of many at random; a call takes so many `seconds`."""
-    counted: dict[str, Any] = {"seen": count(adapter, work, lambda: block(1, lambda _: None))}
+) -> ExtraBlock:
+    """Count the operations of one call and of a long run, and export the result of a block of `calls`.
+
+    `seconds` is the length of a call.
+    """
+    counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
     if seconds > QUICK_SECONDS:
-        return Witness(counted)
+        return ExtraBlock(counts)
     if seconds <= MANY_SECONDS:
-        counted["many_calls"] = many = max(min(calls, MOST_REPLAYED), FEWEST + unseen_seed % (MOST - FEWEST))
-        counted["many"] = count(adapter, work, lambda: block(many, lambda _: None))
-    calls = max(2, min(calls, MOST_REPLAYED))
+        counts["many_calls"] = many = max(
+            min(calls, MAXIMUM_REPLAYED_CALLS), MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
+        )
+        counts["many"] = count_operations(adapter, work, lambda: block(many, lambda _: None))
+    calls = max(2, min(calls, MAXIMUM_REPLAYED_CALLS))
     results: list[Any] = []
     block(calls, results.append)
-    return Witness(counted, calls, _exported(adapter, program.export, results.pop()))
+    return ExtraBlock(counts, calls, _exported(adapter, program.export, results.pop()))
 
 
-def retold(adapter: Adapter, program: Program, work: Work, seen: Witness) -> dict[str, Any]:
-    """The witness's counts with `replay`: how far its results are from those of untimed calls, and these from another.
+def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
+    """Return the block's counts with `replay`: the distance of its results from those of untimed calls.
 
-    Called from where nothing is timed.
+    A second run of untimed calls shows how far results differ by themselves. Nothing is timed here.
     """
-    if seen.outputs is None:
-        return dict(seen.counted)
-    untimed = [_exported(adapter, program.export, _call_by_call(work, seen.calls)) for _ in range(2)]
+    if block.outputs is None:
+        return dict(block.counts)
+    untimed = [_exported(adapter, program.export, _run_untimed(work, block.calls)) for _ in range(2)]
     replay = Replay(
-        calls=seen.calls,
-        timed=distance(seen.outputs, untimed[0]),
-        untimed=distance(untimed[1], untimed[0]),
+        calls=block.calls,
+        timed=relative_distance(block.outputs, untimed[0]),
+        untimed=relative_distance(untimed[1], untimed[0]),
     )
-    return {**seen.counted, "replay": replay}
+    return {**block.counts, "replay": replay}
 
 
-def count(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
-    """How often each operation runs in `run`, less those that a fresh state takes, with which it begins."""
-    beside = adapter.accounting.dispatched(lambda: work.synchronise(work.fresh()))
-    inside = adapter.accounting.dispatched(run)
-    return {name: more for name, number in inside.items() if (more := number - beside.get(name, 0)) > 0}
+def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
+    """Count each operation in `run`, without those that create the fresh state."""
+    fresh = adapter.accounting.dispatched(lambda: work.synchronise(work.fresh()))
+    total = adapter.accounting.dispatched(run)
+    return {name: more for name, number in total.items() if (more := number - fresh.get(name, 0)) > 0}
 
 
 def _exported(adapter: Adapter, export: Callable[[Any, Any], Mapping[str, Any]], result: Any) -> NamedArrays:
-    """What the judge compares, of what a call returned."""
     state, out = result
     return as_real(adapter.to_numpy(export(state, adapter.last(out))))
 
 
-def _call_by_call(work: Work, times: int) -> Any:
+def _run_untimed(work: Work, calls: int) -> Any:
     state, out = work.fresh(), None
-    for _ in range(times):
+    for _ in range(calls):
         state, out = work.call(state, work.batches)
     work.synchronise((state, out))
     return state, out
 
 
-def distance(one: NamedArrays, other: NamedArrays) -> float | None:
-    """The largest difference of any two numbers, as a share of their array's size; None where neither is finite.
+def relative_distance(one: NamedArrays, other: NamedArrays) -> float | None:
+    """Return the largest difference between two numbers, relative to their array; None if no number is finite in both.
 
-    Size is the root mean square of the finite numbers of `other`, or 1 where all are zero.
+    The scale is the root mean square of the finite numbers of `other`, or 1 if all are zero.
     """
     import numpy as np
 
@@ -212,7 +216,7 @@ def distance(one: NamedArrays, other: NamedArrays) -> float | None:
         both = np.isfinite(array) & np.isfinite(values)
         if not both.any():
             continue
-        before, after = values[both].astype(np.float64), array[both].astype(np.float64)
-        size = float(np.sqrt(np.mean(np.square(before)))) or 1.0
-        worst = max(worst or 0.0, float(np.max(np.abs(after - before))) / size)
+        expected, actual = values[both].astype(np.float64), array[both].astype(np.float64)
+        scale = float(np.sqrt(np.mean(np.square(expected)))) or 1.0
+        worst = max(worst or 0.0, float(np.max(np.abs(actual - expected))) / scale)
     return worst

@@ -1,7 +1,7 @@
-"""What a framework reaches on its device: a large matrix product and a stream triad, after the steady phase.
+"""Measure what a framework reaches on its device: a large matrix product and a stream triad, after the steady phase.
 
-The best of what fits a small time: neighbours and cold caches only ever slow a call down. J. McCalpin's STREAM names
-the triad, and counts two reads and one write.
+The fastest call counts, because other processes and cold caches only slow a call down. The triad is that of J.
+McCalpin's STREAM: two reads and one write per element.
 """
 
 import os
@@ -17,16 +17,16 @@ from accelbench_runner.devices.monitor import DeviceMonitor
 from accelbench_runner.frameworks.adapter import Adapter
 
 ROUNDS = 2
-"""Limits are measured in the first rounds: the best launch of a case speaks for its device."""
+"""The first rounds measure limits; the best launch of a case sets them."""
 BUDGET_SECONDS = 0.1
-"""For the triad, and a third of it for each size of the product; a first call may compile, and does not count."""
+"""Seconds for the triad, and a third of it per size of the product; first calls may compile and are extra."""
 SMALLEST_PRODUCT = 512
 LONG_SECONDS = 0.010
-"""A product that takes this long is large enough."""
+"""Length of a product that is large enough."""
 CACHES = 4
-"""A triad's arrays are so much larger than the last cache, where that is known."""
+"""Ratio of the triad's arrays to the last-level cache."""
 ROOM_SHARE = 0.25
-"""Of the memory that is left: a launch that measured what it was asked must not end for want of it."""
+"""Maximum share of the free memory: a launch that has measured must not run out of memory here."""
 
 Call = Callable[[], None]
 
@@ -34,28 +34,28 @@ Call = Callable[[], None]
 def measure_undisturbed(
     adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
 ) -> Limits | None:
-    """As `measure`; None where others took the processors meanwhile: limits too low accuse the innocent.
+    """Measure the limits; return None if other processes used the processors meanwhile, or if a data sheet has them.
 
-    None also for a device whose maker publishes them: nothing is held against others.
+    Limits that are too low would make an honest program look impossibly fast.
     """
     import numpy as np
 
     if adapter.device(adapter.put(np.zeros(1))).name in SHEETS:
         return None
     used, began = processors.usage(), clock.seconds()
-    found = measure(adapter, platform, monitor, clock)
+    limits = measure(adapter, platform, monitor, clock)
     offered = (clock.seconds() - began) * len(os.sched_getaffinity(0))
-    return found if processors.usage().by_others_since(used) <= shared_device.NEIGHBOURS.biases * offered else None
+    return limits if processors.usage().by_others_since(used) <= shared_device.NEIGHBOURS.biases * offered else None
 
 
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
-    """FLOP/s of the product, bytes/s of the triad; None where either cannot be had."""
+    """Return FLOP/s of the product and bytes/s of the triad; None if either cannot be measured."""
     try:
         flops = _product(adapter, platform.largest_product, clock)
         cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
         moved = _triad(adapter, _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes()), clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
-        return None  # what the device cannot hold, the type cannot do, or the clock cannot see, has no limit
+        return None  # too large for the device, not supported by the type, or too short for the clock
     return Limits(flops_per_second=flops, bytes_per_second=moved) if flops and moved else None
 
 
@@ -76,13 +76,13 @@ def _triad(adapter: Adapter, held: int, clock: Clock) -> float:
 
 
 def _triad_bytes(most: int, cache_bytes: int | None, room_bytes: int | None) -> int:
-    wanted = min(most, CACHES * cache_bytes) if cache_bytes else most
-    room = wanted if room_bytes is None else int(ROOM_SHARE * room_bytes)
-    return max(1024**2, min(wanted, room))
+    size = min(most, CACHES * cache_bytes) if cache_bytes else most
+    room = size if room_bytes is None else int(ROOM_SHARE * room_bytes)
+    return max(1024**2, min(size, room))
 
 
 def _fastest(call: Call, budget: float, clock: Clock) -> float:
-    """Seconds of the fastest call within the budget; two at least, after one that does not count."""
+    """Return the seconds of the fastest call within the budget, of at least two, after an untimed one."""
     call()
     began, fastest, calls = clock.seconds(), float("inf"), 0
     while calls < 2 or clock.seconds() - began < budget:  # noqa: PLR2004 - two at least

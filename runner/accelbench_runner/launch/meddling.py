@@ -1,24 +1,24 @@
-"""Whether a program meddles with what measures it: accelbench's own functions, and flags that frameworks read."""
+"""Detect programs that meddle with their measurement: accelbench's functions, and flags that frameworks read."""
 
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 
-OURS = ("accelbench", "accelbench_runner")
+PACKAGES = ("accelbench", "accelbench_runner")
 FLAGS = (
     *("XLA_", "JAX_", "LIBTPU_", "TF_", "TORCH", "PYTORCH_", "TRITON_", "CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_"),
     *("OMP_", "KMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_"),
 )
-"""How the environment variables begin that decide what a framework computes, and how."""
+"""Prefixes of the environment variables that decide what a framework computes, and how."""
 
 Functions = Mapping[str, tuple[object, object]]
-"""Functions by name, each with the code that it runs."""
+"""Functions and their code objects, by name."""
 
 
 def functions() -> Functions:
-    """Of accelbench's modules that have been imported, and of their classes."""
-    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in OURS]
+    """Return the functions of accelbench's imported modules and of their classes."""
+    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
     return {
         f"{name}.{attribute}": (value, getattr(value, "__code__", None))
         for module in modules
@@ -36,7 +36,7 @@ def _owners(module: ModuleType) -> Iterator[tuple[str, ModuleType | type]]:
 
 
 def replaced(before: Functions) -> list[str]:
-    """The names of functions that are others now than they were."""
+    """Return the names of functions that have been replaced since."""
     now = functions()
     return sorted(name for name, function in before.items() if not _same(function, now.get(name)))
 
@@ -46,11 +46,11 @@ def _same(one: tuple[object, object], other: tuple[object, object] | None) -> bo
 
 
 def flags() -> dict[str, str]:
-    """The environment variables that frameworks read."""
+    """Return the environment variables that frameworks read."""
     return {name: value for name, value in os.environ.items() if name.startswith(FLAGS)}
 
 
 def changed(before: Mapping[str, str]) -> list[str]:
-    """The names of those that have been set, changed or taken away."""
+    """Return the names of those that have been set, changed or removed since."""
     now = flags()
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))

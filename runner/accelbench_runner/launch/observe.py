@@ -1,8 +1,7 @@
-"""The protocol `observe`: one pass over the batches, a call each, and what happened; nothing is timed.
+"""Run the protocol `observe`: make one pass over the batches, a call per batch, and report what happened untimed.
 
-An exception that a call raises is what was observed, not a failure: it is caught, said by its type and its first line,
-and the next call goes on from the state before. Only lack of memory fails the launch, and a
-step that is none.
+An exception that a call raises is an observation: its type and first line are reported, and the next call starts from
+the state before. Only lack of memory and an invalid step fail the launch.
 """
 
 import math
@@ -23,7 +22,7 @@ OUT = "out"
 
 @dataclass(frozen=True)
 class Call:
-    """One call: what it returned, or what it raised, and how many programs were compiled for it."""
+    """Hold a call's out or its exception, and how many programs were compiled for it."""
 
     out: Any
     raised: Exception | None
@@ -31,7 +30,7 @@ class Call:
 
 
 def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> Facts:
-    """What was observed, and the device it was observed on."""
+    """Return the observations, and the device of the arrays."""
     check_names(declared)
     calls, state = make_calls(adapter, program, work)
     return Facts(
@@ -41,7 +40,7 @@ def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[st
 
 
 def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Call], Any]:
-    """A call for each batch, in order; and the state that is left."""
+    """Make a call for each batch, in order; return the calls and the final state."""
     state = work.fresh()
     work.synchronise(state)
     calls: list[Call] = []
@@ -50,9 +49,9 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
         out: Any = None
         raised: Exception | None = None
         try:
-            found = work.call(state, batch)
-            work.check(found)
-            after, out = found
+            result = work.call(state, batch)
+            work.check(result)
+            after, out = result
             work.synchronise((after, out))
             state = after
         except Exception as error:
@@ -66,9 +65,9 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
 def observations(
     adapter: Adapter, program: Program, calls: Sequence[Call], declared: Mapping[str, str]
 ) -> dict[str, Scalar]:
-    """By name: what every launch observes, and what the program makes of its outs; raises ValueError and TypeError."""
+    """Return the standard and the program's observations by name; raise ValueError or TypeError for invalid ones."""
     raised = [call.raised for call in calls if call.raised is not None]
-    found: dict[str, Scalar] = {
+    observed: dict[str, Scalar] = {
         "calls": len(calls),
         "compilations": sum(call.compilations for call in calls),
         "compilationsByCall": _text([call.compilations for call in calls]),
@@ -76,17 +75,17 @@ def observations(
         "raisedCalls": len(raised),
     }
     if raised:
-        found["message"] = _clip(next(iter(str(raised[0]).strip().splitlines()), ""))
+        observed["message"] = _clip(next(iter(str(raised[0]).strip().splitlines()), ""))
     own = program.observe([_in_numpy(adapter, call.out) for call in calls])
     for name, value in own.items():
         if name not in declared:
             raise ValueError(f"the program observes {name}, which `observes` of the workload does not name")
-        found[name] = _scalar(name, value)
-    return found
+        observed[name] = _scalar(name, value)
+    return observed
 
 
 def check_names(declared: Mapping[str, str]) -> None:
-    """Raises ValueError for names that a result cannot hold."""
+    """Raise ValueError for names that a result cannot hold."""
     if len(declared) > MAXIMUM_OWN:
         raise ValueError(f"a workload observes {len(declared)} things of its own, at most {MAXIMUM_OWN}")
     for name in declared:
@@ -117,7 +116,7 @@ def _scalar(name: str, value: Any) -> Scalar:
 
 
 def _text(values: Any) -> str:
-    """`1, 0, 1`; a dash where a call raised."""
+    """Format values as `1, 0, 1`, with a dash for a call that raised."""
     return ", ".join("-" if value is None else written(_scalar("a value", value)) for value in values)
 
 

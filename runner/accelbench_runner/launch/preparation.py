@@ -1,5 +1,8 @@
-"""Before the first block: the framework is imported, the workload's program is built, compiled and called once."""
+"""Prepare the first block: import the framework, build the workload's program, compile it and call it once."""
 
+import platform
+import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -12,12 +15,11 @@ from accelbench.workload import Arrays, Program
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, Targets, UnsupportedError
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch.task import Task
-from accelbench_runner.launch.versions import package_of
 from accelbench_runner.protocol import PhaseEnded, PhaseStarted
 
 
 def import_framework(task: Task) -> tuple[Adapter, float]:
-    """The adapter, its device asleep, and the seconds that importing its compiler took; raises UnsupportedError."""
+    """Return the adapter, not yet initialised, and the seconds to import its compiler; raise UnsupportedError."""
     framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
     try:
         backend = framework.backend(task.platform.name, task.platform.backends)
@@ -50,7 +52,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
 
 
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
-    """The workload's program on its inputs, and what of it is timed, on the device."""
+    """Build the workload's program on its inputs, and prepare it on the device."""
     observed = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
@@ -62,7 +64,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
         if task.measure.cold:
             work = replace(work, evict=task.monitor.evictor(adapter.overwrite))
         work.synchronise((work.fresh(), work.batches))
-    facts = _what_it_is(task, adapter, program, work, arrays)
+    facts = _program_facts(task, adapter, program, work, arrays)
     task.reporter.facts(
         facts.model_copy(
             update={
@@ -75,25 +77,25 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
 
 
 def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[Program, Work]:
-    """The same for a target, and nothing runs: where the workload says the shapes of its arrays, none is drawn."""
+    """Build the program for a target. If the workload declares its shapes, no numbers are drawn."""
     shapes = task.workload.shapes(task.parameters)
     if shapes is None:
         return set_up(task, adapter)
     build = getattr(task.workload, task.kind.method)
 
-    def program_and_work() -> tuple[Program, Work]:
+    def build_program() -> tuple[Program, Work]:
         program = workload_checks.returned(build, Program, task.parameters, shapes, adapter)
         return program, adapter.prepare(program)
 
     with task.reporter.phase("setup"):
-        program, work = targets.build_abstract(program_and_work)
+        program, work = targets.build_abstract(build_program)
         workload_checks.check_names(build, program)
-    task.reporter.facts(_what_it_is(task, adapter, program, work, shapes))
+    task.reporter.facts(_program_facts(task, adapter, program, work, shapes))
     return program, work
 
 
-def _what_it_is(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> Facts:
-    """What a call of the program has to do; `arrays` are read for their shapes alone."""
+def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> Facts:
+    """Describe what a call of the program has to do; only the shapes of `arrays` matter."""
     observed = task.measure.protocol == "observe"
     cost = None if observed else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     return Facts(
@@ -110,21 +112,22 @@ def _what_it_is(task: Task, adapter: Adapter, program: Program, work: Work, arra
 
 
 def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: float) -> tuple[Any, Any]:
-    """Returns what it returned. `compile` is what compiling took: its imports, ahead, inside; `first-step` is the rest.
+    """Compile, make the first call and return its result.
 
-    A call that fails and has nothing left to compile has failed in its first step.
+    The phase `compile` covers imports, compiling ahead and compiling inside the call; `first-step` is the rest. A call
+    that has nothing left to compile, and fails, fails in its first step.
     """
     clock, reporter = task.clock, task.reporter
     state = work.fresh()
     work.synchronise(state)
     before = adapter.accounting.compilations().seconds
-    reporter.say(PhaseStarted(phase="compile"))
+    reporter.send(PhaseStarted(phase="compile"))
     began = clock.seconds()
     adapter.compile_ahead(work)
     mode = frameworks.find(task.kind.framework).modes.get(task.kind.mode)
     compiled = mode is not None and not mode.compiles_in_first_call
     if compiled:
-        reporter.say(PhaseStarted(phase="first-step"))
+        reporter.send(PhaseStarted(phase="first-step"))
     called = clock.seconds()
     ahead = adapter.accounting.compilations().seconds
     result = work.call(state, work.batches)
@@ -136,9 +139,28 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: 
     if imported_seconds:
         parts["import"] = imported_seconds
     seconds = imported_seconds + called - began + within
-    reporter.say(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
+    reporter.send(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
     if not compiled:
-        reporter.say(PhaseStarted(phase="first-step"))
-    reporter.say(PhaseEnded(phase="first-step", seconds=ended - called - within))
+        reporter.send(PhaseStarted(phase="first-step"))
+    reporter.send(PhaseEnded(phase="first-step", seconds=ended - called - within))
     work.check(result)
     return result
+
+
+def package_of(module: str) -> str:
+    """Return the top-level package of a module: `flax` of `flax.nnx`."""
+    return module.partition(".")[0]
+
+
+def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
+    """Return the versions of Python, NumPy, the framework, and the packages of the workload's libraries."""
+    import numpy as np
+
+    packages = {package_of(library): _version(library) for library in sorted(libraries)}
+    return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **packages}
+
+
+def _version(library: str) -> str:
+    """Return the module's version, else its package's: orbax.checkpoint has one, orbax has none."""
+    versions = (getattr(sys.modules[module], "__version__", None) for module in (library, package_of(library)))
+    return next((str(version) for version in versions if version), "unknown")

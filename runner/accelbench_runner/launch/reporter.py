@@ -1,4 +1,4 @@
-"""What a launch tells the supervisor with: messages on their own descriptor, phases and asides as they begin."""
+"""Send the supervisor messages over a descriptor: facts, phases, asides, probes and the failure of a variant."""
 
 import os
 import traceback
@@ -7,99 +7,143 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import accelbench
+from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Phase
+from accelbench.catalogue import script, workload_checks
 from accelbench.launch.facts import Facts, Probe
 from accelbench.launch.record import Aside
 from accelbench_runner.clock import Clock
-from accelbench_runner.protocol import AsideEnded, AsideStarted, FactsTold, Message, PhaseEnded, PhaseStarted
+from accelbench_runner.frameworks.adapter import Adapter, UnsupportedError
+from accelbench_runner.protocol import AsideEnded, AsideStarted, FactsTold, Failed, Message, PhaseEnded, PhaseStarted
 
 MAXIMUM_PROBLEM_CHARACTERS = 200
+MAXIMUM_MESSAGE_CHARACTERS = 2000
+MAXIMUM_TRACE_CHARACTERS = 8000
+NO_MEMORY = ("std::bad_alloc", "Cannot allocate memory", "failed to map segment from shared object")
+"""Messages of C++, the kernel and the dynamic linker when memory runs out."""
+PACKAGE = Path(accelbench.__file__).parent
+OWN_CODE = (str(PACKAGE), str(Path(__file__).parent))
+WORKLOADS = str(PACKAGE / "workloads")
+"""Part of accelbench's own code that is measured."""
 
 T = TypeVar("T")
 
 
 class Reporter:
-    """Writes messages to the supervisor's descriptor, and times the phases and asides that it announces."""
+    """Write messages to the supervisor's descriptor, and time phases, asides and probes."""
 
     def __init__(self, descriptor: int, clock: Clock, *, mark: Path, skip: Collection[Probe] = ()) -> None:
-        """`mark` is the file that says which probe is under way between blocks; those to `skip` are not made."""
+        """Use the file `mark` to name the probe that runs between blocks, and leave out the probes in `skip`."""
         self._descriptor = descriptor
         self._clock = clock
         self._mark = mark
-        self._left_out = set(skip)
-        self._inside = 0.0
-        """Seconds of asides that have begun and ended inside the one under way."""
+        self._skipped = set(skip)
+        self._nested_seconds = 0.0
+        """Seconds of asides that ran inside the current one."""
 
-    def say(self, message: Message) -> None:
-        """One line, whole: `os.write` may take less than it is given."""
+    def send(self, message: Message) -> None:
+        """Write one line, all of it: `os.write` may write less than it is given."""
         line = memoryview(message.to_json().encode() + b"\n")
         while line:
             line = line[os.write(self._descriptor, line) :]
 
     def facts(self, facts: Facts) -> None:
-        """What was read back; of what is not among it, nothing is said."""
-        self.say(FactsTold(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        """Send the facts that are set."""
+        self.send(FactsTold(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
-        """Times what happens inside, which may say what it is made of; a phase that raises has no end."""
-        self.say(PhaseStarted(phase=phase))
+        """Time a phase, whose parts the body may add to the dictionary; a phase that raises does not end."""
+        self.send(PhaseStarted(phase=phase))
         parts: dict[str, float] = {}
         began = self._clock.seconds()
         yield parts
-        self.say(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began, parts=parts))
+        self.send(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began, parts=parts))
 
     @contextmanager
     def aside(self, name: Aside) -> Iterator[None]:
-        """What is done beside the phases with steps of the variant's; one that raises has no end.
+        """Time work outside the phases that runs steps of the variant; an aside that raises does not end.
 
-        Announced and timed, so that it is named where a case's time went, and hides in no phase.
+        Asides account for the rest of a case's time, so that it is part of no phase.
         """
-        self.say(AsideStarted(name=name))
+        self.send(AsideStarted(name=name))
         with self._timed() as spent:
             yield
-        self.say(AsideEnded(name=name, seconds=spent[0]))
+        self.send(AsideEnded(name=name, seconds=spent[0]))
 
     def probe(self, name: Probe, look: Callable[[], T]) -> T | None:
-        """What a look of accelbench's own finds, which runs nothing of the variant's; None where it gives no answer.
+        """Run a probe of accelbench's own, which runs no code of the variant, and return its result; None if it fails.
 
-        What it raises is told and is no failure of the variant's; it is not asked again.
+        An exception is reported without failing the variant, and the probe is skipped from then on.
         """
-        if name in self._left_out:
+        if name in self._skipped:
             return None
-        found, problem = None, ""
-        self.say(AsideStarted(name=name, alone=True))
+        result, problem = None, ""
+        self.send(AsideStarted(name=name, alone=True))
         with self._timed() as spent:
             try:
-                found = look()
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
-                problem = self._leave_out(name, error)
-        self.say(AsideEnded(name=name, seconds=spent[0], problem=problem))
-        return found
+                result = look()
+            except Exception as error:  # noqa: BLE001 - a probe must not fail the variant
+                problem = self._skip(name, error)
+        self.send(AsideEnded(name=name, seconds=spent[0], problem=problem))
+        return result
 
-    def glance(self, name: Probe, look: Callable[[], None]) -> None:
-        """As `probe`, between blocks: it marks a file, for a message would wake the supervisor."""
-        if name in self._left_out:
+    def probe_between_blocks(self, name: Probe, look: Callable[[], None]) -> None:
+        """Run a probe between blocks. It is named in a file, because a message would wake the supervisor."""
+        if name in self._skipped:
             return
         self._mark.write_text(name)
         try:
             look()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
-            self.say(AsideEnded(name=name, seconds=0.0, problem=self._leave_out(name, error)))
+        except Exception as error:  # noqa: BLE001 - a probe must not fail the variant
+            self.send(AsideEnded(name=name, seconds=0.0, problem=self._skip(name, error)))
         self._mark.write_text("")
 
-    def _leave_out(self, name: Probe, error: Exception) -> str:
-        self._left_out.add(name)
+    def _skip(self, name: Probe, error: Exception) -> str:
+        self._skipped.add(name)
         traceback.print_exception(error)  # the message has room for one line
         return f"{type(error).__name__}: {error}"[:MAXIMUM_PROBLEM_CHARACTERS]
 
     @contextmanager
     def _timed(self) -> Iterator[list[float]]:
-        """Puts the seconds that it took, without asides inside it, into the list."""
-        before, self._inside = self._inside, 0.0
+        """Append the seconds of the body, without nested asides, to the list."""
+        before, self._nested_seconds = self._nested_seconds, 0.0
         spent: list[float] = []
         began = self._clock.seconds()
         yield spent
         seconds = self._clock.seconds() - began
-        spent.append(max(0.0, seconds - self._inside))
-        self._inside = before + seconds
+        spent.append(max(0.0, seconds - self._nested_seconds))
+        self._nested_seconds = before + seconds
+
+
+def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
+    """Describe an exception of the variant: its reason, one line for people, and the traceback through their code."""
+    if isinstance(error, UnsupportedError):
+        return Failed(reason=FailureReason.UNSUPPORTED, message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
+    reason = FailureReason.RAISED
+    if _out_of_memory(error) or (adapter is not None and adapter.out_of_memory(error)):
+        reason = FailureReason.OUT_OF_MEMORY
+    message = script.in_one_line(error)[:MAXIMUM_MESSAGE_CHARACTERS]
+    return Failed(reason=reason, message=message, trace=_frames(error)[-MAXIMUM_TRACE_CHARACTERS:])
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
+def _frames(error: BaseException) -> str:
+    """Format the traceback: a script's own frames if there are any, else all frames outside accelbench.
+
+    A script's author can seldom change the libraries below it, and the message suffices for accelbench's own checks.
+    """
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(WORKLOADS) or not frame.filename.startswith(OWN_CODE)
+    ]
+    file = str(script.origin())
+    kept = [frame for frame in frames if frame.filename == file] or frames
+    if isinstance(error, workload_checks.InvalidWorkloadError):
+        return ""
+    return "".join(traceback.StackSummary.from_list(kept).format())

@@ -1,8 +1,8 @@
-"""One launch: a fresh process that runs one variant of one case, and tells the supervisor what it took.
+"""Run one launch: measure one variant of one case, in a process of its own, and report to the supervisor.
 
-`python -m accelbench_runner.launch` reads a `LaunchRequest` from standard input. In order: import the framework, wake
-the device, set up the workload, compile and make the first call, compute what parity is judged by, warm up, measure. At
-the end the program is given inputs that it has not seen. A warm probe ends after the first call; a check times nothing.
+The stages in order: import the framework, initialise the device, set up the workload, compile and make the first call,
+compute the outputs for parity, warm up, measure, and run the program on inputs that it has not seen. A warm probe ends
+after the first call; a check times nothing.
 """
 
 import os
@@ -22,63 +22,60 @@ from accelbench_runner.frameworks.adapter import Adapter
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence, limits, meddling, observe
 from accelbench_runner.launch.compilation import Compilation
-from accelbench_runner.launch.failure import failure
-from accelbench_runner.launch.machine import Machine
-from accelbench_runner.launch.preparation import import_framework, make_first_call, set_up
-from accelbench_runner.launch.reporter import Reporter
-from accelbench_runner.launch.task import Task
+from accelbench_runner.launch.preparation import import_framework, make_first_call, set_up, versions_of
+from accelbench_runner.launch.reporter import Reporter, describe_failure
+from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.launch.timing import Inspect, Timing
-from accelbench_runner.launch.versions import versions_of
 from accelbench_runner.outputs import save
 from accelbench_runner.protocol import UNDER_WAY, Done, LaunchRequest, Measured
 
 OUTPUTS = "outputs.npz"
 LEAST_PARITY_UNITS = 2
-"""The second works on what the first returned: a step that ignores its state is right once."""
+"""Two, because a step that ignores its state is right once."""
 
 
-def carry_out(request: LaunchRequest, machine: Machine) -> int:
-    """One launch on a machine, told over the request's descriptor; returns the exit status."""
+def run_launch(request: LaunchRequest, machine: Machine) -> int:
+    """Run a launch on a machine, report over the request's descriptor, and return the exit status."""
     mark = Path(request.directory) / UNDER_WAY
     reporter = Reporter(request.descriptor, machine.clock, mark=mark, skip=request.skip)
     launch: Launch | Compilation | None = None
     try:
         launch = (Compilation if request.purpose == "compile" else Launch)(request, reporter, machine)
         launch.run()
-    except workload_checks.RAISED as error:  # whatever the variant raises is its result
-        reporter.say(failure(error, launch.adapter if launch else None))
+    except workload_checks.RAISED as error:  # any exception of the variant is its result
+        reporter.send(describe_failure(error, launch.adapter if launch else None))
         return 1
-    reporter.say(Done())
+    reporter.send(Done())
     return 0
 
 
 class Launch:
-    """The stages of a launch, and what one hands to the next."""
+    """Run the stages of a launch, and keep what one passes to the next."""
 
     adapter: Adapter | None = None
     _imported_seconds = 0.0
-    """What importing the compiler took."""
-    _seen: Mapping[str, Any] = MappingProxyType({})
-    """What was counted of calls on the inputs that the program was built from; of an episode nothing."""
+    """Seconds to import the compiler."""
+    _counts: Mapping[str, Any] = MappingProxyType({})
+    """Operations of calls on the program's own inputs, by fields of `Dependence`; empty for an episode."""
     _held_bytes = 0
-    """By the process before setup."""
+    """Memory of the process before setup."""
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
         self._functions, flags = meddling.functions(), meddling.flags()
-        self._task = Task.of(request, reporter, machine)
+        self._task = Task.load(request, reporter, machine)
         self._flags = meddling.changed(flags)
         self._reporter = reporter
-        reporter.probe("watch", self._task.monitor.arrive)
+        reporter.probe("watch", self._task.monitor.prepare)
 
     def run(self) -> None:
-        """Everything, in order; raises what the variant raises."""
+        """Run all stages; raise what the variant raises."""
         task = self._task
         adapter, self._imported_seconds = import_framework(task)
         self.adapter = adapter
         with self._reporter.phase("device-init"):
             adapter.initialise()
         device = adapter.accounting.device_id()
-        settings = self._reporter.probe("watch", lambda: task.monitor.awake(device))
+        settings = self._reporter.probe("watch", lambda: task.monitor.identify(device))
         self._reporter.facts(
             Facts(
                 protocol=task.measure.protocol,
@@ -97,15 +94,15 @@ class Launch:
             self._measure_steps(adapter)
 
     def _observe(self, adapter: Adapter) -> None:
-        """`observe`: what every call did; nothing is timed, and no speedup will be said of it."""
+        """Run the protocol `observe`, which times nothing and yields no speedup."""
         program, work = set_up(self._task, adapter)
         with self._reporter.phase("steady"):
-            found = observe.observe(adapter, program, work, self._task.workload.observes)
-        self._reporter.facts(found)
-        self._measured(adapter)
+            facts = observe.observe(adapter, program, work, self._task.workload.observes)
+        self._reporter.facts(facts)
+        self._report_measured(adapter)
 
-    def _measured(self, adapter: Adapter) -> None:
-        """The last of what a verdict needs; what comes after it may fail, and the measurement stands."""
+    def _report_measured(self, adapter: Adapter) -> None:
+        """Report the last facts that a verdict needs; whatever fails from here on, the measurement stands."""
         self._reporter.facts(
             Facts(
                 precision=adapter.precision(),
@@ -118,10 +115,10 @@ class Launch:
                 ),
             )
         )
-        self._reporter.say(Measured())
+        self._reporter.send(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
-        """The other protocols: parity's outputs, then times; then what the device can do at most."""
+        """Run the other protocols: compute outputs, measure times, check dependence, measure the device's limits."""
         task = self._task
         self._held_bytes = cpu.held_bytes()
         cpu.restart_peak()
@@ -133,35 +130,35 @@ class Launch:
             with self._reporter.aside("parity"):
                 self._write_outputs(adapter, program, state, out, units)
             del state, out
-            self._measured(adapter)
+            self._report_measured(adapter)
         else:
             self._compute_outputs(adapter, program, work)
             self._count_operations(adapter, work)
             cpu.restart_peak()
             if task.timed:
-                with blocks.garbage_kept() if protocol == "steady" else nullcontext():
-                    calls, seen = timing.measure_blocks(program, work)
-                    self._measured(adapter)
-                    timing.watch_for_late_work(work, calls)
+                with blocks.garbage_collection_paused() if protocol == "steady" else nullcontext():
+                    calls, extra = timing.measure_blocks(program, work)
+                    self._report_measured(adapter)
+                    timing.measure_late_work(work, calls)
             else:
-                with blocks.garbage_kept():
-                    seen = self._make_checked_blocks(adapter, program, work)
-                self._measured(adapter)
-            self._count_calls(adapter, program, work, seen)
+                with blocks.garbage_collection_paused():
+                    extra = self._make_extra_block(adapter, program, work)
+                self._report_measured(adapter)
+            self._count_calls(adapter, program, work, extra)
         if task.counts_calls:
-            functions, work = (program.step, program.export), dependence.forget_inputs(work)
-            del program  # two sets of inputs need not fit beside each other
+            functions, work = (program.step, program.export), dependence.without_inputs(work)
+            del program  # frees its inputs before others are made
             self._try_unseen_inputs(adapter, *functions, work)
         if task.timed and task.request.round <= limits.ROUNDS:
-            asked = adapter, task.platform, task.monitor, task.clock, task.machine.processors
-            reached = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*asked))
+            given = adapter, task.platform, task.monitor, task.clock, task.machine.processors
+            reached = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*given))
             self._reporter.facts(Facts(limits=reached or NOT_REPORTED))
 
     def _first_call(self, adapter: Adapter, work: Work) -> tuple[Any, Any]:
         return make_first_call(self._task, adapter, work, self._imported_seconds)
 
     def _compute_outputs(self, adapter: Adapter, program: Program, work: Work) -> None:
-        """The first call and as many more as parity needs, from a fresh state; writes what is compared."""
+        """Make the first call and as many more as parity needs, and write the outputs to compare."""
         state, out = self._first_call(adapter, work)
         self._reporter.facts(
             Facts(
@@ -182,7 +179,7 @@ class Launch:
         self._reporter.facts(Facts(parity_units=units))
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:
-        """What was compiled; and what one call does, against what the workload declares, where it declares any."""
+        """Report the executable's size, and the operations of one call if the workload declares some."""
         declared = self._task.workload.operations(self._task.parameters)
         with self._reporter.aside("operations"):
             self._reporter.facts(Facts(executable=adapter.accounting.executable_size() or NOT_REPORTED))
@@ -199,23 +196,25 @@ class Launch:
             )
         )
 
-    def _make_checked_blocks(self, adapter: Adapter, program: Program, work: Work) -> dependence.Witness:
-        """What one more block did, where nothing is timed."""
+    def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
+        """Make an untimed block for `dependence`."""
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:
                 return blocks.time_calls(work, calls, self._task.clock, inspect)
 
             block(1, lambda _: None)  # the second call may be compiled anew
-            seconds, calls = block(1, lambda _: None), dependence.MOST
-            return dependence.witness(adapter, program, work, block, calls, seconds, self._task.request.unseen_seed)
+            seconds, calls = block(1, lambda _: None), dependence.MAXIMUM_CALLS
+            return dependence.make_extra_block(
+                adapter, program, work, block, calls, seconds, self._task.request.unseen_seed
+            )
 
-    def _count_calls(self, adapter: Adapter, program: Program, work: Work, seen: dependence.Witness | None) -> None:
-        """What a call does that nobody times; after the blocks, for counters take memory and time."""
-        if seen is None:
+    def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
+        """Count operations of untimed calls; after the blocks, because counters take memory and time."""
+        if extra is None:
             return
         with self._reporter.aside("operations"):
-            self._seen = dependence.retold(adapter, program, work, seen)
+            self._counts = dependence.replay_block(adapter, program, work, extra)
             self._reporter.facts(Facts(arithmetic=adapter.accounting.arithmetic(work)))
 
     def _try_unseen_inputs(
@@ -236,5 +235,5 @@ class Launch:
             work=work,
         )
         with self._reporter.aside("dependence"):
-            found = dependence.examine(adapter, subject, task.request.unseen_seed, task.directory, task.clock)
-        self._reporter.facts(Facts(dependence=found.model_copy(update=self._seen)))
+            dependent = dependence.examine(adapter, subject, task.request.unseen_seed, task.directory, task.clock)
+        self._reporter.facts(Facts(dependence=dependent.model_copy(update=self._counts)))

@@ -1,13 +1,13 @@
-"""Whether a block's work is done when its clock stops: runs of calls apart from the blocks, each with a close look.
+"""Detect work that continues after a block's clock has stopped, in runs of calls apart from the timed blocks.
 
-What escapes (a thread that a step started, a computation whose result nobody returns) goes on burning processor time,
-or keeps the device's queue busy: both are watched until they are quiet. A run as long as a block shows what its last
-call leaves behind; a longer one, what every call leaves behind a little of. An episode is looked at when it ends.
+Late work (a thread that a step started, a computation whose result is dropped) uses processor time or keeps the
+device's queue busy, so both are watched until they are idle. A run as long as a block shows what its last call leaves
+behind; a longer run shows what accumulates over many calls. An episode is checked when it ends.
 
-Threads of a framework's pool turn round before they sleep, JAX's the longer the more they had to do: 3 ms after one
-product, 30 after a quarter of a second of them. So products, which leave nothing undone, are made for as long as each
-run took, and what they leave behind is taken off. What escapes does so each time, and what a neighbour or a hypervisor
-delays does not: a run that seems late is made again, and its least lateness held against the most of the products.
+Threads of a framework's pool spin before they sleep: JAX's for 3 ms after one product, for 30 ms after a quarter of a
+second of products. So matrix products, which leave no work behind, run as long as each run took, and their lateness is
+subtracted. Late work recurs in every run, while a delay by another process does not: a run that seems late is repeated,
+and its smallest lateness compared with the largest of the products.
 """
 
 import math
@@ -22,85 +22,88 @@ from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 
 LONG_ROUNDS = 2
-"""The longer run is made in the first rounds: what escapes is the program's doing, and every launch's alike."""
+"""The first rounds make the longer run: a program's late work is the same in every launch."""
 LONG_SECONDS = 0.2
-MOST_RUNS = 3
-"""Of one length; the second and the third where those before seem late."""
+MAXIMUM_RUNS = 3
+"""Runs of one length; a run is repeated if it seems late."""
 PAUSE_SECONDS = 0.001
 BUSY_SHARE = 0.25
-"""Of one processor, by other threads than the one that watches."""
+"""Share of one processor that other threads of the process use while it counts as busy."""
 QUIET_SECONDS = 0.020
-"""Without a busy pause: on a crowded machine a thread that has work may wait this long for its turn."""
+"""Idle time that ends the watch: on a loaded machine a thread with work may wait this long for a processor."""
 PATIENCE_SECONDS = 0.5
-"""At most waited for: no pool turns round for so long."""
+"""Maximum time to wait: no pool spins for so long."""
 PRODUCT = 256
-"""Rows of a product that wakes every thread of a framework's pool."""
-LONGEST_USUAL_SECONDS = 0.5
-"""Pools turn round no longer after more."""
+"""Rows of a product that uses every thread of a framework's pool."""
+MAXIMUM_BASELINE_SECONDS = 0.5
+"""More products do not make a pool spin longer."""
 
 
 Probe = Callable[[Callable[[], Any]], Any]
-"""Makes a look of accelbench's own, and returns what it found; None where it gave no answer."""
+"""Runs a probe of accelbench's own and returns its result; None if it failed."""
 
 
-class Aftermath:
-    """Watches what goes on when a clock has stopped; made where nothing is timed, for what it needs may compile."""
+class LateWork:
+    """Measure work that continues after the clock has stopped; create it outside timed phases, as it may compile."""
 
-    def __init__(self, adapter: Execution, clock: Clock, burnt: Callable[[], float], probe: Probe) -> None:
-        """`burnt` tells the processor time of other threads than the one that asks."""
-        self._adapter, self._clock, self._burnt, self._probe = adapter, clock, burnt, probe
+    def __init__(
+        self, adapter: Execution, clock: Clock, other_threads_seconds: Callable[[], float], probe: Probe
+    ) -> None:
+        """Take the processor time of other threads of the process from `other_threads_seconds`."""
+        self._adapter, self._clock, self._probe = adapter, clock, probe
+        self._other_threads_seconds = other_threads_seconds
         self._product: Callable[[], None] | None = probe(self._first_product)
 
-    def measure_lateness(self, work: Work, *, calls: int, long: bool, most: int = MOST_RUNS) -> Synchronisation | None:
-        """What was found; `calls` is those of a block. None where our own products gave no answer."""
+    def measure(self, work: Work, *, calls: int, long: bool, most: int = MAXIMUM_RUNS) -> Synchronisation | None:
+        """Make runs of `calls` calls, and longer ones if `long`; return None if the products failed."""
         readies: list[bool | None] = []
 
         def run(number: int) -> tuple[float, float]:
             late = 0.0
 
-            def just_stopped(result: Any) -> None:
+            def inspect(result: Any) -> None:
                 nonlocal late
                 readies.append(self._adapter.ready(result))
-                late = self._late()
+                late = self._seconds_until_idle()
 
-            seconds = blocks.time_calls(work, number, self._clock, just_stopped)
+            seconds = blocks.time_calls(work, number, self._clock, inspect)
             return late, seconds
 
         if self._product is None:
             return None
-        first = self._least_late(lambda: run(calls), most)
+        first = self._least_late_run(lambda: run(calls), most)
         if first is None:
             return None
         runs = [first]
         if long and (longer := math.ceil(LONG_SECONDS * calls / first.seconds)) > calls:
-            if (second := self._least_late(lambda: run(longer), most)) is None:
+            if (second := self._least_late_run(lambda: run(longer), most)) is None:
                 return None
             runs.append(second)
         return Synchronisation(runs=runs, ready=None if None in readies else all(readies))
 
-    def judge_result(self, result: Any, seconds: float) -> Synchronisation | None:
-        """The same where calls cannot be made again: the last one took `seconds`, until just now."""
+    def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
+        """Measure after a call that cannot be repeated: it took `seconds` and has just returned `result`."""
         if self._product is None:
             return None
         ready = self._adapter.ready(result)
-        late = self._late()
-        run = self._least_late(lambda: (late, seconds), most=1)
+        late = self._seconds_until_idle()
+        run = self._least_late_run(lambda: (late, seconds), most=1)
         return None if run is None else Synchronisation(runs=[run], ready=ready)
 
-    def _least_late(self, run: Callable[[], tuple[float, float]], most: int = MOST_RUNS) -> WatchedRun | None:
-        """Of `most` runs, which say how late they were and how long; less what pools that turn round explain."""
-        runs, usual = [], 0.0
+    def _least_late_run(self, run: Callable[[], tuple[float, float]], most: int = MAXIMUM_RUNS) -> WatchedRun | None:
+        """Make up to `most` runs, which return lateness and length; subtract the lateness that spinning explains."""
+        runs, baseline = [], 0.0
         for _ in range(most):
             runs.append(run())
             late, seconds = min(runs)
-            if usual + PAUSE_SECONDS < late < PATIENCE_SECONDS:
-                after_products = self._probe(partial(self._usual, seconds))
+            if baseline + PAUSE_SECONDS < late < PATIENCE_SECONDS:
+                after_products = self._probe(partial(self._lateness_of_products, seconds))
                 if after_products is None:
                     return None
-                usual = max(usual, after_products)
-            if late <= usual + PAUSE_SECONDS:
+                baseline = max(baseline, after_products)
+            if late <= baseline + PAUSE_SECONDS:
                 break
-        return WatchedRun(seconds=seconds, late_seconds=max(0.0, late - usual))
+        return WatchedRun(seconds=seconds, late_seconds=max(0.0, late - baseline))
 
     def _first_product(self) -> Callable[[], None]:
         product = self._adapter.product(PRODUCT)
@@ -108,29 +111,28 @@ class Aftermath:
         self._adapter.drain()
         return product
 
-    def _usual(self, seconds: float) -> float:
-        """How late calls are that leave nothing undone, after as long."""
-        assert self._product is not None  # noqa: S101 - asked for before
+    def _lateness_of_products(self, seconds: float) -> float:
+        assert self._product is not None  # noqa: S101 - the callers have checked
         began = self._clock.seconds()
         self._product()
-        while self._clock.seconds() - began < min(seconds, LONGEST_USUAL_SECONDS):
+        while self._clock.seconds() - began < min(seconds, MAXIMUM_BASELINE_SECONDS):
             self._product()
-        return self._late()
+        return self._seconds_until_idle()
 
-    def _late(self) -> float:
-        """Seconds from now until device and process rest."""
+    def _seconds_until_idle(self) -> float:
+        """Return the seconds from now until the device and the process are idle."""
         began = self._clock.seconds()
         self._adapter.drain()
-        return self._clock.seconds() - began + self._until_quiet()
+        return self._clock.seconds() - began + self._seconds_busy()
 
-    def _until_quiet(self) -> float:
-        """Seconds until the process was busy last."""
+    def _seconds_busy(self) -> float:
+        """Watch other threads until they are idle; return the seconds until the last busy moment."""
         began = busy = now = self._clock.seconds()
-        spent = self._burnt()
+        spent = self._other_threads_seconds()
         while now - busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:
             self._clock.pause(PAUSE_SECONDS)
             before, now = now, self._clock.seconds()
-            earlier, spent = spent, self._burnt()
+            earlier, spent = spent, self._other_threads_seconds()
             if spent - earlier > BUSY_SHARE * (now - before):
                 busy = now
         return busy - began

@@ -1,25 +1,49 @@
-"""What a launch is asked to do, found out from its request, and what it does it with."""
+"""Resolve a launch request into the task to measure and the machine to measure it on."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelbench import catalogue, platforms
+from accelbench import catalogue, frameworks, platforms
 from accelbench.api.case import CaseVariant
 from accelbench.platforms import Platform
 from accelbench.workload import Measure, VariantKind, Workload
-from accelbench_runner.clock import Clock
+from accelbench_runner.clock import Clock, MonotonicClock
+from accelbench_runner.devices import cpu
 from accelbench_runner.devices.monitor import DeviceMonitor
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
 from accelbench_runner.launch import dependence
-from accelbench_runner.launch.machine import Machine
 from accelbench_runner.launch.reporter import Reporter
 from accelbench_runner.protocol import LaunchRequest
 
 
+def import_adapter(framework: str) -> Callable[[AdapterSettings], Adapter]:
+    """Import the adapter, and with it the framework."""
+    adapter: Callable[[AdapterSettings], Adapter] = frameworks.find(framework).load_adapter()
+    return adapter
+
+
+def create_monitor(platform: Platform, clock: Clock, processors: cpu.Processors) -> DeviceMonitor:
+    """Create the platform's monitor."""
+    monitor: DeviceMonitor = platform.load_monitor()(clock, processors)
+    return monitor
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Provide what a launch measures with: this machine, or a simulation whose truth is known."""
+
+    clock: Clock = field(default_factory=MonotonicClock)
+    processors: cpu.Processors = cpu
+    adapter: Callable[[str], Callable[[AdapterSettings], Adapter]] = import_adapter
+    """Returns the adapter class for a framework's name."""
+    monitor: Callable[[Platform, Clock, cpu.Processors], DeviceMonitor] = create_monitor
+
+
 @dataclass(frozen=True)
 class Task:
-    """One variant of one case, once."""
+    """Describe one launch: one variant of one case."""
 
     request: LaunchRequest
     reporter: Reporter
@@ -33,8 +57,8 @@ class Task:
     monitor: DeviceMonitor
 
     @classmethod
-    def of(cls, request: LaunchRequest, reporter: Reporter, machine: Machine) -> "Task":
-        """Loads the workload; raises what is wrong with it, with its parameters or with the profile's platform."""
+    def load(cls, request: LaunchRequest, reporter: Reporter, machine: Machine) -> "Task":
+        """Load the workload; raise what is wrong with it, with its parameters or with the profile's platform."""
         case = request.case
         variant = next(variant for variant in case.variants if variant.name == request.variant)
         workload = catalogue.find(case.workload)
@@ -55,25 +79,25 @@ class Task:
 
     @property
     def clock(self) -> Clock:
-        """The machine's."""
+        """Return the machine's clock."""
         return self.machine.clock
 
     @property
     def directory(self) -> Path:
-        """The launch's own."""
+        """Return the launch's own directory."""
         return Path(self.request.directory)
 
     @property
     def libraries(self) -> Sequence[str]:
-        """What the workload's program needs beside its framework."""
+        """Return the libraries that the program needs besides its framework."""
         return self.workload.libraries.get(self.kind.framework, ())
 
     @property
     def timed(self) -> bool:
-        """Whether this launch's times count."""
+        """Return whether this launch measures times."""
         return self.request.purpose == "measure"
 
     @property
     def counts_calls(self) -> bool:
-        """Whether it is one of the launches that count what a call does."""
+        """Return whether this launch counts the operations of calls."""
         return self.request.round <= dependence.ROUNDS

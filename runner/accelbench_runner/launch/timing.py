@@ -1,4 +1,4 @@
-"""The phases that are timed, and what happened to the device and to its clock meanwhile."""
+"""Run the timed phases, and report what happened to the machine and the device meanwhile."""
 
 import statistics
 from collections.abc import Callable
@@ -10,34 +10,35 @@ from accelbench.launch.facts import ClockQuality, Device, Facts, HostOverDevice
 from accelbench.workload import Program
 from accelbench_runner.clock import ClockDrift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
-from accelbench_runner.devices.watch import Watch
+from accelbench_runner.devices.monitor import Watch
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError
 from accelbench_runner.frameworks.work import Work
-from accelbench_runner.launch import blocks, dependence, synchronisation
-from accelbench_runner.launch.failure import MAXIMUM_MESSAGE_CHARACTERS
+from accelbench_runner.launch import blocks, dependence
+from accelbench_runner.launch.reporter import MAXIMUM_MESSAGE_CHARACTERS
+from accelbench_runner.launch.synchronisation import LONG_ROUNDS, LateWork
 from accelbench_runner.launch.task import Task
 from accelbench_runner.protocol import BlockTimed
 
 Inspect = Callable[[Any], None]
-"""Is shown what a block's last call returned, once the clock has stopped."""
-MOST_CAUSES = 20
-"""Of recompilations are told."""
+"""Receives a block's last result once the clock has stopped."""
+MAXIMUM_CAUSES = 20
+"""Number of causes of recompilations that are reported."""
 
 
 class Timing:
-    """What a launch times, by its protocol."""
+    """Time a launch by its protocol."""
 
     def __init__(self, task: Task, adapter: Adapter, held_bytes: int) -> None:
-        """`held_bytes`: by the process before setup."""
+        """Subtract `held_bytes`, which the process held before setup, from the host's peak memory."""
         self._task, self._adapter, self._clock, self._reporter = task, adapter, task.clock, task.reporter
         self._held_bytes = held_bytes
         self._watch = Watch(task.monitor, task.clock, task.machine.processors)
         self._causes: list[str] = []
 
-    def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.Witness | None]:
-        """`steady`: blocks of many calls, planned; `latency`: every call a block of its own.
+    def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
+        """Time blocks of many calls (`steady`), or of one call each (`latency`).
 
-        Returns the calls of a block, and in the first rounds what one more block did.
+        Returns the number of calls in a block, and in the first rounds one more block for `dependence`.
         """
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":
@@ -51,7 +52,7 @@ class Timing:
                 with adapter.forbid_compiling():
                     return blocks.measure_as_planned(work, planned, self._clock, inspect)
             except RecompiledError as error:
-                # What it costs is worth knowing even so; nobody can take it for a steady state.
+                # Measure all the same: the check `recompiled` fails, and the report shows what recompiling costs.
                 self._causes.append(str(error))
                 return blocks.measure_as_planned(work, planned, self._clock, inspect)
 
@@ -65,7 +66,7 @@ class Timing:
                 return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
             seed = task.request.unseen_seed
-            return calls, dependence.witness(adapter, program, work, block, calls, seconds_per_call, seed)
+            return calls, dependence.make_extra_block(adapter, program, work, block, calls, seconds_per_call, seed)
 
     def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
         """Warm up and plan blocks long enough for the work that calls leave behind: docs/method/block-length.md."""
@@ -76,15 +77,15 @@ class Timing:
         if planned.calls >= blocks.FEW_CALLS:
             return seconds_per_call, planned
         with self._reporter.aside("synchronisation"):
-            found = self._aftermath.measure_lateness(work, calls=planned.calls, long=False, most=1)
-        cpu.restart_peak()  # our own look is none of the program's memory
-        late = found.runs[0].late_seconds if found else 0.0
+            measured = self._late_work.measure(work, calls=planned.calls, long=False, most=1)
+        cpu.restart_peak()  # leave the memory of these runs out of the program's peak
+        late = measured.runs[0].late_seconds if measured else 0.0
         return seconds_per_call, blocks.plan(seconds_per_call, overhead, late)
 
     def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
-        """`episode`: one pass over the batches in order, the first calls and their compiling included.
+        """Time one pass over the batches (`episode`), including the first calls and their compilation.
 
-        Returns the last state and out, and the units that led there.
+        Returns the last state and out, and the units that have been computed.
         """
         batches = program.batches if program.inner == 1 else (work.batches,)
         state: Any = None
@@ -97,29 +98,30 @@ class Timing:
             return timed
 
         with self._reporter.aside("synchronisation"):
-            aftermath = self._aftermath
+            late_work = self._late_work
         last = self._time(measure).seconds[-1]
         with self._reporter.aside("synchronisation"):
-            found = aftermath.judge_result((state, out), last)
+            synchronisation = late_work.measure_after((state, out), last)
         compile_cache = self._adapter.accounting.compile_cache()
-        self._reporter.facts(Facts(synchronisation=found or NOT_REPORTED, compile_cache=compile_cache or NOT_REPORTED))
+        self._reporter.facts(
+            Facts(synchronisation=synchronisation or NOT_REPORTED, compile_cache=compile_cache or NOT_REPORTED)
+        )
         return state, out, work.units * len(batches)
 
-    def watch_for_late_work(self, work: Work, calls: int) -> None:
-        """Whether anything goes on when the clock has stopped."""
+    def measure_late_work(self, work: Work, calls: int) -> None:
+        """Report work that continues after the clock has stopped."""
         with self._reporter.aside("synchronisation"):
-            long = self._task.request.round <= synchronisation.LONG_ROUNDS
-            found = self._aftermath.measure_lateness(work, calls=calls, long=long)
-        self._reporter.facts(Facts(synchronisation=found or NOT_REPORTED))
+            long = self._task.request.round <= LONG_ROUNDS
+            measured = self._late_work.measure(work, calls=calls, long=long)
+        self._reporter.facts(Facts(synchronisation=measured or NOT_REPORTED))
 
     @cached_property
-    def _aftermath(self) -> synchronisation.Aftermath:
+    def _late_work(self) -> LateWork:
         probe = partial(self._reporter.probe, "synchronisation")
-        burnt = self._task.machine.processors.burnt_elsewhere
-        return synchronisation.Aftermath(self._adapter, self._clock, burnt, probe)
+        return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
     def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
-        """Has `measure` time its blocks, and reports what else happened meanwhile."""
+        """Let `measure` time blocks, and report what else happened meanwhile."""
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
         resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), ClockDrift(self._clock)
@@ -129,7 +131,7 @@ class Timing:
         def inspect(result: Any) -> None:
             devices.append(adapter.device(result))
             if monitor.watches_blocks:
-                self._reporter.glance("watch", monitor.sample)
+                self._reporter.probe_between_blocks("watch", monitor.sample)
 
         self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
@@ -143,7 +145,7 @@ class Timing:
         peak = monitor.peak_bytes(on_host) if on_device is None else on_device
         ratios = adapter.accounting.host_over_device()[compared:]
         for seconds in measured.seconds:
-            self._reporter.say(BlockTimed(units=measured.units, seconds=seconds))
+            self._reporter.send(BlockTimed(units=measured.units, seconds=seconds))
         causes = self._causes + adapter.accounting.compilations().causes[len(compiled.causes) :]
         if watched:
             self._reporter.facts(watched)
@@ -151,7 +153,7 @@ class Timing:
             Facts(
                 device=devices[-1],
                 recompilations=len(causes),
-                recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:MOST_CAUSES]],
+                recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:MAXIMUM_CAUSES]],
                 peak_memory_bytes=peak or NOT_REPORTED,
                 reserved_memory_bytes=adapter.accounting.reserved_memory_bytes() or NOT_REPORTED,
                 host_over_device=HostOverDevice(least=min(ratios), median=statistics.median(ratios))

@@ -25,10 +25,10 @@ def survey(
 ) -> Survey:
     """Reads counters, pauses, and reads them again."""
     processors = len(os.sched_getaffinity(0))
-    others, taken, used, began = machine.others(), machine.taken(), machine.usage(), clock()
+    others, taken, used, began = machine.other_processes(), machine.contention(), machine.usage(), clock()
     pause(SECONDS)
-    seconds, used_then, taken_then = clock() - began, machine.usage(), machine.taken()
-    most = processes.most(others, machine.others())
+    seconds, used_then, taken_then = clock() - began, machine.usage(), machine.contention()
+    most = processes.busiest(others, machine.other_processes())
     return Survey(
         processors=processors,
         seconds=seconds,
