@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,21 @@ settings.load_profile("accelbench")
 
 # Which vector instructions there are takes Inductor 10 s to find out, in every launch that compiles.
 os.environ.setdefault(ABOUT_THE_MACHINE, str(Path.home() / ".cache" / "accelbench" / "machine"))
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Return a function that compares a text with the file of that name in the folder `golden` next to the test."""
+
+    def check(name: str, text: str) -> None:
+        path = request.path.parent / "golden" / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"{path}: no such file; write it with pytest --update-golden"
+        assert text == path.read_text(), f"{path} differs; if it should, run pytest --update-golden and read git diff"
+
+    return check
 
 
 @pytest.hookimpl(wrapper=True)
@@ -49,7 +64,8 @@ def _skipped_without_its_tools() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer `--record-durations`."""
+    """Offer `--record-durations` and `--update-golden`."""
+    parser.addoption("--update-golden", action="store_true", help="write what tests compare with golden files")
     parser.addoption("--record-durations", action="store_true", help=f"write {DURATIONS.name}: `make durations` does")
 
 
