@@ -1,11 +1,12 @@
-"""`python -m accelbench_runner CASE`: measures one case and delivers one result.
+"""Measure one case and deliver one result: `python -m accelbench_runner CASE`.
 
 With `--check` each variant runs twice, nothing is timed, and the result is a certificate of what they compute.
 
-Exit status: 0 a result was delivered, failed variants included; 2 the case document cannot be run; 3 an error of
+Exit status: 0 a result was delivered, even if variants failed; 2 the case document cannot be run; 3 an error of
 accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial result. The log goes to standard output, the
-headline to the file that ACCELBENCH_TERMINATION_LOG names, and nothing is written outside the work directory
-(ACCELBENCH_WORK_DIRECTORY, or a temporary one). It ends with the process ACCELBENCH_ENDS_WITH, where that started it.
+headline to the file that ACCELBENCH_TERMINATION_LOG names. Nothing is written outside the work directory, which is
+created in ACCELBENCH_WORK_DIRECTORY or in the system's temporary directory. It exits when the parent process that
+ACCELBENCH_ENDS_WITH names exits.
 """
 
 import argparse
@@ -17,10 +18,8 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from accelbench import catalogue
@@ -28,8 +27,8 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.delivery.log import Headline, MachineSeen
 from accelbench.machine import fingerprint
-from accelbench_runner.protocol import ABOUT_THE_MACHINE
-from accelbench_runner.supervisor import processors, surroundings
+from accelbench_runner.protocol import ABOUT_THE_MACHINE, Purpose
+from accelbench_runner.supervisor import preflight, processors
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, terminate_with
@@ -53,15 +52,15 @@ def main(
     *,
     launch_command: Sequence[str] = LAUNCH,
     judge_command: Sequence[str] = JUDGE,
-    take_survey: surroundings.TakeSurvey = surroundings.take_survey,
+    take_survey: preflight.TakeSurvey = preflight.take_survey,
     probe_seconds: float = PROBE_SECONDS,
 ) -> int:
-    """Run one case; returns the exit status."""
+    """Run one case, and return the exit status; the keywords replace processes in tests."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
     parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
     parser.add_argument("--processors", type=int, help="use only so many, idle ones first; default: all")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     interruption = Interruption()
     interruption.listen()
     if parent := os.environ.get("ACCELBENCH_ENDS_WITH"):
@@ -69,24 +68,52 @@ def main(
     log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:
-        case = read_case(given.case)
+        case = read_case(options.case)
     except InvalidCaseError as error:
         log.notice(f"error: {error}")
         termination.write(Headline(case="", attempt=0, state="failed", message=str(error)))
         return EXIT_INVALID_CASE
+    purpose: Purpose = "compile" if case.accelerator.target is not None else "check" if options.check else "measure"
     try:
         with _work_directory() as directory:
-            launcher = partial(Launcher, case=case, command=launch_command, probe_seconds=probe_seconds)
-            threads = len(processors.set_affinity(given.processors))
-            supervisor = _supervisor(case, directory, log, termination, interruption, launcher, judge_command, threads)
-            if case.accelerator.target is not None:
-                supervisor = _compiling(supervisor)
-            elif given.check:
-                supervisor = _checking(supervisor)
-            elif supervisor.compares:
+            threads = len(processors.set_affinity(options.processors))
+            environment = _prepare(directory, threads)
+            unseen_seed = secrets.randbits(63)
+            launcher = Launcher(
+                case=case,
+                command=launch_command,
+                environment=environment,
+                threads=threads,
+                interruption=interruption,
+                unseen_seed=unseen_seed,
+                probe_seconds=probe_seconds,
+                purpose=purpose,
+                memory_bytes=compiler_memory_limit() if purpose == "compile" else None,
+            )
+            judge = Judge(
+                command=judge_command,
+                environment=environment,
+                directory=directory / "judge",
+                interruption=interruption,
+                log=log,
+                unseen_seed=unseen_seed,
+                timed=purpose == "measure",
+            )
+            supervisor = Supervisor(
+                case=case,
+                launcher=launcher,
+                judge=NothingToJudge() if purpose == "compile" else judge,
+                log=log,
+                termination=termination,
+                interruption=interruption,
+                directory=directory,
+                host=_fingerprint(case, threads),
+                compares=purpose == "measure" and _compares(case),
+            )
+            if supervisor.compares:
                 _warn(supervisor, take_survey)
             return _run(supervisor, log)
-    except OSError as error:  # no directory to work in, or nobody who reads the log any more
+    except OSError as error:  # no work directory, or the log is closed
         message = f"internal error: {error}"
         termination.write(Headline(case=case.name, attempt=case.origin.attempt, state="failed", message=message))
         sys.stderr.write(f"accelbench: {message}\n")
@@ -102,7 +129,7 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
     except (JudgeError, ProbeError, UnkillableError) as error:
         supervisor.give_up(f"internal error: {error}")
         return EXIT_INTERNAL
-    except Exception as error:  # noqa: BLE001 - whatever it is, what was measured is delivered
+    except Exception as error:  # noqa: BLE001 - after any error, what was measured is delivered
         log.notice(traceback.format_exc())
         supervisor.give_up(f"internal error: {type(error).__name__}: {error}")
         return EXIT_INTERNAL
@@ -110,73 +137,24 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
     return EXIT_SIGNAL + signal if signal and result.stopped == StopReason.INTERRUPTED else EXIT_DELIVERED
 
 
-def _supervisor(
-    case: Case,
-    directory: Path,
-    log: LogWriter,
-    termination: TerminationMessage,
-    interruption: Interruption,
-    launcher: Callable[..., Launcher],
-    judge_command: Sequence[str],
-    threads: int,
-) -> Supervisor:
+def _prepare(directory: Path, threads: int) -> dict[str, str]:
+    """Prepare this process and the work directory for launches; return their environment."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
     adopt_orphans()
+    (directory / "judge").mkdir()
     machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
-    environment = {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
-    judge_directory = directory / "judge"
-    judge_directory.mkdir()
-    unseen_seed = secrets.randbits(63)
-    return Supervisor(
-        case=case,
-        launcher=launcher(environment=environment, threads=threads, interruption=interruption, unseen_seed=unseen_seed),
-        judge=Judge(
-            command=judge_command,
-            environment=environment,
-            directory=judge_directory,
-            interruption=interruption,
-            log=log,
-            unseen_seed=unseen_seed,
-        ),
-        log=log,
-        termination=termination,
-        interruption=interruption,
-        directory=directory,
-        host=_fingerprint(case, threads),
-        compares=_compares(case),
-    )
-
-
-def _checking(supervisor: Supervisor) -> Supervisor:
-    """The same case with nothing timed: then no variant's failure makes another's result worthless."""
-    judge = supervisor.judge
-    return replace(
-        supervisor,
-        launcher=replace(supervisor.launcher, purpose="check"),
-        judge=replace(judge, timed=False) if isinstance(judge, Judge) else judge,
-        compares=False,
-    )
-
-
-def _compiling(supervisor: Supervisor) -> Supervisor:
-    """The same case compiled for its target: one launch of each variant, each within its own limit of memory."""
-    return replace(
-        supervisor,
-        launcher=replace(supervisor.launcher, purpose="compile", memory_bytes=compiler_memory_limit()),
-        judge=NothingToJudge(),
-        compares=False,
-    )
+    return {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
 
 
 def _compares(case: Case) -> bool:
-    """Whether times of its variants are compared; else each is observed for itself."""
+    """Return True if the workload compares times; False if each variant is observed by itself."""
     workload = catalogue.find(case.workload)
     return workload.measure(catalogue.parse_parameters(workload, case.parameters)).protocol != "observe"
 
 
 def _fingerprint(case: Case, threads: int) -> dict[str, str]:
-    """What is known before the first launch."""
+    """Return the part of the fingerprint that is known before the first launch."""
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters).model_dump(mode="json")
     return {
@@ -186,31 +164,31 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
     }
 
 
-def _warn(supervisor: Supervisor, take_survey: surroundings.TakeSurvey) -> None:
-    """Says what will disturb the case, before its time begins."""
+def _warn(supervisor: Supervisor, take_survey: preflight.TakeSurvey) -> None:
+    """Write warnings about what will disturb the case."""
     case, log = supervisor.case, supervisor.log
     try:
         survey = take_survey(supervisor.host)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        log.notice(f"what the machine is doing cannot be seen: {error}")
+        log.notice(f"the machine cannot be surveyed for other load: {error}")
         return
-    if lines := surroundings.warnings(survey, supervisor.host, accepts_noise=case.measurement.accept_noise):
+    if lines := preflight.warnings(survey, supervisor.host, accepts_noise=case.measurement.accept_noise):
         for line in lines:
             log.notice(f"warning: {line}")
         log.event(MachineSeen(warnings=lines))
 
 
 def _termination_log() -> Path | None:
-    named = os.environ.get("ACCELBENCH_TERMINATION_LOG")
-    if named:
-        return Path(named)
+    path = os.environ.get("ACCELBENCH_TERMINATION_LOG")
+    if path:
+        return Path(path)
     default = Path("/dev/termination-log")
     return default if default.exists() else None
 
 
 @contextmanager
 def _work_directory() -> Iterator[Path]:
-    """A fresh directory inside the one that was given, or a temporary one; removed at the end."""
+    """Create the work directory, and remove it at the end."""
     directory = Path(tempfile.mkdtemp(prefix="ab-", dir=os.environ.get("ACCELBENCH_WORK_DIRECTORY")))
     try:
         yield directory

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from accelbench_runner.__main__ import main
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
-from accelbench_runner.supervisor.surroundings import Survey
+from accelbench_runner.supervisor.preflight import Survey
 
 
 def take_survey(_host: Mapping[str, str]) -> Survey:

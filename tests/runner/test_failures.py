@@ -19,7 +19,7 @@ FAILURES = {
     "endless-line": ("InvalidOutput", "bytes of messages, more than a launch may"),
     "cut-off": ("InvalidOutput", "cut off"),
     "nan-block": ("InvalidOutput", "cannot be read"),
-    "times-nothing": ("InvalidOutput", "timed no block"),
+    "times-nothing": ("InvalidOutput", "without timing a block"),
 }
 
 
@@ -133,7 +133,7 @@ def test_a_launch_that_is_done_is_not_held_up_by_a_grandchild_with_its_pipe(run:
     assert processes_below(ended.work) == []
 
 
-def test_a_crash_after_the_last_word_does_not_undo_the_measurement(run: Run) -> None:
+def test_a_crash_after_the_final_message_does_not_undo_the_measurement(run: Run) -> None:
     ended = run(case_of("fine", "crashes-after-done"))
     assert ended.variant("crashes-after-done").failure is None
     assert len(ended.variant("crashes-after-done").launches) == 2

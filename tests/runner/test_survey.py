@@ -11,7 +11,7 @@ from accelbench.delivery.log import LaunchStarted, MachineSeen
 from accelbench.launch.facts import Process
 from accelbench_runner.devices.cpu import Contention, Usage
 from accelbench_runner.devices.processes import ProcessUsage, Reading
-from accelbench_runner.supervisor.surroundings import Survey, take_survey, warnings
+from accelbench_runner.supervisor.preflight import Survey, take_survey, warnings
 from accelbench_runner.supervisor.survey import survey
 from runner.supervision import Ended, case_of
 

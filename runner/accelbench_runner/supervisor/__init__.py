@@ -1,1 +1,1 @@
-"""The process that stays: starts launches in rounds, asks the judge after each, delivers a result. No numpy here."""
+"""Run one case: start launches in rounds, ask the judge after each round, deliver a result. No numpy here."""

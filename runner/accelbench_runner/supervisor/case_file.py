@@ -1,4 +1,4 @@
-"""The case document: read, and refused with everything that is wrong before anything is started."""
+"""Read the case document, and refuse it with everything that is wrong before anything is started."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,20 +14,20 @@ from accelbench.problem import unknown
 
 
 class InvalidCaseError(ValueError):
-    """The case document cannot be run; the message says why, whole."""
+    """Report a case document that cannot be run; the message has every reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(on_one_line(message))
 
 
 def read_case(path: Path) -> Case:
-    """The case document at `path`; raises InvalidCaseError."""
+    """Return the case document at `path`; raise InvalidCaseError."""
     try:
         case = Case.model_validate_json(path.read_bytes())
     except OSError as error:
         raise InvalidCaseError(f"{path}: the case document cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise InvalidCaseError(f"{path}: this is no case document: {_details(error)}") from error
+        raise InvalidCaseError(f"{path}: this is not a case document: {_details(error)}") from error
     if problems := list(_problems(case)):
         raise InvalidCaseError(f"{path}: {'; '.join(problems)}")
     return case
@@ -56,8 +56,8 @@ def _problems(case: Case) -> Iterator[str]:
             yield f"what it costs cannot be computed: {script.in_one_line(error)}"
             refused = None
         if refused:
-            asked = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
-            yield f"{workload.name} ({asked}) {refused}"
+            parameters_text = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
+            yield f"{workload.name} ({parameters_text}) {refused}"
     offered = workload.variants()
     for variant in case.variants:
         if variant.use not in offered:

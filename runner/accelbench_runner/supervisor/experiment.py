@@ -1,7 +1,7 @@
-"""The experiment: rounds of launches, the judge between them, and what is delivered as it goes.
+"""Run a case: rounds of launches, the judge after each round, checkpoints and the result into the log.
 
-Small and dumb on purpose. While a launch measures, this process sleeps; it imports no numpy and no framework, and
-everything it computes is between launches.
+Small and simple on purpose. While a launch measures, this process sleeps; it imports no numpy and no framework, and it
+computes between launches only.
 """
 
 import contextlib
@@ -41,19 +41,19 @@ from accelbench_runner.supervisor.launcher import Launcher
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder, TerminationMessage
 
 JUDGE_SECONDS = 120.0
-"""The judge may take this long even when the case's time is up: rounds that were measured are worth a verdict."""
+"""The judge may take this long even after the case's time limit, so that measured rounds get a verdict."""
 LAST_JUDGE_SECONDS = 5.0
-"""After a signal: whoever sent it waits ten seconds for all that is left to do, or kills."""
+"""The judge's limit after a signal: the sender may kill this process ten seconds later."""
 COLD_PHASES = {"import", "device-init", "setup", "compile", "first-step"}
 
 
 class ProbeError(Exception):
-    """A probe of accelbench's own keeps a launch from measuring, even one that leaves it out: no variant's fault."""
+    """Report a probe of accelbench's own that ends launches although it is left out: a fault of accelbench."""
 
 
 @dataclass
 class Supervisor:
-    """One case from its first launch to its result."""
+    """Run one case from its first launch to its result."""
 
     case: Case
     launcher: Launcher
@@ -64,17 +64,17 @@ class Supervisor:
     directory: Path
     host: Mapping[str, str]
     compares: bool = True
-    """False: every variant is observed or checked for itself."""
+    """False: each variant is observed, checked or compiled by itself."""
     clock: Callable[[], float] = time.monotonic
 
     _launches: list[LaunchRecord] = field(default_factory=list)
-    """Those that count, and all that failed."""
+    """Launches of counted rounds, and all that failed."""
     _discarded: list[LaunchRecord] = field(default_factory=list)
     _failed: dict[str, Failure] = field(default_factory=dict)
     _assessment: Assessment | None = None
     _digest: str | None = None
-    _left_out: dict[Probe, str] = field(default_factory=dict)
-    """Probes of our own that hung or crashed, and why; further launches do without."""
+    _skipped: dict[Probe, str] = field(default_factory=dict)
+    """Why a probe hung or crashed; later launches leave it out."""
     _judge_seconds: float = 0.0
     _round_seconds: list[float] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ class Supervisor:
         self._deadline = self._began + self.case.measurement.time_limit_seconds
 
     def run(self) -> Result:
-        """Rounds until there is a reason to stop, then the result, delivered.
+        """Measure rounds until there is a reason to stop; write the result to the log and return it.
 
         Raises JudgeError, JudgeKilledError, ProbeError and UnkillableError.
         """
@@ -100,15 +100,15 @@ class Supervisor:
         return result
 
     def give_up(self, why: str) -> None:
-        """After an error of our own: what was measured, as a checkpoint, and a headline that says why."""
+        """Write what was measured as a checkpoint, and the error `why` into the headline."""
         self.log.notice(why)
-        with contextlib.suppress(ValueError):  # it may be the result itself that cannot be made
+        with contextlib.suppress(ValueError):  # the error may be that no result can be assembled
             self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {why}",))
         self.headline("failed", message=why)
 
     @property
     def _rounds(self) -> int:
-        """Complete rounds that count."""
+        """The number of complete rounds that count."""
         return self._assessment.rounds if self._assessment else 0
 
     def _why_stop(self) -> StopReason | None:
@@ -127,20 +127,20 @@ class Supervisor:
         if left <= 0:
             return StopReason.TIME_LIMIT_REACHED
         if self._round_seconds and left < min(self._round_seconds):
-            return StopReason.NO_TIME_FOR_ROUND  # none yet was that short
+            return StopReason.NO_TIME_FOR_ROUND  # no round has been that short
         return None
 
     def _round(self, number: int) -> StopReason | None:
-        """One launch of every variant that has not failed, and judgement; why it was cut short, if it was.
+        """Launch every variant that has not failed, and have the round judged; return why it was cut short, if it was.
 
-        A round that repeats a quarantined one has its order: the schedule goes on once a round counts.
+        A round that repeats a quarantined one has the same order: the schedule advances when a round counts.
         """
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
         order = round_order(variants, seed=self.case.measurement.seed, case=self.case.name, number=self._rounds + 1)
         directories = {variant: self.directory / f"{number}-{position}" for position, variant in enumerate(order)}
         launches, cut = self._launch_all(number, directories)
-        counted = launches if cut is None else self._of_a_part(launches, cut)
+        counted = launches if cut is None else self._counted_of_cut_round(launches, cut)
         judged = False
         try:
             judged = self._judge(number, counted, directories)
@@ -162,14 +162,14 @@ class Supervisor:
             comparisons=assessed.comparisons,
         )
         self.log.event(event)
-        lost = sum(launch.wall_seconds for launch in launches if launch.failure)  # who failed is not launched again
-        self._round_seconds.append(self.clock() - began - lost)
+        failed_seconds = sum(launch.wall_seconds for launch in launches if launch.failure)  # not launched again
+        self._round_seconds.append(self.clock() - began - failed_seconds)
         return None
 
-    def _of_a_part(self, launches: Sequence[LaunchRecord], cut: StopReason) -> list[LaunchRecord]:
-        """What counts of a round that was cut short: failures, and whoever has a pair with the baseline.
+    def _counted_of_cut_round(self, launches: Sequence[LaunchRecord], cut: StopReason) -> list[LaunchRecord]:
+        """Return the launches of a round that was cut short which count: failures, and pairs with the baseline.
 
-        All that ended, where there can be no pairs any more.
+        Without a baseline to pair with, every complete launch counts.
         """
         ended = [launch for launch in launches if not launch.unfinished]
         sound = {launch.variant for launch in ended if not launch.failure}
@@ -178,7 +178,7 @@ class Supervisor:
         return [launch for launch in ended if launch.failure or paired or alone]
 
     def _launch_all(self, number: int, directories: Mapping[str, Path]) -> tuple[list[LaunchRecord], StopReason | None]:
-        """The round's launches, in order, and why they are not all there."""
+        """Launch the variants in order; return the records, and the reason if some are missing."""
         launches: list[LaunchRecord] = []
         for position, variant in enumerate(directories):
             if self.interruption.signal is not None:
@@ -188,34 +188,32 @@ class Supervisor:
             record = self._launch(variant, number, position, directories)
             launches.append(record)
             if record.unfinished:
-                return (
-                    launches,
-                    StopReason.INTERRUPTED if record.unfinished == "interrupted" else StopReason.TIME_LIMIT_REACHED,
-                )
+                interrupted = record.unfinished == "interrupted"
+                return launches, StopReason.INTERRUPTED if interrupted else StopReason.TIME_LIMIT_REACHED
             if record.failure:
                 self._failed[variant] = record.failure
-                if position + 1 < len(directories) and self._settled(record.failure):
+                if position + 1 < len(directories) and self._leaves_no_comparison(record.failure):
                     return launches, StopReason.NOTHING_TO_COMPARE
         return launches, None
 
-    def _settled(self, failure: Failure) -> bool:
-        """In the first round and before anything was timed: what is left makes no comparison any more."""
+    def _leaves_no_comparison(self, failure: Failure) -> bool:
+        """Return True if, early in the first round, the variants left cannot be compared any more."""
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
         return self.case.baseline in self._failed or len(self.case.variants) - len(self._failed) < 2  # noqa: PLR2004
 
     def _launch(self, variant: str, number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
-        """One that measured, failed or was cut short; made again without the probe of ours that ended it."""
+        """Launch `variant`, and launch it again without the probe if one of accelbench's own probes ended it."""
         while True:
             record = self._launch_once(variant, number, position, directories)
             if record.ended_by is None or record.unfinished not in {None, "probe"}:
                 return record
-            known = record.ended_by in self._left_out
-            self._left_out[record.ended_by] = record.unchecked[record.ended_by]
+            repeated = record.ended_by in self._skipped
+            self._skipped[record.ended_by] = record.unchecked[record.ended_by]
             if record.unfinished is None:
                 return record
-            if known:
-                raise ProbeError(f"{self._left_out[record.ended_by]}, where it was to be left out")
+            if repeated:
+                raise ProbeError(f"{self._skipped[record.ended_by]}, although it was to be left out")
             if self.clock() >= self._deadline:
                 return record.model_copy(update={"unfinished": "time-limit"})
             self._discarded.append(record)
@@ -235,7 +233,7 @@ class Supervisor:
             of=len(directories),
             left=len(directories) - position,
             rounds_min=measurement.rounds_min,
-            before=[each.wall_seconds - each.probe_seconds for each in self._launches if each.variant == variant],
+            before=[one.wall_seconds - one.probe_seconds for one in self._launches if one.variant == variant],
         )
 
         def phase_reached(phase: Phase) -> None:
@@ -248,7 +246,7 @@ class Supervisor:
             directory=directory,
             limit=limit,
             case_seconds=remaining,
-            skip=self._left_out,
+            skip=self._skipped,
             forward=forward,
             phase_reached=phase_reached,
         )
@@ -277,24 +275,24 @@ class Supervisor:
         return record
 
     def _wants_probe(self, record: LaunchRecord) -> bool:
-        """Where something is compiled, in as many rounds as are measured in any case; the rest are for the steps.
+        """Return True if the launch compiled something and the round is one of the first `rounds_min`.
 
-        One that failed is not made again for the same variant.
+        A warm probe that failed is not repeated for the same variant.
         """
         if self.launcher.purpose != "measure" or not is_reported(record.facts.compile_cache):
             return False
         if record.failure or record.unfinished:
             return False
-        if any(each.warm and each.warm.failure for each in self._launches if each.variant == record.variant):
+        if any(one.warm and one.warm.failure for one in self._launches if one.variant == record.variant):
             return False
         if self.interruption.signal is not None or self.clock() >= self._deadline:
             return False
         return self._rounds < self.case.measurement.rounds_min
 
     def _judge(self, number: int, counted: Sequence[LaunchRecord], directories: Mapping[str, Path]) -> bool:
-        """Have the rounds so far judged, `counted` included; False when there is nothing to judge, or no time to.
+        """Have all rounds and `counted` judged; return False if there is nothing to judge, or no time.
 
-        A signal ends the judge, which is then asked once more, and has little time.
+        A signal ends the judge, which is then started once more with little time.
         """
         if not counted:
             return False
@@ -316,7 +314,7 @@ class Supervisor:
         return True
 
     def _keep(self, counted: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Remember the launches that count, apart from the others; the block series of all goes to the log."""
+        """Keep the launches that count apart from the others, and write all of them to the log."""
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
@@ -350,7 +348,7 @@ class Supervisor:
         number: int | None = None,
         message: str = "",
     ) -> None:
-        """Rewrite the termination message."""
+        """Rewrite the termination message: `running` is the variant, `number` the round."""
         self.termination.write(
             Headline(
                 case=self.case.name,
@@ -366,7 +364,7 @@ class Supervisor:
 
 
 def times_now(result: Result) -> tuple[TimeNow, ...]:
-    """Each variant's time so far, or why it has none; of those that have not failed."""
+    """Return each variant's time so far, or the checks that reject it; variants that failed are left out."""
     return tuple(
         TimeNow(
             variant=variant.name,
@@ -379,7 +377,7 @@ def times_now(result: Result) -> tuple[TimeNow, ...]:
 
 
 def _reasons(number: int, rounds: Sequence[Disturbed]) -> tuple[str, ...]:
-    return next((each.reasons for each in rounds if each.round == number), ())
+    return next((disturbed.reasons for disturbed in rounds if disturbed.round == number), ())
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""What leaves the supervisor: the lines of its log, within a budget, and the headline.
+"""Write the supervisor's log within a budget, and the headline into the termination message.
 
 The log stays under 4 MiB whatever a launch prints and however many rounds there are. Each kind of line has a share of
 its own, so that a flood of one never costs another. A result always has room, and so have the checkpoints of the
@@ -39,7 +39,7 @@ SHARES: dict[Share, int] = {
 }
 """Together `MAXIMUM_LOG_BYTES`."""
 
-_WHAT: dict[Share, str] = {
+_LINES: dict[Share, str] = {
     "output": "lines that launches printed",
     "phase": "phases reached",
     "progress": "progress events",
@@ -51,7 +51,7 @@ _WHAT: dict[Share, str] = {
 
 
 class LogWriter:
-    """Writes lines to the container's log, each within the share of its kind."""
+    """Write lines to the container's log, each within the share of its kind."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -59,26 +59,26 @@ class LogWriter:
         self._left_out: dict[Share, int] = {}
 
     def event(self, event: Event) -> None:
-        """Progress, for whoever watches."""
+        """Write a progress event."""
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
-        """A document, whole or not at all; returns its digest."""
+        """Write a document whole, or not at all if its share is used up; return its digest."""
         self._write(kind, list(encode_document(kind, identifier, text)))
         return digest_of(text)
 
     def notice(self, text: str) -> None:
-        """A line of the supervisor's own, for people."""
+        """Write a message of the supervisor for people."""
         self._write("notice", [f"accelbench: {printable(text)}"[:MAXIMUM_OUTPUT_LINE_BYTES]])
 
     def output(self, line: str) -> None:
-        """A line that a launch printed, marked as such by its prefix."""
+        """Write a line that a launch printed; a prefix marks it."""
         self._write("output", [line])
 
     def left_out(self) -> tuple[str, ...]:
-        """What found no room, for the result's notes."""
+        """Return notes on the lines that found no room."""
         return tuple(
-            f"{count} {_WHAT[share]} left out of the log: their share of {SHARES[share] // KIB} KiB is used up"
+            f"{count} {_LINES[share]} left out of the log: their share of {SHARES[share] // KIB} KiB is used up"
             for share, count in self._left_out.items()
         )
 
@@ -88,17 +88,17 @@ class LogWriter:
             first = share not in self._left_out
             self._left_out[share] = self._left_out.get(share, 0) + 1
             if first and share != "notice":
-                self.notice(f"{_WHAT[share]} from here on left out: their share of the log is used up")
+                self.notice(f"{_LINES[share]} from here on left out: their share of the log is used up")
             return
         self._used[share] += len(data)
-        # No buffer: what is written is out when we are killed, and a reader that went away is an error here and now.
+        # Unbuffered: nothing is lost if this process is killed, and a closed log is an error at once.
         unwritten = memoryview(data)
         while unwritten:
             unwritten = unwritten[os.write(self._descriptor, unwritten) :]
 
 
 class OutputForwarder:
-    """Passes on what one launch prints: whole lines under its name, at most 16 KiB, and how much it was."""
+    """Forward what one launch prints: whole lines with a prefix, at most 16 KiB, and the number of bytes left out."""
 
     def __init__(self, log: LogWriter, label: str) -> None:
         self._log = log
@@ -108,7 +108,7 @@ class OutputForwarder:
         self._dropped = 0
 
     def __call__(self, channel: Channel, data: bytes) -> None:
-        """`data` was printed."""
+        """Forward the whole lines of `data`."""
         if self._forwarded >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
             self._dropped += len(data)
             return
@@ -120,7 +120,7 @@ class OutputForwarder:
             self._forward(channel, line)
 
     def finish(self) -> None:
-        """The launch is over: what has no line end is a line too."""
+        """Forward the last line if it has no line end, and report how much was left out."""
         for channel, rest in self._unfinished.items():
             if rest:
                 self._forward(channel, rest)
@@ -140,21 +140,21 @@ class OutputForwarder:
 
 
 class TerminationMessage:
-    """The headline's file: a bind mount of one file, so it is rewritten in place and never renamed."""
+    """Write the headline into a file that is a bind mount, so it is rewritten in place and never renamed."""
 
     def __init__(self, path: Path | None, *, complain: Callable[[str], None]) -> None:
         self._path = path
         self._complain = complain
 
     def write(self, headline: Headline) -> None:
-        """Replace the content in one write: whoever ends this process leaves one whole headline, old or new."""
+        """Replace the content in one write, so that a kill leaves one whole headline, the old or the new."""
         if self._path is None:
             return
         data = headline.to_message().encode()
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
-                # JSON allows spaces at its end, so that the longer old content never shows behind the new.
+                # Spaces hide the rest of a longer old headline until the file is truncated; JSON allows them.
                 os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
                 os.ftruncate(descriptor, len(data))
             finally:

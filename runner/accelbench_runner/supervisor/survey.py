@@ -1,7 +1,7 @@
-"""A second in the life of the machine: who uses the processors, and what the hypervisor takes.
+"""Measure for one second which processes use the processors, and what the hypervisor takes.
 
 `python -m accelbench_runner.supervisor.survey` reads the host's part of the fingerprint from standard input and writes
-a `Survey` to standard output. It imports psutil, so that the supervisor need not.
+a `Survey` to standard output. It is a process of its own because it imports psutil, which the supervisor does without.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from accelbench.launch.facts import Process
 from accelbench_runner.devices import cpu, processes
-from accelbench_runner.supervisor.surroundings import Survey
+from accelbench_runner.supervisor.preflight import Survey
 
 SECONDS = 1.0
 
@@ -23,18 +23,18 @@ def survey(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Reads counters, pauses, and reads them again."""
+    """Read the counters, pause, and read them again."""
     processors = len(os.sched_getaffinity(0))
-    others, taken, used, began = machine.other_processes(), machine.contention(), machine.usage(), clock()
+    others, contention, usage, began = machine.other_processes(), machine.contention(), machine.usage(), clock()
     pause(SECONDS)
-    seconds, used_then, taken_then = clock() - began, machine.usage(), machine.contention()
-    most = processes.busiest(others, machine.other_processes())
+    seconds, usage_after, contention_after = clock() - began, machine.usage(), machine.contention()
+    busiest = processes.busiest(others, machine.other_processes())
     return Survey(
         processors=processors,
         seconds=seconds,
-        busy_seconds=max(0.0, used_then.by_others_since(used)),
-        steal_seconds=taken_then.since(taken).steal_seconds,
-        processes=tuple(Process(**each._asdict()) for each in most),
+        busy_seconds=max(0.0, usage_after.by_others_since(usage)),
+        steal_seconds=contention_after.since(contention).steal_seconds,
+        processes=tuple(Process(**process._asdict()) for process in busiest),
         load=os.getloadavg()[0] * processors / (os.cpu_count() or processors),
         limit=float(host["cpuLimit"]) if "cpuLimit" in host else None,
         governor=host.get("governor", ""),

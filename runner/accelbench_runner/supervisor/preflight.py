@@ -1,6 +1,6 @@
-"""What the machine is doing before anything is measured: what will disturb launches, and what to do about it.
+"""Warn before the first launch about what will disturb the case, and what to do about it.
 
-A child surveys it (`accelbench_runner.supervisor.survey`); `warnings` says what it found, and is pure.
+A child process surveys the machine (`accelbench_runner.supervisor.survey`); `warnings` words its findings, and is pure.
 """
 
 import json
@@ -18,12 +18,13 @@ from accelbench.validity.throttled import STEAL
 SURVEY = (sys.executable, "-m", "accelbench_runner.supervisor.survey")
 LIMIT_SECONDS = 20.0
 NAMED_SHARE = 0.1
-"""Of a processor: a process that uses less is not worth a line."""
+"""A process that uses a smaller share of a processor gets no line."""
 SEEN_SHARE = 0.5
-"""Of what others use: where less of it is seen, someone cannot be seen from here."""
+"""If the listed processes explain a smaller share of the load, a line mentions invisible processes."""
 WHOLE = 1.05
+"""A process that uses more than this counts as using several processors."""
 LOADED = 2.0
-"""Tasks a processor that ran or waited in the last minute: the launches of a case before this one are under it."""
+"""A load average above this for each processor gets a line; launches of an earlier case stay below it."""
 STEADY_GOVERNORS = {"", "performance"}
 
 
@@ -31,44 +32,43 @@ TakeSurvey = Callable[[Mapping[str, str]], "Survey"]
 
 
 class Survey(Document):
-    """What the machine did meanwhile, while this process slept."""
+    """Describe what the machine did for a second while this process slept."""
 
     processors: int
-    """Those that launches may use."""
+    """The number that launches may use."""
     seconds: float
     busy_seconds: float = 0.0
-    """Of those processors, by others."""
+    """Use of these processors by other processes."""
     steal_seconds: float = 0.0
     processes: tuple[Process, ...] = ()
-    """Those that used most."""
+    """The busiest."""
     load: float = 0.0
-    """How many tasks ran or waited, on average over the last minute."""
+    """Tasks that ran or waited, on average over the last minute."""
     limit: float | None = None
     """Processors that the container may use; None: no limit."""
     governor: str = ""
     turbo: str = ""
-    """`on`, `off`, or empty where that is not told."""
+    """`on`, `off`, or empty if unknown."""
 
 
 def take_survey(host: Mapping[str, str]) -> Survey:
-    """Has a child survey the machine, as it needs psutil and this process must not.
+    """Survey the machine in a child process.
 
-    `host` is the host's part of the fingerprint.
-
-    Raises OSError, subprocess.SubprocessError and pydantic.ValidationError where it cannot.
+    `host` is the host's part of the fingerprint. Raises OSError, subprocess.SubprocessError and
+    pydantic.ValidationError.
     """
-    ended = subprocess.run(
+    completed = subprocess.run(
         SURVEY, input=json.dumps(host), capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True
     )
-    return Survey.model_validate_json(ended.stdout)
+    return Survey.model_validate_json(completed.stdout)
 
 
 def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) -> tuple[str, ...]:
-    """A line for each thing that will disturb launches, with what to do; none for a quiet machine.
+    """Return a line for each disturbance, with what to do; none for a quiet machine.
 
     `host` is the host's part of the fingerprint.
     """
-    disturbing = [*_neighbours(survey, host), *_taken(survey)]
+    disturbing = [*_other_processes(survey, host), *_container_limits(survey)]
     if disturbing and accepts_noise:
         disturbing.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")
     elif disturbing:
@@ -76,20 +76,20 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
     return (*disturbing, *_clocks(survey))
 
 
-def _neighbours(survey: Survey, host: Mapping[str, str]) -> list[str]:
+def _other_processes(survey: Survey, host: Mapping[str, str]) -> list[str]:
     offered = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * offered:
         loaded = (
             f"The load average of the last minute is {survey.load:.1f} on {_of(survey)}: other work comes and goes."
         )
         return [f"{loaded} Wait for it to end."] if survey.load > LOADED * survey.processors else []
-    named = [each for each in survey.processes if each.seconds >= NAMED_SHARE * survey.seconds]
+    named = [process for process in survey.processes if process.seconds >= NAMED_SHARE * survey.seconds]
     lines = [
-        f"{each.name} (pid {each.pid}) takes {_processors(each.seconds / survey.seconds, survey)}: "
+        f"{process.name} (pid {process.pid}) takes {_processors(process.seconds / survey.seconds, survey)}: "
         f"end it{', or leave it a processor' if could_use_fewer(host) else ''}."
-        for each in named
+        for process in named
     ]
-    if sum(each.seconds for each in named) < SEEN_SHARE * survey.busy_seconds:
+    if sum(process.seconds for process in named) < SEEN_SHARE * survey.busy_seconds:
         lines.append(
             f"Other processes use {percent(survey.busy_seconds / offered)} of {_of(survey)}, and most of them cannot "
             "be seen from here or are short-lived: look on the host, or wait."
@@ -97,7 +97,7 @@ def _neighbours(survey: Survey, host: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _taken(survey: Survey) -> list[str]:
+def _container_limits(survey: Survey) -> list[str]:
     lines = []
     stolen = survey.steal_seconds / (survey.processors * survey.seconds)
     if stolen > STEAL.biases:
@@ -116,8 +116,8 @@ def _clocks(survey: Survey) -> list[str]:
     if survey.governor in STEADY_GOVERNORS:
         return []
     turbo = " and turbo is on" if survey.turbo == "on" else ""
-    said = f"The CPU governor is {survey.governor}{turbo}: clocks follow load and heat, and intervals get wider."
-    return [f"{said} For steady clocks: cpupower frequency-set -g performance."]
+    warning = f"The CPU governor is {survey.governor}{turbo}: clocks follow load and heat, and intervals get wider."
+    return [f"{warning} For steady clocks: cpupower frequency-set -g performance."]
 
 
 def _processors(used: float, survey: Survey) -> str:
