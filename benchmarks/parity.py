@@ -19,7 +19,7 @@ import numpy as np
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, Precision
 from accelbench_runner.judge.parity import MISMATCH, compare, read_outputs
-from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, reference
+from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, reference_for
 from accelbench_runner.protocol import Done, FactsTold, Failed, LaunchRequest, parse_message
 
 Parameters = dict[str, ParameterValue]
@@ -116,7 +116,7 @@ def main() -> None:
                 with tempfile.TemporaryDirectory() as name:
                     directory = Path(name)
                     units = launch(case, directory)
-                    right = reference(case, units, directory)
+                    right = reference_for(case, units, directory)
                     reading = compare(read_outputs(directory), right, units)
                 sees = max(
                     float(np.median(right.tolerance(array)) / np.sqrt(np.mean(np.square(value))))

@@ -8,8 +8,8 @@ import pytest
 
 from accelbench.launch.record import MISMATCH, ParityReading
 from accelbench.workload import NamedArrays
-from accelbench_runner.judge.assessment import read_parity
-from accelbench_runner.judge.reference import Reference, reference
+from accelbench_runner.judge.parity import read_parity
+from accelbench_runner.judge.reference import Reference, reference_for
 from accelbench_runner.judge_protocol import JudgeRequest
 from judge.launches import a_case, a_launch
 
@@ -26,7 +26,7 @@ def asked(directory: Path, **changes: Any) -> ParityReading:
 
 
 def test_the_judge_reads_what_a_launch_wrote(tmp_path: Path) -> None:
-    np.savez(tmp_path / "outputs.npz", **reference(a_case(), 4, tmp_path).values)
+    np.savez(tmp_path / "outputs.npz", **reference_for(a_case(), 4, tmp_path).values)
     found = asked(tmp_path)
     assert (found.units, found.worst_ratio, found.worst_array) == (4, 0.0, "x")
 
@@ -75,14 +75,14 @@ AGREE = "; both variants agree with each other and differ from the reference"
 
 
 def test_variants_that_agree_against_the_reference_are_said_to(tmp_path: Path) -> None:
-    right = reference(a_case(), 4, tmp_path).values["x"]
+    right = reference_for(a_case(), 4, tmp_path).values["x"]
     other = {"x": right + 1}
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, other, {"x": right + 1 + 1e-9}))
 
 
 def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wild = Reference({"x": np.full((8, 8), 1e13)}, {"x": np.full((8, 8), 1e9)}, "float32", non_finite=False)
-    monkeypatch.setattr("accelbench_runner.judge.reference.reference", lambda *_, **__: wild)
+    monkeypatch.setattr("accelbench_runner.judge.parity.reference_for", lambda *_, **__: wild)
     x = np.random.default_rng(0).standard_normal((8, 8))
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x * (1 + 1e-7)}))
 
@@ -90,7 +90,7 @@ def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypat
 def test_variants_as_far_apart_as_inputs_move_them_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).standard_normal((8, 8))
     wrong = Reference({"x": x + 10}, {"x": np.full((8, 8), 1e-4)}, "float32", non_finite=False)
-    monkeypatch.setattr("accelbench_runner.judge.reference.reference", lambda *_, **__: wrong)
+    monkeypatch.setattr("accelbench_runner.judge.parity.reference_for", lambda *_, **__: wrong)
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x + 1e-3}))
 
 
@@ -99,12 +99,12 @@ def test_variants_that_both_overflow_prove_nothing_against_the_reference(tmp_pat
 
 
 def test_variants_that_agree_on_another_shape_are_said_to(tmp_path: Path) -> None:
-    right = reference(a_case(), 4, tmp_path).values["x"]
+    right = reference_for(a_case(), 4, tmp_path).values["x"]
     details = both_asked(tmp_path, {"x": right[:4]}, {"x": right[:4]})
     assert all(detail.startswith("x has shape (4, 8)") and detail.endswith(AGREE) for detail in details)
 
 
 @pytest.mark.parametrize(("eager", "jit"), [(1.0, 2.0), (0.0, 1.0)], ids=["both wrong", "one wrong"])
 def test_variants_that_differ_from_each_other_are_not_said_to_agree(tmp_path: Path, eager: float, jit: float) -> None:
-    right = reference(a_case(), 4, tmp_path).values["x"]
+    right = reference_for(a_case(), 4, tmp_path).values["x"]
     assert not any("agree" in detail for detail in both_asked(tmp_path, {"x": right + eager}, {"x": right + jit}))

@@ -9,9 +9,8 @@ from accelbench import catalogue
 from accelbench.catalogue import inputs, script
 from accelbench.launch.record import ParityReading
 from accelbench.validity import parity
-from accelbench_runner.judge.assessment import read_parity
-from accelbench_runner.judge.own_program import OwnProgram
-from accelbench_runner.judge.reference import reference
+from accelbench_runner.judge.parity import read_parity
+from accelbench_runner.judge.reference import OwnProgram, reference_for
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.outputs import as_real
 from judge.launches import a_case, a_launch
@@ -53,12 +52,12 @@ def asked(case: object, directory: Path, outputs: np.ndarray) -> ParityReading:
 def test_what_the_baseline_computes_in_float64_is_right(case: object, tmp_path: Path) -> None:
     bells = catalogue.find("bells")
     x = inputs.generate(bells, bells.Parameters(), 0).batches[0]["x"].astype(np.float32).astype(np.float64)
-    assert reference(case, 2, tmp_path).own_program == BASELINE
-    np.testing.assert_array_equal(reference(case, 2, tmp_path).values["y"], 1 / (1 + x * x))
+    assert reference_for(case, 2, tmp_path).own_program == BASELINE
+    np.testing.assert_array_equal(reference_for(case, 2, tmp_path).values["y"], 1 / (1 + x * x))
 
 
 def test_a_variant_that_agrees_passes_and_the_certificate_says_with_what(case: object, tmp_path: Path) -> None:
-    right = reference(case, 2, tmp_path).values["y"].astype(np.float32)
+    right = reference_for(case, 2, tmp_path).values["y"].astype(np.float32)
     found = asked(case, tmp_path, right)
     finding = parity.CHECK.evaluate(case, a_launch(parity=found))
     assert finding.outcome == "passed"
@@ -66,7 +65,7 @@ def test_a_variant_that_agrees_passes_and_the_certificate_says_with_what(case: o
 
 
 def test_a_variant_that_differs_fails(case: object, tmp_path: Path) -> None:
-    wrong = reference(case, 2, tmp_path).values["y"] + 0.01
+    wrong = reference_for(case, 2, tmp_path).values["y"] + 0.01
     assert parity.CHECK.evaluate(case, a_launch(parity=asked(case, tmp_path, wrong))).outcome == "failed"
 
 
@@ -110,7 +109,7 @@ def test_a_baseline_that_computes_something_else_in_float64_says_what_to_write(c
 
 CODE = """
 from accelbench.api.case import Case
-from accelbench_runner.judge.own_program import OwnProgram
+from accelbench_runner.judge.reference import OwnProgram
 case = Case.model_validate_json({case!r})
 workload = catalogue.find(case.workload)
 parameters = catalogue.parse_parameters(workload, case.parameters)

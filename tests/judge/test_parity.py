@@ -21,7 +21,7 @@ from accelbench_runner.judge.reference import (
     Reference,
     compute,
     counts_units,
-    reference,
+    reference_for,
     rounded,
     rounded_arrays,
     stands_still,
@@ -298,9 +298,9 @@ def test_rounding_moves_by_half_an_ulp_at_most_and_leaves_integers(precision: Pr
 
 
 def test_the_reference_is_computed_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = reference(a_case(), 4, tmp_path)
+    first = reference_for(a_case(), 4, tmp_path)
     monkeypatch.setattr("accelbench_runner.judge.reference.compute", None)
-    again = reference(a_case(), 4, tmp_path)
+    again = reference_for(a_case(), 4, tmp_path)
     assert np.array_equal(first.values["x"], again.values["x"])
     assert np.array_equal(first.tolerance("x"), again.tolerance("x"))
 
@@ -309,10 +309,10 @@ def test_the_reference_of_a_training_step_fills_memory_a_few_times_at_most(tmp_p
     """That of a ViT-Large, 304 million weights in float64, then fits a laptop's 24 GiB: 15 GB for 6.3 times."""
     small = {"work": "train", "layers": 12, "width": 64, "heads": 4, "image": 32, "classes": 10}
     case = a_case().model_copy(update={"workload": "vit", "parameters": small})
-    reference(case, 1, tmp_path)  # modules that it imports are not meant
+    reference_for(case, 1, tmp_path)  # modules that it imports are not meant
     tracemalloc.start()
     try:
-        weights = reference(case, 2, tmp_path).values.values()
+        weights = reference_for(case, 2, tmp_path).values.values()
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

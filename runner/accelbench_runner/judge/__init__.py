@@ -1,1 +1,1 @@
-"""The process that says what launches are worth: imports numpy and scipy.special, and ends."""
+"""Judge launches in a short-lived process that imports numpy and scipy.special."""

@@ -1,4 +1,4 @@
-"""`python -m accelbench_runner.judge`: a `JudgeRequest` on standard input, an `Assessment` on standard output."""
+"""Read a `JudgeRequest` from standard input, and write an `Assessment` to standard output."""
 
 import sys
 
@@ -7,7 +7,7 @@ from accelbench_runner.judge_protocol import JudgeRequest
 
 
 def main() -> None:
-    """Standard input to standard output."""
+    """Judge the launches of one request."""
     request = JudgeRequest.model_validate_json(sys.stdin.buffer.read())
     sys.stdout.write(judge(request).to_json())
 

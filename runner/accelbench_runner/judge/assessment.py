@@ -1,43 +1,40 @@
-"""The judge: a short-lived child that is shown all launches so far and says what they are worth.
+"""Judge all launches of a case so far: parity, validity checks, comparisons, and whether to stop.
 
 `python -m accelbench_runner.judge` reads a `JudgeRequest` from standard input and writes an `Assessment` to standard
-output. It is run after every round: parity is known after the first, and it decides when there are enough. It imports
-numpy and scipy.special, so that the supervisor need not.
+output after every round. It imports numpy and scipy.special, which the supervisor does without.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
-from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, Quarantined
-from accelbench.catalogue import script
-from accelbench.launch.fact import Unreadable
-from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
+from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, OutlierCounts, Quarantined, Spread
+from accelbench.launch.record import LaunchRecord, ParityReading
+from accelbench.stats.independence import effective_size
 from accelbench.stats.interval import Interval, student_interval
+from accelbench.stats.spread import Outliers, between_launch_share, find_outliers, total
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
 from accelbench.validity.quarantine import Rounds, split_disturbed
 from accelbench.verdict.pairwise import MeasuredVariants
-from accelbench_runner.judge.own_program import REMEDY
+from accelbench_runner.judge.parity import read_parity
 from accelbench_runner.judge.payback import payback
-from accelbench_runner.judge.spread import spreads
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
-from accelbench_runner.outputs import UNSEEN
 
 CHECKED_ROUNDS = 2
-"""A variant that is checked runs twice, to see whether its launches agree."""
+"""Rounds of `accelbench check`: two launches of a variant have to agree."""
 MAXIMUM_REASONS = 2
-"""Of a disturbed round: one is enough for it."""
+"""Reasons that are kept of a disturbed round."""
 
 
 def judge(request: JudgeRequest) -> Assessment:
-    """Parity of the new outputs, the certificate, the comparisons, and whether there are enough rounds."""
+    """Return the assessment of all launches of the request."""
     parity = read_parity(request)
     launches = tuple(
         launch.model_copy(update={"parity": parity.get(f"{launch.round}/{launch.variant}", launch.parity)})
@@ -66,7 +63,7 @@ def judge(request: JudgeRequest) -> Assessment:
 
 
 def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
-    """Whether launches that nobody timed compute what they should; nobody disturbs that."""
+    """Assess launches that were not timed: what they compute, which other load cannot disturb."""
     sound = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
     return Assessment(
@@ -78,87 +75,41 @@ def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, Parity
     )
 
 
-def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
-    """A reading for each of the request's outputs; whatever goes wrong with one is its reading."""
-    from accelbench_runner.judge.parity import compare, mismatch, read_outputs
-    from accelbench_runner.judge.reference import reference
+def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
+    """Return how the times of each variant with timed blocks spread.
 
-    launches = {f"{launch.round}/{launch.variant}": launch for launch in request.launches}
-    readings: dict[str, ParityReading] = {}
-    for key, directory in request.outputs.items():
-        launch = launches.get(key)
-        if launch and launch.observes:
-            continue
-        units = launch.facts.parity_units if launch else Unreadable(why=f"there is no launch {key}")
-        if isinstance(units, Unreadable):
-            readings[key] = mismatch(0, units.why)
-            continue
-        try:
-            outputs = read_outputs(Path(directory))
-        except Exception as error:  # noqa: BLE001 - a launch wrote the file, or did not
-            readings[key] = mismatch(units, f"its outputs cannot be read: {error!r}")
-            continue
-        try:
-            reading = compare(outputs, reference(request.case, units, Path(request.directory)), units)
-            readings[key] = _against_itself(reading, launch)
-        except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
-            readings[key] = mismatch(units, f"the reference cannot be computed: {script.in_one_line(error)}")
-        if launch and (unseen := read_unseen(request, launch, Path(directory))):
-            readings[key] = readings[key].model_copy(update={"unseen": unseen})
-    return _agreeing(request, readings)
+    The interval of a variant's own time misses it with probability `alpha`.
+    """
+    blocks: dict[str, list[list[float]]] = {}
+    times: dict[str, list[float]] = {}
+    for launch in launches:
+        if (seconds := launch.seconds()) is not None:
+            series = [block.seconds / block.units for block in launch.blocks]
+            blocks.setdefault(launch.variant, []).append(series)
+            times.setdefault(launch.variant, []).append(seconds)
+    return {variant: _spread(series, times[variant], alpha) for variant, series in blocks.items()}
 
 
-def _against_itself(reading: ParityReading, launch: LaunchRecord | None) -> ParityReading:
-    """A baseline that differs from its own program in float64 says what to do."""
-    if launch is None or reading.own_program != launch.variant or reading.worst_ratio <= 1:
-        return reading
-    return reading.model_copy(update={"detail": f"in float64 it computes something else: {REMEDY}; {reading.detail}"})
+def _spread(launches: Sequence[Sequence[float]], times: Sequence[float], alpha: float) -> Spread:
+    """Return the spread of one variant by its launches' blocks and times, in seconds per unit."""
+    interval = student_interval([math.log(time) for time in times], alpha)
+    return Spread(
+        block_outliers=_counts(total(find_outliers(blocks) for blocks in launches)),
+        launch_outliers=_counts(find_outliers([statistics.median(blocks) for blocks in launches])),
+        between_launches=between_launch_share(launches),
+        effective_blocks=statistics.median(effective_size(blocks) for blocks in launches),
+        lower_seconds=interval.lower if interval else None,
+        upper_seconds=interval.upper if interval else None,
+    )
 
 
-def _agreeing(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
-    """The readings; where all variants differ from the reference, and not from each other, they say so."""
-    from accelbench_runner.judge.parity import agree, read_outputs
-    from accelbench_runner.judge.reference import reference
-
-    units, *others = {reading.units for reading in readings.values()} or {0}
-    # Numbers that overflow in all variants alike prove nothing against the reference.
-    wrong = all(reading.finite and reading.worst_ratio > 1 for reading in readings.values())
-    if len(readings) < 2 or others or not wrong:  # noqa: PLR2004
-        return readings
-    try:
-        right = reference(request.case, units, Path(request.directory))
-        if not agree([read_outputs(Path(request.outputs[key])) for key in readings], right):
-            return readings
-    except Exception:  # noqa: BLE001 - the readings have said what is wrong
-        return readings
-    who = "both variants agree" if len(readings) == 2 else "all variants agree"  # noqa: PLR2004
-    said = f"{who} with each other and differ from the reference"
-    return {
-        key: reading.model_copy(update={"detail": f"{reading.detail}; {said}"}) for key, reading in readings.items()
-    }
-
-
-def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
-    """The reading of what the launch made of inputs that it had not seen; None where it was given none."""
-    from accelbench_runner.judge.parity import compare, mismatch, read_outputs, within
-    from accelbench_runner.judge.reference import reference
-
-    found = launch.facts.dependence
-    if isinstance(found, Unreadable) or found.units is None:
-        return None
-    units, directory = found.units, Path(request.directory)
-    try:
-        right = reference(request.case, units, directory, unseen_seed=request.unseen_seed)
-        before = reference(request.case, units, directory)
-        reading = compare(read_outputs(outputs, UNSEEN), right, units)
-        return UnseenReading(reading=reading, changes=not within(before.values, right))
-    except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
-        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.in_one_line(error)}"), changes=True)
+def _counts(outliers: Outliers) -> OutlierCounts:
+    return OutlierCounts(**vars(outliers))
 
 
 @dataclass(frozen=True)
 class JudgedCase:
-    """A case's launches with their certificate: what comparisons and the decision to stop are made from."""
+    """Compare the variants of a case, and decide whether to stop."""
 
     case: Case
     launches: tuple[LaunchRecord, ...]
@@ -167,7 +118,7 @@ class JudgedCase:
 
     @cached_property
     def rule(self) -> StoppingRule:
-        """How many rounds, how narrow, how sure."""
+        """The numbers of rounds, the target and the confidence of the case."""
         measurement = self.case.measurement
         return StoppingRule(
             rounds_min=measurement.rounds_min,
@@ -179,27 +130,27 @@ class JudgedCase:
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """What is compared: the first decides; a pair's share of the run's alpha is divided among them."""
+        """The compared quantities, the deciding one first; they divide a comparison's share of the run's alpha."""
         return next((QUANTITIES[launch.protocol] for launch in self.launches if launch.failure is None), ())
 
     @cached_property
     def observed(self) -> bool:
-        """Nothing was timed."""
+        """True if the launches observe, and time nothing."""
         sound = [launch for launch in self.launches if launch.failure is None]
         return bool(sound) and all(launch.observes for launch in sound)
 
     @cached_property
     def failures(self) -> Mapping[str, Failure]:
-        """The first failure of each variant that has one."""
-        found: dict[str, Failure] = {}
+        """The first failure of each variant that failed."""
+        failures: dict[str, Failure] = {}
         for launch in self.launches:
             if launch.failure is not None:
-                found.setdefault(launch.variant, launch.failure)
-        return found
+                failures.setdefault(launch.variant, launch.failure)
+        return failures
 
     @cached_property
     def rounds(self) -> tuple[int, ...]:
-        """The complete rounds that nothing disturbed: every variant was launched, or had failed before."""
+        """The undisturbed rounds in which every variant was launched or had failed before."""
         launched = {(launch.round, launch.variant) for launch in self.launches}
         return tuple(
             number
@@ -213,9 +164,9 @@ class JudgedCase:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """By variant and round that nothing disturbed, seconds per unit by what decides.
+        """Seconds per unit by the deciding quantity, by variant and undisturbed round.
 
-        Of a round that was cut short, too: whoever was measured in it beside the baseline makes a pair.
+        A round that was cut short is included, because a variant and the baseline in it make a pair.
         """
         return self._seconds(None)
 
@@ -232,7 +183,7 @@ class JudgedCase:
         }
 
     def _compared(self, quantity: Quantity | None = None) -> MeasuredVariants:
-        """The variants by a quantity; None: by what decides."""
+        """Return the variants' times by `quantity`; None: by the deciding one."""
         named = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
             seconds=self._seconds(quantity) if quantity else self.seconds,
@@ -245,23 +196,23 @@ class JudgedCase:
         )
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Each variant but the baseline against it, in the case's order; none where nothing was timed."""
+        """Compare each variant with the baseline, in the case's order; nothing if the launches only observe."""
         if not self.observed:
-            yield from self._each_against_the_baseline(None)
+            yield from self._with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """The same by what is compared beside."""
+        """Compare by the quantities that do not decide."""
         for quantity in self.quantities[1:]:
-            yield from self._each_against_the_baseline(quantity)
+            yield from self._with_baseline(quantity)
 
-    def _each_against_the_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
+    def _with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
         baseline, measured = self.case.baseline, self._compared(quantity)
         for name in (variant.name for variant in self.case.variants if variant.name != baseline):
-            found = measured.compare(name, baseline)
-            yield found if found.verdict is None else self._with_payback(found)
+            comparison = measured.compare(name, baseline)
+            yield comparison if comparison.verdict is None else self._with_payback(comparison)
 
     def _with_payback(self, comparison: Comparison) -> Comparison:
-        """The comparison, and after how many steps a dearer first call has paid."""
+        """Add after how many steps a slower first call has paid for itself."""
         sides = self._counted(comparison.baseline), self._counted(comparison.variant)
         found = payback(*sides, self.rule.nominal_alpha)
         if found is None:
@@ -270,16 +221,16 @@ class JudgedCase:
         return comparison.model_copy(update={"pays_back": found.document, "sentence": sentence})
 
     def stop(self) -> StopReason | None:
-        """Why measuring may end now: nothing left to learn, learnt well enough, or as many rounds as allowed.
+        """Return why measuring may end now; None: another round.
 
-        Comparisons decide where there are any. A single variant, or those that outlive their baseline, are measured
-        until their own times are known as well as a speedup would have been. While every round was disturbed, the next
-        may not be. What is observed is observed `rounds_min` times, to see whether launches agree.
+        Comparisons have to be as precise as the target. Without a baseline, the variants' own times have to be. While
+        every round was disturbed, the next may not be. Variants that are observed need `rounds_min` rounds, to see
+        whether launches agree.
         """
         if self.observed:
             return StopReason.TARGET_MET if len(self.rounds) >= self.rule.rounds_min else None
         names = [variant.name for variant in self.case.variants]
-        sound = [name for name in names if name not in self.failures and not self._spoilt(name)]
+        sound = [name for name in names if name not in self.failures and not self._is_rejected(name)]
         if len(sound) < min(2, len(names)):
             return StopReason.NOTHING_TO_COMPARE
         if self.split.all_disturbed:
@@ -288,7 +239,7 @@ class JudgedCase:
         intervals = (
             [self._compared().speedup(name, self.case.baseline) for name in compared]
             if compared
-            else [self._own_times(name) for name in sound]
+            else [self._own_interval(name) for name in sound]
         )
         rounds = len(self.rounds)
         if all(
@@ -299,11 +250,11 @@ class JudgedCase:
             return StopReason.TARGET_MET
         return StopReason.MAXIMUM_ROUNDS_REACHED if rounds >= self.rule.rounds_max else None
 
-    def _spoilt(self, variant: str) -> bool:
-        """Another round cannot mend it."""
+    def _is_rejected(self, variant: str) -> bool:
+        """Return True if a check failed that no further round can pass."""
         return any(check.name not in self._compared().excused for check in self.certificate.failed(variant))
 
-    def _own_times(self, variant: str) -> Interval | None:
+    def _own_interval(self, variant: str) -> Interval | None:
         logs = [math.log(value) for value in self.seconds[variant].values()]
         return student_interval(logs, self.rule.nominal_alpha)
 

@@ -1,4 +1,4 @@
-"""Parity: a launch's outputs against the float64 reference, number by number."""
+"""Check parity: compare the outputs of launches with the float64 reference, number by number."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,16 +7,91 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.launch.record import MISMATCH, ParityReading
+from accelbench.catalogue import script
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.record import MISMATCH, LaunchRecord, ParityReading, UnseenReading
 from accelbench.workload import Array, NamedArrays
-from accelbench_runner.judge.reference import EPSILON, Reference, root_mean_square
-from accelbench_runner.outputs import as_real
+from accelbench_runner.judge.reference import EPSILON, REMEDY, Reference, reference_for, root_mean_square
+from accelbench_runner.judge_protocol import JudgeRequest
+from accelbench_runner.outputs import UNSEEN, as_real
 
 NARROW = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 
 
+def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
+    """Return a reading for each of the request's outputs, by `ROUND/VARIANT`; an error is a reading too."""
+    launches = {f"{launch.round}/{launch.variant}": launch for launch in request.launches}
+    readings: dict[str, ParityReading] = {}
+    for key, directory in request.outputs.items():
+        launch = launches.get(key)
+        if launch and launch.observes:
+            continue
+        units = launch.facts.parity_units if launch else Unreadable(why=f"there is no launch {key}")
+        if isinstance(units, Unreadable):
+            readings[key] = mismatch(0, units.why)
+            continue
+        try:
+            outputs = read_outputs(Path(directory))
+        except Exception as error:  # noqa: BLE001 - a launch may write any file, or none
+            readings[key] = mismatch(units, f"its outputs cannot be read: {error!r}")
+            continue
+        try:
+            reading = compare(outputs, reference_for(request.case, units, Path(request.directory)), units)
+            readings[key] = _with_remedy(reading, launch)
+        except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
+            readings[key] = mismatch(units, f"the reference cannot be computed: {script.in_one_line(error)}")
+        if launch and (unseen := read_unseen(request, launch, Path(directory))):
+            readings[key] = readings[key].model_copy(update={"unseen": unseen})
+    return _with_agreement(request, readings)
+
+
+def _with_remedy(reading: ParityReading, launch: LaunchRecord | None) -> ParityReading:
+    """Add what to do if a baseline differs from its own program in float64."""
+    if launch is None or reading.own_program != launch.variant or reading.worst_ratio <= 1:
+        return reading
+    return reading.model_copy(update={"detail": f"in float64 it computes something else: {REMEDY}; {reading.detail}"})
+
+
+def _with_agreement(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
+    """Add a hint if all variants differ from the reference, but not from each other."""
+    units, *others = {reading.units for reading in readings.values()} or {0}
+    # Numbers that overflow in all variants alike prove nothing against the reference.
+    all_wrong = all(reading.finite and reading.worst_ratio > 1 for reading in readings.values())
+    if len(readings) < 2 or others or not all_wrong:  # noqa: PLR2004
+        return readings
+    try:
+        right = reference_for(request.case, units, Path(request.directory))
+        if not agree([read_outputs(Path(request.outputs[key])) for key in readings], right):
+            return readings
+    except Exception:  # noqa: BLE001 - the readings already describe the error
+        return readings
+    variants = "both variants agree" if len(readings) == 2 else "all variants agree"  # noqa: PLR2004
+    hint = f"{variants} with each other and differ from the reference"
+    return {
+        key: reading.model_copy(update={"detail": f"{reading.detail}; {hint}"}) for key, reading in readings.items()
+    }
+
+
+def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
+    """Compare the outputs for inputs that the launch had not seen; None if it got no such inputs."""
+    dependence = launch.facts.dependence
+    if isinstance(dependence, Unreadable) or dependence.units is None:
+        return None
+    units, directory = dependence.units, Path(request.directory)
+    try:
+        right = reference_for(request.case, units, directory, unseen_seed=request.unseen_seed)
+        before = reference_for(request.case, units, directory)
+        reading = compare(read_outputs(outputs, UNSEEN), right, units)
+        return UnseenReading(reading=reading, changes=not within(before.values, right))
+    except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
+        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.in_one_line(error)}"), changes=True)
+
+
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
-    """A launch's exported arrays against the reference: the worst error over its tolerance, and where."""
+    """Compare a launch's exported arrays with the reference after `units` units.
+
+    Returns the largest error divided by its tolerance, and where it is.
+    """
     if problem := _shape_problem(outputs, reference.values):
         return mismatch(units, problem)
     if not any(np.size(value) for value in reference.values.values()):
@@ -29,14 +104,15 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         severity = (not reading.finite, reading.worst_ratio, reading.compared)
         if severity >= (not worst.finite, worst.worst_ratio, worst.compared):
             worst = reading
-    told = {
-        "reference_frameworks": reference.frameworks,
-        "own_program": reference.own_program,
-        "counts_units": reference.counts_units,
-    }
-    worst = worst.model_copy(update=told)
+    worst = worst.model_copy(
+        update={
+            "reference_frameworks": reference.frameworks,
+            "own_program": reference.own_program,
+            "counts_units": reference.counts_units,
+        }
+    )
     if worst.worst_ratio <= 1 and reference.stands_still:
-        detail = f"after {units} units what is right is what the state held before: a step that does nothing would pass"
+        detail = f"after {units} units the right state is the initial one: a step that does nothing would pass"
         return worst.model_copy(update={"compared": False, "detail": detail})
     if worst.worst_ratio <= 1 and reference.sees_nothing():
         return mismatch(
@@ -48,21 +124,20 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
 
 
 def within(outputs: NamedArrays, reference: Reference) -> bool:
-    """Whether outputs are those of the reference as far as its tolerance tells."""
+    """Return True if outputs are within the tolerance of the reference."""
     return compare(outputs, replace(reference, non_finite=True), 0).worst_ratio <= 1
 
 
 def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
-    """Whether outputs of several variants are alike, whatever the reference says is right.
+    """Return True if outputs of several variants are alike, even if all differ from the reference.
 
-    They may differ by roundings of their own size, or by as much as the reference says that inputs move them: it may be
-    wrong about that, too.
+    They may differ by roundings of their own size, or by the spreads of the reference, which may be wrong as well.
     """
     first, *others = outputs
     ulp = EPSILON[reference.precision]
     rounded = {name: np.full(value.shape, ulp * root_mean_square(value)) for name, value in first.items()}
     moved = {
-        name: known if (known := reference.spreads.get(name, spread)).shape == spread.shape else spread
+        name: own if (own := reference.spreads.get(name, spread)).shape == spread.shape else spread
         for name, spread in rounded.items()
     }
     return bool(others) and any(
@@ -72,7 +147,7 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
 
 
 def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
-    """The arrays of a launch's outputs; raises OSError, ValueError, zipfile.BadZipFile and the like."""
+    """Return the arrays that a launch exported; raise OSError, ValueError, zipfile.BadZipFile or another error."""
     with (directory / name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return as_real({name: archive[name] for name in archive.files})
 
@@ -94,7 +169,7 @@ def _listed(arrays: NamedArrays) -> str:
 
 
 def mismatch(units: int, detail: str) -> ParityReading:
-    """The reading of outputs that cannot be compared at all."""
+    """Return the reading of outputs that cannot be compared at all."""
     return ParityReading(units=units, finite=True, worst_ratio=MISMATCH, worst_array="", detail=detail)
 
 

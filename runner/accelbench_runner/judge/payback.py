@@ -1,4 +1,4 @@
-"""When a variant's first call has paid for itself: from launches to the answer and its sentence."""
+"""Find after how many steps a variant's first call has paid for itself, from its launches."""
 
 import math
 import statistics
@@ -16,7 +16,7 @@ FIRST_CALL: tuple[Phase, ...] = ("compile", "first-step")
 
 @dataclass(frozen=True)
 class PaybackFinding:
-    """The answer, and how it is said; the sentence is empty where there is nothing worth saying."""
+    """Hold the answer and its sentence, which is empty if the first calls hardly differ."""
 
     document: Payback
     sentence: str
@@ -25,7 +25,7 @@ class PaybackFinding:
 def payback(
     baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float
 ) -> PaybackFinding | None:
-    """From the launches of each round by its number; None without two rounds whose costs are known."""
+    """Compare the launches, given by round; None with fewer than two rounds of known cost."""
     before = {number: cost for number, launch in baseline.items() if (cost := cost_of(launch))}
     after = {number: cost for number, launch in variant.items() if (cost := cost_of(launch))}
     rounds = sorted(before.keys() & after.keys())
@@ -41,16 +41,16 @@ def payback(
 
 
 def _named(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
-    """The variant of the launches, and what they call a unit of work."""
+    """Return the variant of the launches, and their name for a unit of work."""
     launch = next(iter(launches))
     return launch.variant, "step" if isinstance(launch.facts.unit, Unreadable) else launch.facts.unit
 
 
 def _by_the_time(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
-    """The same with steps whose arithmetic mean is the variant's time, the geometric mean over launches.
+    """Return the costs with step times whose arithmetic mean is the variant's time, a geometric mean over launches.
 
-    Each is the geometric mean's tangent at its launch, so that the steps' variance is that of the geometric mean (the
-    delta method). What a step saves is then the difference of the times that are shown.
+    Each is the tangent of the geometric mean at its launch, so that the variance of the steps is that of the geometric
+    mean (the delta method). The saving per step is then the difference of the times that are shown.
     """
     if not costs:
         return []
@@ -59,7 +59,7 @@ def _by_the_time(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
 
 
 def cost_of(launch: LaunchRecord) -> LaunchCost | None:
-    """What a launch costs; None where it did not say, or timed nothing."""
+    """Return the cost of a launch; None if it timed nothing, or did not report its first call."""
     phases: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
     step = launch.seconds()
     if step is None or not phases.keys() >= set(FIRST_CALL):

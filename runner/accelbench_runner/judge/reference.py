@@ -1,12 +1,11 @@
-"""The float64 reference, and how far a correct result may lie from it: what the computation makes of one ulp.
+"""Compute the float64 reference, and the tolerance of a correct result: the effect of one ulp on the outputs.
 
 The reference starts from the bits that the variants start from: the workload's arrays, rounded to the policy's type.
-How far a correct result may lie from it depends on the computation, so the computation is asked: the reference runs
-again with every number of its inputs moved up or down at random by one unit in the last place of the policy's type.
-What a unit of work hands to the next is rounded once in each: n roundings add up like a random walk, so the state is
-moved by sqrt(n) ulp for n units. How far the outputs move is their spread; `FACTORS` says how many spreads an output
-may be off. A computation that amplifies, a long training say, widens its tolerance by itself; integers are exact unless
-the reference's own integers move.
+How far a correct result may differ depends on the computation. So the reference runs again with every number of its
+inputs moved up or down at random by one unit in the last place of the policy's type. The state is rounded once in each
+unit of work; n roundings add up like a random walk, so the state is moved by sqrt(n) ulp for n units. How far an output
+moves is its spread, and `FACTORS` is the number of spreads that it may be off. A computation that amplifies errors, as
+a long training does, widens its own tolerance. Integers have to be exact unless the reference's own integers move.
 
 Parker, "Monte Carlo Arithmetic" (1997), for rounding as a random perturbation; Higham, "Accuracy and Stability of
 Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
@@ -14,21 +13,23 @@ Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from accelbench import catalogue, frameworks
 from accelbench.api.case import Case, Precision
-from accelbench.catalogue import script
+from accelbench.catalogue import script, workload_checks
 from accelbench.catalogue.inputs import generate, unseen
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
-from accelbench.workload import Array, Arrays, NamedArrays
-from accelbench_runner.judge.own_program import REMEDY, OwnProgram
+from accelbench.workload import Array, Arrays, NamedArrays, Program, Workload
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
 from accelbench_runner.outputs import as_real, save
 
 EPSILON: Mapping[Precision, float] = {
@@ -47,38 +48,41 @@ SMALLEST: Mapping[Precision, float] = {
     "bfloat16": 2.0**-126,
     "float16": 2.0**-14,
 }
-"""The smallest normal number: what is smaller may be flushed to zero."""
+"""The smallest normal number; smaller numbers may be flushed to zero."""
 
 FACTORS: Mapping[Precision, float] = {"float64": 64, "float32": 64, "tf32": 16, "bfloat16": 4, "float16": 16}
-"""Error allowed, in spreads; what was measured of correct programs stands in docs/results/parity.md.
+"""Allowed error in spreads; docs/results/parity.md has the measured errors of correct programs.
 
 float64 and float32 round at every addition: the worst of 260,000 sums of 512 terms is 25 spreads off (matmul-chain in
-JAX; 20 for sums of 2048), 10,000 epochs of xor are 10 off. In the narrow types products are summed in float32 and only
-results are rounded: 0.7 for products, but updates below half an ulp are lost, all in the same direction: 3 in bfloat16
-and 5 in float16 over 100 epochs of xor. What is wrong is off by the size of the output: by 20,000 spreads or more in
-float32, by 5,000 where arithmetic of TF32's ten bits took its place, and by 8 after 100 products in bfloat16, which
-leaves no room for more than 4.
+JAX; 20 for sums of 2048), and 10,000 epochs of xor are 10 off. With narrow types, products are summed in float32 and
+only results are rounded: 0.7 for products. Updates below half an ulp vanish, all in the same direction: 3 in bfloat16
+and 5 in float16 over 100 epochs of xor. Wrong outputs are off by their own size: by 20,000 spreads or more in float32,
+by 5,000 if it was computed in TF32, and by 8 after 100 products in bfloat16, so that 4 is the most that bfloat16 may
+have.
 """
 
 ROUNDED: Mapping[Precision, float] = {"float64": 16, "float32": 16, "tf32": 1, "bfloat16": 1, "float16": 1}
-"""Error allowed beside that, in units in the last place of the output itself.
+"""Additional allowed error, in units in the last place of the output itself.
 
-Where every addition rounds, a sum of many terms rounds at its own size, and its inputs do not tell: their moves cancel.
-Of 260,000 squares the moves are 0.01 ulp of the mean, and one kernel of Inductor's is 5 off (docs/results/parity.md).
-Narrow types are summed in float32 and rounded once.
+If every addition rounds, a sum of many terms is rounded at its own size, which the moved inputs do not show, because
+their moves cancel: for 260,000 squares they move the mean by 0.01 ulp, and one kernel of Inductor is 5 ulp off
+(docs/results/parity.md). Narrow types are summed in float32 and rounded once.
 """
 
 PERTURBATIONS = 4
 REPEATS = 1e-9
-"""The reference's own two answers may be so far apart, as a share of their size: sums in another order."""
+"""Allowed relative difference of two runs of the reference: sums in another order."""
 COARSER = 2.0**12
-"""In float64 inputs are moved by so many ulp and spreads divided by it: the reference computes in float64 itself, and
-what one of its own ulps does is lost among its roundings. So small a step is still one to which outputs are linear."""
+"""For float64, inputs are moved by this many ulp and spreads divided by it, because the reference's own roundings hide
+the effect of one ulp. Outputs are still linear in so small a step."""
+OWN_PROGRAM_PLATFORM = "cpu"
+REMEDY = "write a reference() in NumPy, or make arrays with dtype=x.dtype"
+"""What to do if a baseline fails in float64, or computes something else than in the requested precision."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What is right after some number of units, and how far it moves when the inputs move by one ulp.
+    """Hold the right outputs after some number of units, and how far they move if the inputs move by one ulp.
 
     `values` and `spreads` have the same names and shapes: values as the workload returns them, spreads in float64.
     """
@@ -87,18 +91,18 @@ class Reference:
     spreads: NamedArrays
     precision: Precision
     non_finite: bool = False
-    """The workload declares NaN and infinity: where they stand is compared, not that there are none."""
+    """True: the workload declares NaN and infinity, and their places are compared."""
     frameworks: tuple[str, ...] = ()
-    """That the reference imported when it was computed: where one of its variants is wrong, it may be as wrong."""
+    """The frameworks that the reference imported; it may share an error with their variants."""
     own_program: str = ""
-    """The variant whose own program it is, where the workload has no reference."""
+    """The variant whose own program is the reference; empty if the workload has a reference."""
     stands_still: bool = False
-    """What is right is what the state held at the start, within the tolerance: a step that does nothing would pass."""
+    """True: the right state is the initial one within the tolerance, so that a step that does nothing would pass."""
     counts_units: bool = True
-    """False: after half as many units the same is right, so that outputs do not tell how many a program did."""
+    """False: half as many units give the same outputs, so that outputs do not show how many units a program ran."""
 
     def tolerance(self, name: str) -> Array:
-        """Allowed absolute error of each element, float64."""
+        """Return the allowed absolute error of each element, in float64."""
         value, spread = self.values[name], self.spreads[name]
         if not is_float(value):
             return spread
@@ -109,27 +113,27 @@ class Reference:
         return moved + rounded_itself + SMALLEST[self.precision]
 
     def sees_nothing(self) -> bool:
-        """Whether the tolerance of every floating-point array is above its own size: anything would pass."""
+        """Return True if every floating-point array has a tolerance above its own size: anything would pass."""
         floats = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
         return bool(floats) and all(
             np.nanmedian(self.tolerance(name)) > root_mean_square(self.values[name]) > 0 for name in floats
         )
 
 
-def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
-    """The reference of `case` after `units` units, computed once and kept in `directory` for the next judge.
+def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
+    """Return the reference of `case` after `units` units; it is computed once, and kept in `directory`.
 
-    With `unseen_seed` that of inputs which no program was built from. Where the workload has none it is what the
-    baseline's own program computes. Raises what either raises, and ValueError where it gives other numbers each time.
+    With `unseen_seed`, the inputs are some that no program was built from. Without a reference of the workload, the
+    baseline's own program is the reference. Raises what either raises, and ValueError if two runs differ.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     precision = case.measurement.precision
     kept = directory / f"reference-{units}{'' if unseen_seed is None else '-unseen'}.npz"
-    told = kept.with_suffix(".json")
+    properties_file = kept.with_suffix(".json")
     non_finite = workload.measure(parameters).non_finite is not None
     if kept.exists():
-        about = json.loads(told.read_text())
+        properties = json.loads(properties_file.read_text())
         values, spreads = _load(kept)
     else:
         packages = {package: framework.name for framework in frameworks.every() for package in framework.own}
@@ -138,7 +142,7 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         if unseen_seed is not None:
             arrays = unseen(workload, parameters, arrays, unseen_seed)
         start = rounded_arrays(arrays, precision)
-        del arrays  # of a large network, gigabytes
+        del arrays  # gigabytes for a large network
         own = None if workload.has_reference() else OwnProgram(case, workload, parameters)
         run = own.run if own else partial(workload.reference, parameters)
         try:
@@ -146,31 +150,31 @@ def reference(case: Case, units: int, directory: Path, *, unseen_seed: int | Non
         except Exception as error:
             if own is None:
                 raise
-            said = f"{case.baseline}'s own program fails in float64 ({REMEDY}): {script.in_one_line(error)}"
-            raise InvalidWorkloadError(said) from error
+            message = f"{case.baseline}'s own program fails in float64 ({REMEDY}): {script.in_one_line(error)}"
+            raise InvalidWorkloadError(message) from error
         imported = (sys.modules.keys() & packages.keys()) - before
         computed = Reference(values, spreads, precision, non_finite)
-        about = {
+        properties = {
             "frameworks": sorted({packages[package] for package in imported}),
             "stands_still": stands_still(start.state, computed),
             "counts_units": counts_units(run, start, units, computed),
         }
-        told.write_text(json.dumps(about))
+        properties_file.write_text(json.dumps(properties))
         _save(kept, values, spreads)
     return Reference(
         values=values,
         spreads=spreads,
         precision=precision,
         non_finite=non_finite,
-        frameworks=tuple(about["frameworks"]),
+        frameworks=tuple(properties["frameworks"]),
         own_program="" if workload.has_reference() else case.baseline,
-        stands_still=about["stands_still"],
-        counts_units=about["counts_units"],
+        stands_still=properties["stands_still"],
+        counts_units=properties["counts_units"],
     )
 
 
 def stands_still(state: NamedArrays, computed: Reference) -> bool:
-    """Whether outputs that are the state's arrays are all what they were, as far as the tolerance tells."""
+    """Return True if all outputs that are arrays of the state equal their initial values within the tolerance."""
     kept = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
     return bool(kept) and all(
         bool(np.all(np.abs(state[name] - computed.values[name]) <= computed.tolerance(name))) for name in kept
@@ -178,7 +182,7 @@ def stands_still(state: NamedArrays, computed: Reference) -> bool:
 
 
 def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, computed: Reference) -> bool:
-    """Whether the reference `run` gives something else after half of the units, as far as the tolerance tells."""
+    """Return True if the reference `run` gives other outputs after half of the units, beyond the tolerance."""
     if not units // 2:
         return True
     with np.errstate(all="ignore"):
@@ -191,10 +195,10 @@ def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units
 def compute(
     run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, precision: Precision
 ) -> tuple[NamedArrays, NamedArrays]:
-    """Values of the reference `run` and their spreads, in float64: 2 + `PERTURBATIONS` runs.
+    """Return the values of the reference `run` and their spreads in float64, from 2 + `PERTURBATIONS` runs.
 
-    `start` is rounded to `precision`. Little is held at a time: the weights of a large network fill a machine's memory
-    a few times over.
+    `start` is rounded to `precision`. Few arrays are alive at a time, because the weights of a large network would fill
+    a machine's memory.
     """
     rng = np.random.default_rng(0)
     coarser = COARSER if precision == "float64" else 1.0
@@ -222,7 +226,7 @@ def compute(
 
 
 def _must_repeat(values: NamedArrays, again: NamedArrays) -> None:
-    """What draws its own numbers would take their spread for its own, and let anything pass."""
+    """Raise ValueError if two runs differ: random numbers of the reference's own would widen its tolerance."""
     for name, value in values.items():
         apart = np.abs(np.asarray(again[name]).astype(np.float64) - value.astype(np.float64))
         if np.any(apart > REPEATS * root_mean_square(value)):
@@ -230,7 +234,7 @@ def _must_repeat(values: NamedArrays, again: NamedArrays) -> None:
 
 
 def _moved(array: Array, step: float, rng: np.random.Generator) -> Array:
-    """Every real number up or down by `step` of its size; of a complex one both parts."""
+    """Return the array with every real number moved up or down by `step` of its size, complex ones in both parts."""
     if np.iscomplexobj(array):
         return _moved(array.real, step, rng) + 1j * _moved(array.imag, step, rng)
     signs = rng.integers(0, 2, size=array.shape) * 2.0 - 1.0
@@ -255,7 +259,7 @@ def _save(kept: Path, values: NamedArrays, spreads: NamedArrays) -> None:
 
 
 def rounded_arrays(arrays: Arrays, precision: Precision) -> Arrays:
-    """Every array rounded, as programs are given them."""
+    """Return all arrays rounded to `precision`, as programs get them."""
     return Arrays(
         state={name: rounded(array, precision) for name, array in arrays.state.items()},
         batches=tuple({name: rounded(array, precision) for name, array in batch.items()} for batch in arrays.batches),
@@ -263,9 +267,9 @@ def rounded_arrays(arrays: Arrays, precision: Precision) -> Arrays:
 
 
 def rounded(array: Array, precision: Precision) -> Array:
-    """`array` with each float rounded to the policy's type, half to even, and kept as float64.
+    """Return `array` with each float rounded to the policy's type, half to even, as float64.
 
-    Parts of complex numbers have at least the bits of float32: frameworks have no narrower ones.
+    Parts of complex numbers are rounded to float32 at least, because frameworks have no narrower complex types.
     """
     if np.iscomplexobj(array):
         parts: Precision = "float64" if precision == "float64" else "float32"
@@ -285,7 +289,7 @@ def rounded(array: Array, precision: Precision) -> Array:
 
 
 def _wider(wide: Array, moved: Array, value: Array) -> Array:
-    """With one more run: the sum of squared moves, or of what is no float the largest move."""
+    """Add one run's moves: to the sum of squares for floats, as a maximum for integers."""
     moves = np.abs(moved.astype(np.float64) - value.astype(np.float64))
     return np.asarray(wide + np.square(moves) if is_float(value) else np.maximum(wide, moves))
 
@@ -295,11 +299,43 @@ def _spread(wide: Array, value: Array, coarser: float) -> Array:
 
 
 def is_float(array: Array) -> bool:
-    """Whether an array holds floating-point numbers, which are rounded; others are exact."""
+    """Return True for an array of floating-point numbers; other types have to be exact."""
     return bool(np.issubdtype(array.dtype, np.floating))
 
 
 def root_mean_square(value: Array) -> float:
-    """Of what is finite; 0 of nothing."""
+    """Return the root mean square of the finite elements; 0 if there are none."""
     finite = value[np.isfinite(value)]
     return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
+
+
+class OwnProgram:
+    """Run a baseline's own program in float64 on the CPU, step by step, without jit or compile."""
+
+    def __init__(self, case: Case, workload: Workload, parameters: Any) -> None:
+        """Import the baseline's framework; errors of the import are raised."""
+        variant = next(variant for variant in case.variants if variant.name == case.baseline)
+        self._kind = workload.variants()[variant.use]
+        framework = frameworks.find(self._kind.framework)
+        self._workload, self._parameters = workload, parameters
+        self._adapter: Adapter = framework.load_adapter()(
+            AdapterSettings(
+                mode=self._kind.mode,
+                options=catalogue.parse_options(self._kind, variant.options),
+                platform=OWN_PROGRAM_PLATFORM,
+                precision="float64",
+                threads=len(os.sched_getaffinity(0)),
+                differentiates=workload.measure(parameters).differentiates,
+                backend=framework.backend(OWN_PROGRAM_PLATFORM, {}),
+            )
+        )
+        self._adapter.initialise()
+
+    def run(self, arrays: Arrays, units: int) -> NamedArrays:
+        """Return what the program exports after `units` units."""
+        build = getattr(self._workload, self._kind.method)
+        program = workload_checks.returned(build, Program, self._parameters, arrays, self._adapter)
+        state, out = program.state, None
+        for index in range(units // program.units):
+            state, out = program.step(state, program.batches[index % program.inner % len(program.batches)])
+        return self._adapter.to_numpy(workload_checks.exported(program, state, out))
