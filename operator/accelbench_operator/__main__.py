@@ -16,7 +16,7 @@ from accelbench.cluster_api.async_client import load_configuration
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.health import served
 from accelbench_operator.engine.watch import watch
-from accelbench_operator.metrics.exposition import OPENMETRICS, Exposition, anybody, exposed
+from accelbench_operator.metrics.exposition import OPENMETRICS, Exposition, allow_everyone, exposed
 from accelbench_operator.metrics.scrapers import Scrapers
 from accelbench_operator.operator import Operator
 from accelbench_operator.settings import Settings, SettingsError, read_settings
@@ -35,10 +35,10 @@ async def run(settings: Settings) -> None:
     async with KubernetesApi(await load_configuration()) as api:
         operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
         exposition = Exposition(operator.telemetry)
-        may_scrape = Scrapers(api) if settings.metrics_authorization else anybody
+        authorize = Scrapers(api) if settings.metrics_authorization else allow_everyone
         port, tls = settings.metrics_port, settings.metrics_tls
         async with (
-            exposed(exposition, operator.snapshot, port, tls=tls, may_scrape=may_scrape),
+            exposed(exposition, operator.snapshot, port, tls=tls, authorize=authorize),
             served(operator.readings, operator.unready, settings.health_port),
             asyncio.TaskGroup() as group,
         ):

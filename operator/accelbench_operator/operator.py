@@ -150,7 +150,7 @@ class Operator:
             self.telemetry.queue.observe(max(0.0, (pod.created - job.created).total_seconds()))
 
     def _lost(self, attempt: Attempt) -> None:
-        self.telemetry.lost.labels(attempt.reason or "", "false" if attempt.finished else "true").inc()
+        self.telemetry.failed_attempts.labels(attempt.reason or "", "false" if attempt.finished else "true").inc()
 
     def _leading_changed(self, leads: bool) -> None:
         if leads:

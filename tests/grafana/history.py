@@ -26,7 +26,7 @@ from accelbench.stats.summary import geometric_mean
 from accelbench.verdict.pairwise import MeasuredVariants
 from accelbench_operator.engine.api import RequestKind
 from accelbench_operator.engine.kinds import Key
-from accelbench_operator.metrics.families import of_results, of_the_operator
+from accelbench_operator.metrics.families import operator_families, result_families
 from accelbench_operator.metrics.snapshot import LiveCase, QueueHealth, Snapshot
 from accelbench_operator.metrics.telemetry import Telemetry
 from accelbench_operator.runs.observed import summarize
@@ -366,8 +366,8 @@ def write(to: Path, since: float) -> None:
             continue
         if snapshot.results != shown:
             shown = snapshot.results
-            steady = text.series(of_results(shown), **HERE)
-        moving = text.series([*of_the_operator(snapshot), *telemetry.collect()], **HERE)
+            steady = text.series(result_families(shown), **HERE)
+        moving = text.series([*operator_families(snapshot), *telemetry.collect()], **HERE)
         for lines, key, sample in (*steady, *moving):
             # What the clients of Python add is no sample that Prometheus keeps.
             if not sample.name.endswith("_created"):

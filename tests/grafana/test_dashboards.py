@@ -13,12 +13,12 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard as Model
 
 from accelbench_operator.metrics.families import (
-    OF_A_CASE_UNDER_WAY,
-    OF_A_COMPARISON,
-    OF_A_COMPARISON_UNDER_WAY,
-    OF_A_RESULT,
-    OF_A_VARIANT,
-    OF_THE_OPERATOR,
+    COMPARISON_METRICS,
+    LIVE_CASE_METRICS,
+    LIVE_COMPARISON_METRICS,
+    OPERATOR_METRICS,
+    RESULT_METRICS,
+    VARIANT_METRICS,
 )
 from accelbench_operator.metrics.telemetry import Telemetry
 from grafana.dashboards import ALL, CHOICES, GRAFANA, Dashboard
@@ -115,12 +115,12 @@ def test_every_variable_offers_values_that_follow_from_those_before_it(
 
 def test_every_metric_that_is_exported_is_in_a_panel() -> None:
     tables = (
-        OF_A_RESULT,
-        OF_A_VARIANT,
-        OF_A_COMPARISON,
-        OF_A_CASE_UNDER_WAY,
-        OF_A_COMPARISON_UNDER_WAY,
-        OF_THE_OPERATOR,
+        RESULT_METRICS,
+        VARIANT_METRICS,
+        COMPARISON_METRICS,
+        LIVE_CASE_METRICS,
+        LIVE_COMPARISON_METRICS,
+        OPERATOR_METRICS,
     )
     exported = {metric.name for table in tables for metric in table}
     exported |= {family.name for family in Telemetry().collect()}

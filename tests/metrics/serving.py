@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 
 from accelbench_operator.metrics.exposition import Exposition, exposed
-from accelbench_operator.metrics.families import Families, of_results, of_the_operator
+from accelbench_operator.metrics.families import Families, operator_families, result_families
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +48,6 @@ def text_of(shown: Snapshot, accept: str = "") -> str:
 def registry_of(shown: Snapshot) -> CollectorRegistry:
     """The same, to be asked for single samples."""
     registry = CollectorRegistry()
-    families = [*of_the_operator(shown), *of_results(shown.results if shown.leading else ())]
+    families = [*operator_families(shown), *result_families(shown.results if shown.leading else ())]
     registry.register(Families(families))
     return registry

@@ -12,12 +12,12 @@ import urllib3
 
 from accelbench.api.result import Payback
 from accelbench_operator.metrics.families import (
-    OF_A_CASE_UNDER_WAY,
-    OF_A_COMPARISON,
-    OF_A_COMPARISON_UNDER_WAY,
-    OF_A_RESULT,
-    OF_A_VARIANT,
-    OF_THE_OPERATOR,
+    COMPARISON_METRICS,
+    LIVE_CASE_METRICS,
+    LIVE_COMPARISON_METRICS,
+    OPERATOR_METRICS,
+    RESULT_METRICS,
+    VARIANT_METRICS,
     Metric,
 )
 from cluster.build import binaries
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from accelbench_operator.metrics.snapshot import Snapshot
 
 ALL = (
-    *OF_A_RESULT,
-    *OF_A_VARIANT,
-    *OF_A_COMPARISON,
-    *OF_A_CASE_UNDER_WAY,
-    *OF_A_COMPARISON_UNDER_WAY,
-    *OF_THE_OPERATOR,
+    *RESULT_METRICS,
+    *VARIANT_METRICS,
+    *COMPARISON_METRICS,
+    *LIVE_CASE_METRICS,
+    *LIVE_COMPARISON_METRICS,
+    *OPERATOR_METRICS,
 )
 ON_JAX = {
     "namespace": "team-a",
@@ -113,11 +113,9 @@ def test_a_noisy_result_has_its_label_an_interval_and_no_verdict() -> None:
     assert value(shown, "accelbench_step_seconds", **beside) == 0.01
     assert value(shown, "accelbench_verdict", **beside, verdict="noisy") == 1
     assert value(shown, "accelbench_verdict", **beside, verdict="faster") is None
-    of_results = [
-        line for line in exposition(shown).splitlines() if line.startswith("accelbench_") and "series=" in line
-    ]
-    assert of_results
-    assert all('noisy="true"' in line for line in of_results)
+    lines = [line for line in exposition(shown).splitlines() if line.startswith("accelbench_") and "series=" in line]
+    assert lines
+    assert all('noisy="true"' in line for line in lines)
 
 
 def test_a_variant_that_ran_out_of_memory_is_named_with_the_reason_and_the_others_times_stay() -> None:

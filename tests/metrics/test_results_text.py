@@ -62,13 +62,13 @@ def test_another_result_has_few_others_written_again(monkeypatch: pytest.MonkeyP
 
     def counted(results: tuple[Summary, ...]) -> object:
         written.append(len(results))
-        return metrics.of_results(results)
+        return metrics.result_families(results)
 
     encode, _ = choose_encoder("")
     kept = ResultsText(encode)
     before = shown(*(("a", number, 0) for number in range(640)))
     text(kept, before)
-    monkeypatch.setattr(results_text, "of_results", counted)
+    monkeypatch.setattr(results_text, "result_families", counted)
     text(kept, before)
     assert written == []
     text(kept, (*shown(("a", 0, 1)), *before[1:]))

@@ -152,7 +152,7 @@ def test_what_is_lost_is_counted_by_reason_and_by_whether_the_case_is_tried_agai
         world.apply(ONE_CASE | {"runPolicy": {"infrastructureRetries": 1}})
         world.passes(4 * 3600)
         (operator,) = world.operators()
-        (metric,) = operator.telemetry.lost.collect()
+        (metric,) = operator.telemetry.failed_attempts.collect()
     counted = {tuple(each.labels.values()): each.value for each in metric.samples if each.name.endswith("_total")}
     # All begin at 0: increase() does not see the first event of a counter that begins at 1.
     none = dict.fromkeys(product(AttemptReason, ("false", "true")), 0)

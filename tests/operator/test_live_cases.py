@@ -20,7 +20,7 @@ from accelbench.delivery.log import (
 )
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.metrics import live
-from accelbench_operator.metrics.live import AFTER, FOLLOWED, LiveCases, after
+from accelbench_operator.metrics.live import AFTER, FOLLOWED, LiveCases, advance
 from accelbench_operator.metrics.snapshot import LiveCase
 from cluster.ports import free_port
 from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_plan, make_pod, running
@@ -34,13 +34,13 @@ ROUND = RoundFinished(round=1, comparisons=(STANDING, SpeedupEstimate(variant="j
 
 def test_events_bring_a_case_forward() -> None:
     begun = LiveCase(NAMESPACE, "chain", "size-64")
-    launched = after(after(begun, STARTED), PhaseReached(phase="compile"))
+    launched = advance(advance(begun, STARTED), PhaseReached(phase="compile"))
     assert (launched.round, launched.variant, launched.phase) == (0, "jax/jit", "compile")
-    over = after(launched, LaunchFinished(variant="jax/jit", round=1, wall_seconds="3"))
+    over = advance(launched, LaunchFinished(variant="jax/jit", round=1, wall_seconds="3"))
     assert (over.variant, over.phase) == ("", "")
-    told = after(over, ROUND)
+    told = advance(over, ROUND)
     assert (told.round, told.comparisons) == (1, ROUND.comparisons)
-    assert after(told, STARTED).comparisons == told.comparisons
+    assert advance(told, STARTED).comparisons == told.comparisons
 
 
 async def test_a_pod_that_prints_a_lot_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
     logs.parts.put_nowait(f"{encode_event(STARTED)}\n".encode())
     await until(lambda: cases.now and cases.now[0].variant == "jax/jit")
     assert len(cases.now) == 1
-    assert "its log is no longer followed" in caplog.text
+    assert "cannot follow the log of pod" in caplog.text
     work.cancel()
 
 

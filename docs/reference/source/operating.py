@@ -16,8 +16,8 @@ from accelbench_operator.metrics.families import (
     LIVE_VARIANT_LABELS,
     RESULT_LABELS,
     VARIANT_LABELS,
-    of_results,
-    of_the_operator,
+    operator_families,
+    result_families,
 )
 from accelbench_operator.metrics.snapshot import Snapshot
 from accelbench_operator.metrics.telemetry import Telemetry
@@ -126,7 +126,7 @@ are the messages of the run, word for word; names end in random letters."""
 def metrics() -> str:
     """A table for each thing that is described, of whatever an operator at rest has, in the code's order."""
     tables: dict[str, list[tuple[str, ...]]] = {of: [] for of in DESCRIBED}
-    for family in (*of_results(()), *of_the_operator(_nothing(Snapshot)), *Telemetry().instruments):
+    for family in (*result_families(()), *operator_families(_nothing(Snapshot)), *Telemetry().instruments):
         [told] = family.describe() if isinstance(family, MetricWrapperBase) else [family]
         labels = tuple(family._labelnames)  # noqa: SLF001 - without samples nothing else tells them
         of, common = next((of, common) for of, common in DESCRIBED.items() if labels[: len(common)] == common)

@@ -1,6 +1,6 @@
-"""`/metrics`: the text of a scrape, and who may have it.
+"""Serve `/metrics`: write the text of a scrape and decide who may read it.
 
-Most of a scrape tells of results (`results_text`). All of it is made and sent a metric at a time.
+Most of a scrape is about results (`results_text`). It is written and sent one metric at a time.
 """
 
 import asyncio
@@ -16,63 +16,66 @@ from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from accelbench_operator.metrics.families import Families, of_the_operator, of_the_process
+from accelbench_operator.metrics.families import Families, operator_families, process_registry
 from accelbench_operator.metrics.results_text import MetricTexts, ResultsText
 from accelbench_operator.metrics.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
-"""What Prometheus accepts first."""
+"""The format that Prometheus prefers."""
 RENEW_SECONDS = 60.0
 
 
 class Exposition:
-    """Writes scrapes, as text or as OpenMetrics, whichever is asked for."""
+    """Write scrapes in the format that the request accepts: text or OpenMetrics."""
 
     def __init__(self, *collectors: Collector) -> None:
-        """`collectors` are exported beside the snapshot."""
-        self._collectors = (*collectors, of_the_process())
+        """Export `collectors` together with each snapshot."""
+        self._collectors = (*collectors, process_registry())
         self._results: dict[str, ResultsText] = {}
-        """By media type: its versions differ in nothing that results have."""
+        """By media type: the text of results is the same in all versions of one."""
 
     def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
-        """A scrape for an Accept header; results are shown where this replica leads, and ready where it does not."""
+        """Return a scrape for an Accept header.
+
+        Only the leader exports results. Other replicas prepare the text too, so that the next leader has it at once.
+        """
         encode, content_type = choose_encoder(accept)
         media_type = content_type.partition(";")[0]
         if media_type not in self._results:
             self._results[media_type] = ResultsText(encode)
         results = self._results[media_type].of(operator.results)
         others = itertools.chain.from_iterable(each.collect() for each in self._collectors)
-        own = encode(Families(itertools.chain(of_the_operator(operator), others)))
-        return Scrape(content_type, results if operator.leading else results.heads_alone, own)
+        own = encode(Families(itertools.chain(operator_families(operator), others)))
+        return Scrape(content_type, results if operator.leading else results.without_results, own)
 
 
 @dataclass(frozen=True)
 class Scrape:
-    """What is sent: `parts` in order."""
+    """Hold the body of one response."""
 
     content_type: str
     results: MetricTexts
     own: bytes
 
     def parts(self) -> Iterator[bytes]:
-        """About results, a metric at a time, then about the operator."""
+        """Yield the metrics of results, one at a time, then those of the operator."""
         yield from self.results
         yield self.own
 
 
 @dataclass(frozen=True)
 class Tls:
-    """Files, as a Secret of type kubernetes.io/tls has them; they are read again when they change."""
+    """Name the files of a Secret of type kubernetes.io/tls; the server reloads them when they change."""
 
     certificate: Path
     key: Path
     client_ca: Path | None = None
-    """Whoever scrapes has to show a certificate that it signed."""
+    """If set, clients need a certificate that this authority signed."""
 
     def context(self) -> ssl.SSLContext:
-        """Raises OSError, ssl.SSLError among them, where a file is missing or is no such thing."""
+        """Return a server context; raise OSError (ssl.SSLError included) if a file is missing or invalid."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.load(context)
         if self.client_ca:
@@ -80,24 +83,24 @@ class Tls:
         return context
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Whoever connects from now on is shown these."""
+        """Use the current files for new connections."""
         context.load_cert_chain(self.certificate, self.key)
         if self.client_ca:
             context.load_verify_locations(self.client_ca)
 
     @property
-    def changed(self) -> tuple[float, ...]:
-        """When each file was."""
+    def modified(self) -> tuple[float, ...]:
+        """Return the modification time of each file, in seconds since 1970."""
         files = (self.certificate, self.key, self.client_ca)
         return tuple(file.stat().st_mtime for file in files if file)
 
 
-MayScrape = Callable[[str], Awaitable[tuple[int, str]]]
-"""For an Authorization header: 200, or the HTTP status of a refusal and why."""
+Authorize = Callable[[str], Awaitable[tuple[int, str]]]
+"""Takes an Authorization header; returns 200, or the HTTP status of a refusal and its reason."""
 
 
-async def anybody(_: str) -> tuple[int, str]:
-    """Whoever reaches the port."""
+async def allow_everyone(_: str) -> tuple[int, str]:
+    """Authorize every request that reaches the port."""
     return 200, ""
 
 
@@ -109,21 +112,20 @@ async def exposed(
     *,
     address: str = "0.0.0.0",  # noqa: S104 - Prometheus scrapes the pod's address
     tls: Tls | None = None,
-    may_scrape: MayScrape = anybody,
+    authorize: Authorize = allow_everyone,
     renew_seconds: float = RENEW_SECONDS,
 ) -> AsyncIterator[None]:
-    """Serves `/metrics` inside; raises OSError where the port is taken or a file of `tls` cannot be used."""
+    """Serve `/metrics` while the context is open; raise OSError if the port or a file of `tls` cannot be used."""
 
     async def metrics(request: web.Request) -> web.StreamResponse:
-        status, why = await may_scrape(request.headers.get("Authorization", ""))
+        status, why = await authorize(request.headers.get("Authorization", ""))
         if status != web.HTTPOk.status_code:
             return web.Response(status=status, text=f"{why}\n")
         scrape = await asyncio.to_thread(exposition.write, snapshot(), request.headers.get("Accept", ""))
-        # aiohttp's own content_type takes no parameters, and Prometheus's format is told by one.
-        response = web.Response(body=_in_turn(scrape), headers={"Content-Type": scrape.content_type})
+        # aiohttp's content_type takes no parameters; the version of Prometheus's format is one.
+        response = web.Response(body=_chunks(scrape), headers={"Content-Type": scrape.content_type})
         response.enable_compression()
-        # It is aiohttp that sends it: whoever asked may have gone by then, as a busy node takes longer than Prometheus
-        # waits, and that is no error of ours.
+        # aiohttp sends it after this function returns, so a client that has disconnected is not an error here.
         return response
 
     application = web.Application()
@@ -141,21 +143,21 @@ async def exposed(
         await runner.cleanup()
 
 
-async def _in_turn(scrape: Scrape) -> AsyncIterator[bytes]:
+async def _chunks(scrape: Scrape) -> AsyncIterator[bytes]:
     for part in scrape.parts():
         yield part
-        # A socket may take all of them at once, and other work waits meanwhile.
+        # A fast socket would take all chunks without giving other tasks a turn.
         await asyncio.sleep(0)
 
 
 async def _renew(tls: Tls, context: ssl.SSLContext, seconds: float) -> None:
-    """Certificates are replaced while this process goes on."""
-    known = tls.changed
+    """Reload certificates that were renewed while this process runs."""
+    loaded = tls.modified
     while True:
         await asyncio.sleep(seconds)
         try:
-            if (now := tls.changed) != known:
+            if (modified := tls.modified) != loaded:
                 tls.load(context)
-                known = now
+                loaded = modified
         except OSError as error:
-            logger.warning("the certificate cannot be read again: %s; the one before stays in use", error)
+            logger.warning("cannot reload the TLS certificate: %s; keeping the current one", error)

@@ -1,9 +1,9 @@
-"""What Prometheus sees: the latest result of every series and case, and how the operator itself is doing.
+"""Define the metrics: the latest result of every series and case, running cases, and the operator's health.
 
-A scrape pulls one `Snapshot` and turns it into samples. To add a metric, add a `Metric` to the table of what it
-describes; what has to be counted as it happens is in `telemetry`. Base units, one unit a metric, the unit in the name.
-Labels of what a result says never hold a UID, a pod, a node or a commit, which would start a new series with every run:
-those stand on `accelbench_run_info` alone. Metrics of runs under way have the run's name, and go with its end.
+A scrape turns one `Snapshot` into samples. To add a metric, add a `Metric` to the table of the object that it
+describes; `telemetry` counts events. Metrics use base units, with the unit in the name. Labels of results never hold a
+UID, pod, node or commit, because each run would start a new series: only `accelbench_run_info` has them. Metrics of
+running cases have the run's name and end with it.
 """
 
 import math
@@ -28,7 +28,7 @@ Labels = tuple[str, ...]
 Family = GaugeMetricFamily | CounterMetricFamily
 
 MAXIMUM_LABEL = 253
-"""Characters of a label's value: what the name of an object can have."""
+"""Most characters of a label value: as long as the name of a Kubernetes object can be."""
 
 RESULT_LABELS: Labels = ("namespace", "series", "case", "workload", "accelerator", "noisy")
 VARIANT_LABELS: Labels = (*RESULT_LABELS, "variant", "framework")
@@ -36,16 +36,16 @@ LIVE_LABELS: Labels = ("namespace", "run", "case")
 LIVE_VARIANT_LABELS: Labels = (*LIVE_LABELS, "variant")
 
 VERDICTS: Labels = (*get_args(Verdict), "failed", "invalid", "noisy", "none")
-"""What can be said of a comparison: `invalid` where a check failed, `noisy` where disturbed rounds count, `none` where
-complete rounds were missing."""
+"""Values of the label `verdict`: `invalid` if a check failed, `noisy` if disturbed rounds were accepted, `none` without
+complete rounds."""
 
 
 @dataclass(frozen=True)
 class Metric(Generic[T]):
-    """One metric: its name, its HELP text, and how it is read off what it describes.
+    """Define a metric: its name, its HELP text, and how to read its value from an object.
 
-    `read` gives a number, nothing, or, where the metric has labels of its own (`by`), a number for each of their
-    values.
+    `read` returns a number or None; a metric with labels of its own (`by`) returns a number for each combination of
+    their values.
     """
 
     name: str
@@ -55,7 +55,12 @@ class Metric(Generic[T]):
     type: Literal["gauge", "counter"] = "gauge"
 
     def family(self, labels: Labels, described: Iterable[tuple[Labels, T]]) -> Family:
-        """Every sample of the metric; `described` pairs values of `labels`, which are short, with what has them."""
+        """Return all samples of the metric.
+
+        Args:
+            labels: names of the labels that every sample has.
+            described: pairs of the values of `labels`, already shortened, and the object that has them.
+        """
         kind = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = kind(self.name, self.help, labels=(*labels, *self.by))
         kept: dict[Labels, float] = {}
@@ -64,7 +69,7 @@ class Metric(Generic[T]):
             samples = read.items() if isinstance(read, Mapping) else (((), read),)
             for own, value in samples:
                 if value is not None:
-                    # A sample twice would void the scrape.
+                    # Prometheus rejects a scrape with a duplicate sample.
                     kept.setdefault((*values, *_short(own)) if own else values, value)
         for texts, value in kept.items():
             family.add_metric(texts, value)
@@ -72,7 +77,7 @@ class Metric(Generic[T]):
 
 
 def _short(texts: Labels) -> Labels:
-    """Label values that can be exported: a result that somebody wrote by hand can hold any text."""
+    """Shorten label values: a result that was written by hand can hold any text."""
     return tuple(text[:MAXIMUM_LABEL] for text in texts)
 
 
@@ -80,7 +85,7 @@ def _measured(field: str, number: Number) -> Metric[VariantSummary]:
     return Metric(number.metric, number.meaning, lambda variant: variant.numbers.get(field))
 
 
-OF_A_RESULT: tuple[Metric[Summary], ...] = (
+RESULT_METRICS: tuple[Metric[Summary], ...] = (
     Metric(
         "accelbench_result_valid",
         "1 if the latest result is complete, no variant failed and every comparison has a verdict, else 0.",
@@ -140,7 +145,7 @@ OF_A_RESULT: tuple[Metric[Summary], ...] = (
     ),
 )
 
-OF_A_VARIANT: tuple[Metric[VariantSummary], ...] = (
+VARIANT_METRICS: tuple[Metric[VariantSummary], ...] = (
     Metric(
         NUMBERS["seconds"].metric,
         f"Steady seconds per unit of work in the latest result: {TIME['steady']}.",
@@ -192,7 +197,7 @@ def _pays_back_steps(payback: Payback | None) -> Mapping[Labels, float | None]:
     return {(payback.answer,): steps}
 
 
-OF_A_COMPARISON: tuple[Metric[Compared], ...] = (
+COMPARISON_METRICS: tuple[Metric[Compared], ...] = (
     Metric(
         NUMBERS["speedup"].metric,
         "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
@@ -228,7 +233,7 @@ OF_A_COMPARISON: tuple[Metric[Compared], ...] = (
     ),
 )
 
-OF_A_CASE_UNDER_WAY: tuple[Metric[LiveCase], ...] = (
+LIVE_CASE_METRICS: tuple[Metric[LiveCase], ...] = (
     Metric(
         "accelbench_live_rounds",
         "Rounds that a running case has completed, disturbed ones included.",
@@ -242,7 +247,7 @@ OF_A_CASE_UNDER_WAY: tuple[Metric[LiveCase], ...] = (
     ),
 )
 
-OF_A_COMPARISON_UNDER_WAY: tuple[Metric[SpeedupEstimate], ...] = (
+LIVE_COMPARISON_METRICS: tuple[Metric[SpeedupEstimate], ...] = (
     Metric(
         "accelbench_live_speedup_ratio",
         "The speedup so far of a running case: baseline seconds over variant seconds. It is no verdict.",
@@ -260,7 +265,7 @@ OF_A_COMPARISON_UNDER_WAY: tuple[Metric[SpeedupEstimate], ...] = (
     ),
 )
 
-OF_THE_OPERATOR: tuple[Metric[Snapshot], ...] = (
+OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
     Metric(
         "accelbench_runs",
         "BenchmarkRuns in the cluster, by phase.",
@@ -346,44 +351,48 @@ def _baseline(result: Summary) -> str:
     return next((comparison.baseline for comparison in result.comparisons), "")
 
 
-def of_the_operator(operator: Snapshot) -> Iterator[Family]:
-    """How it is doing, and what it is doing."""
-    for metric in OF_THE_OPERATOR:
+def operator_families(operator: Snapshot) -> Iterator[Family]:
+    """Yield the metrics of the operator and of running cases."""
+    for metric in OPERATOR_METRICS:
         yield metric.family((), [((), operator)])
     live = [(_short((case.namespace, case.run, case.case)), case) for case in operator.live]
-    for of_a_case in OF_A_CASE_UNDER_WAY:
-        yield of_a_case.family(LIVE_LABELS, live)
-    comparisons = [((*values, *_short((each.variant,))), each) for values, case in live for each in case.comparisons]
-    for of_a_comparison in OF_A_COMPARISON_UNDER_WAY:
-        yield of_a_comparison.family(LIVE_VARIANT_LABELS, comparisons)
+    for case_metric in LIVE_CASE_METRICS:
+        yield case_metric.family(LIVE_LABELS, live)
+    comparisons = [
+        ((*values, *_short((comparison.variant,))), comparison)
+        for values, case in live
+        for comparison in case.comparisons
+    ]
+    for comparison_metric in LIVE_COMPARISON_METRICS:
+        yield comparison_metric.family(LIVE_VARIANT_LABELS, comparisons)
 
 
-def of_results(shown: Iterable[Summary]) -> Iterator[Family]:
-    """What was measured."""
-    results = [(_result_labels(result), result) for result in shown]
-    for of_a_result in OF_A_RESULT:
-        yield of_a_result.family(RESULT_LABELS, results)
+def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
+    """Yield the metrics of results, of their variants and of their comparisons."""
+    results = [(_result_labels(result), result) for result in summaries]
+    for result_metric in RESULT_METRICS:
+        yield result_metric.family(RESULT_LABELS, results)
     variants = [
         ((*values, *_short((variant.name, variant.framework))), variant)
         for values, result in results
         for variant in result.variants
     ]
-    for of_a_variant in OF_A_VARIANT:
-        yield of_a_variant.family(VARIANT_LABELS, variants)
+    for variant_metric in VARIANT_METRICS:
+        yield variant_metric.family(VARIANT_LABELS, variants)
     labels = {values[: len(RESULT_LABELS) + 1]: values for values, _ in variants}
     comparisons = [
         (labels[named], Compared(result, comparison))
         for values, result in results
         for comparison in result.comparisons
-        # A result that somebody wrote by hand may compare what it does not list: the others are still to be seen.
+        # A result that was written by hand may compare a variant that it does not list; export the others.
         if (named := (*values, *_short((comparison.variant,)))) in labels
     ]
-    for of_a_comparison in OF_A_COMPARISON:
-        yield of_a_comparison.family(VARIANT_LABELS, comparisons)
+    for comparison_metric in COMPARISON_METRICS:
+        yield comparison_metric.family(VARIANT_LABELS, comparisons)
 
 
 def series_of(result: Summary) -> Labels:
-    """Namespace, series and case, as they are exported: there is one result to show of each."""
+    """Return namespace, series and case as label values; one result is exported for each combination."""
     return _short((result.namespace, result.series, result.case))
 
 
@@ -393,18 +402,18 @@ def _result_labels(result: Summary) -> Labels:
 
 
 class Families(Collector):
-    """Families that were made already, for the client to write."""
+    """Hand finished families to the Prometheus client."""
 
     def __init__(self, families: Iterable[metrics_core.Metric]) -> None:
         self._families = families
 
     def collect(self) -> Iterable[metrics_core.Metric]:
-        """See `Collector`; once."""
+        """Return the families; an iterator can be collected once."""
         return self._families
 
 
-def of_the_process() -> CollectorRegistry:
-    """Memory, processor time and garbage of this process."""
+def process_registry() -> CollectorRegistry:
+    """Return a registry with the memory, processor time and garbage collections of this process."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)

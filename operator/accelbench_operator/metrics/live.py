@@ -1,6 +1,6 @@
-"""How far cases under way have come: their runners tell it in their logs, a few of which are followed as they grow.
+"""Follow the logs of running cases, to export their progress.
 
-It is for people who watch; nothing is decided by it. Anyone can write into a log, so what is read of one is bounded.
+No decision depends on it. A runner can write anything into its log, so reading is bounded in size, rate and number.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ from accelbench_operator.runs.pod_template import CONTAINER
 
 logger = logging.getLogger(__name__)
 FOLLOWED = 32
-"""Cases at a time, those that have run longest first: each holds a connection to the API server."""
+"""Most cases that are followed at a time: each holds a connection to the API server."""
 LOOK_SECONDS = 2.0
 AFTER = timedelta(seconds=10)
-"""A case that is shorter needs no follower."""
+"""Shorter cases are not followed."""
 FOLLOW_SECONDS = 3600
 AGAIN_SECONDS = 30.0
 AT_A_TIME = 100
-"""Lines that are read before others get their turn: a pod may print megabytes at once."""
+"""Lines read before other tasks get a turn: a pod may print megabytes at once."""
 
 
 class LiveCases:
-    """Follows the logs of cases under way; `now` is what they have told."""
+    """Follow the logs of running cases; `now` returns their progress."""
 
     def __init__(
         self,
@@ -53,19 +53,26 @@ class LiveCases:
         run_of: Callable[[str], str | None],
         leading: Callable[[], bool],
     ) -> None:
-        """`pods` are all that are held, `run_of` names the run of a UID; who does not lead follows nothing."""
+        """Create a follower of all `pods`.
+
+        Args:
+            api: reads the logs.
+            pods: returns all pods in the store.
+            run_of: returns the name of the run that owns an object, by the owner's UID; None if there is none.
+            leading: returns True while this replica leads; only the leader follows logs.
+        """
         self._api = api
         self._pods = pods
         self._run_of = run_of
         self._leading = leading
         self._cases: dict[str, LiveCase] = {}
-        """By the pod's UID."""
+        """By the UID of the pod."""
         self.omitted = 0
-        """Cases under way that are not followed, because there are more than `FOLLOWED`."""
+        """Running cases that are not followed, because there are more than `FOLLOWED`."""
 
     @property
     def now(self) -> tuple[LiveCase, ...]:
-        """Cases that are followed, as far as they have come."""
+        """Return the progress of every case that is followed."""
         return tuple(self._cases.values())
 
     async def run(self) -> None:
@@ -88,7 +95,7 @@ class LiveCases:
             self._cases.clear()
 
     def _wanted(self) -> Iterable[ObservedPod]:
-        """The longest-running first, so that a follower is kept until its case ends."""
+        """Return the pods to follow, longest-running first, so that a follower is kept until its case ends."""
         self.omitted = 0
         if not self._leading():
             return ()
@@ -108,26 +115,28 @@ class LiveCases:
         try:
             await self._read(key)
         except Exception:
-            logger.exception("%s/%s: its log is no longer followed", key.namespace, key.name)
+            logger.exception(
+                "cannot follow the log of pod %s/%s; its progress is not exported", key.namespace, key.name
+            )
             self._cases.pop(key.uid, None)
 
     async def _read(self, key: Key) -> None:
         path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
-        heard = None
+        last_read = None
         while True:
-            if heard is not None:
-                # What was read is not read again: a log has many MB, and may have more than are read at a time.
-                query["sinceSeconds"] = math.ceil((self._api.clock() - heard).total_seconds()) + 1
+            if last_read is not None:
+                # Resume where the last request ended: a log may be longer than one request may read.
+                query["sinceSeconds"] = math.ceil((self._api.clock() - last_read).total_seconds()) + 1
             with contextlib.suppress(ApiError):
                 lines = self._api.lines(path, query, FOLLOW_SECONDS, MAXIMUM_LINE_BYTES)
                 async for number, line in _numbered(lines):
-                    heard = self._api.clock()
+                    last_read = self._api.clock()
                     if number % AT_A_TIME == 0:
                         await asyncio.sleep(0)
                     if event := parse_event(line):
-                        self._cases[key.uid] = after(self._cases[key.uid], event)
-            # It ended, or was rotated away, or its node is busy.
+                        self._cases[key.uid] = advance(self._cases[key.uid], event)
+            # The log ended or was rotated, or its node is busy.
             await asyncio.sleep(AGAIN_SECONDS)
 
 
@@ -138,8 +147,8 @@ async def _numbered(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int, str]]
         yield number, line
 
 
-def after(case: LiveCase, event: Event) -> LiveCase:
-    """Where the case stands once that was told."""
+def advance(case: LiveCase, event: Event) -> LiveCase:
+    """Return the progress of the case after an event of its log."""
     if isinstance(event, LaunchStarted):
         return replace(case, variant=event.variant, phase="")
     if isinstance(event, PhaseReached):

@@ -1,7 +1,7 @@
-"""The text about results in one format, made anew only where there is another result.
+"""Cache the text of results in one format, and write only what has changed.
 
-Results never change once they are stored. Of thousands of series their text takes a second of processor time, so they
-are split into blocks, and each block keeps its text. All of it has 14 MB at 2,000 cases of series.
+Stored results never change. Writing thousands of series takes a second of processor time, so results are split into
+blocks, and each block keeps its text. The text has 14 MB at 2,000 cases of series.
 """
 
 from collections import defaultdict
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from prometheus_client.registry import Collector
 
-from accelbench_operator.metrics.families import Families, Family, of_results, series_of
+from accelbench_operator.metrics.families import Families, Family, result_families, series_of
 from accelbench_operator.runs.summary import Summary
 
 END = b"# EOF\n"
-"""Of a text in the OpenMetrics format; nothing may follow it."""
+"""End of a text in the OpenMetrics format."""
 BLOCKS = 32
 
 Encode = Callable[[Collector], bytes]
@@ -22,24 +22,24 @@ Encode = Callable[[Collector], bytes]
 
 @dataclass(frozen=True)
 class Block:
-    """Results, and the lines that tell of them: by metric."""
+    """Hold some results and, for each metric, their lines."""
 
     results: tuple[Summary, ...] = ()
     lines: tuple[bytes, ...] = ()
 
 
 class ResultsText:
-    """Keeps the text of the results that were shown last."""
+    """Write results, and keep the text for the next scrape."""
 
     def __init__(self, encode: Encode) -> None:
-        """`encode` is the client's, for the format."""
+        """Use `encode`, the Prometheus client's function for the format."""
         self._encode = encode
-        self._heads = tuple(map(self._text, of_results(())))
+        self._heads = tuple(map(self._text, result_families(())))
         self._kept: tuple[Sequence[Summary], Mapping[int, Block]] = ((), {})
 
     def of(self, shown: Sequence[Summary]) -> "MetricTexts":
-        """The text of these."""
-        # Scrapes are written in threads: both are read at once, and replaced at once.
+        """Return the text of these results."""
+        # Scrapes are written in threads: read both together, and replace both together.
         last, blocks = self._kept
         if shown is not last:
             blocks = {number: self._block(blocks.get(number), results) for number, results in _split(shown)}
@@ -49,7 +49,7 @@ class ResultsText:
     def _block(self, kept: Block | None, results: tuple[Summary, ...]) -> Block:
         if kept is not None and kept.results == results:
             return kept
-        families = zip(of_results(results), self._heads, strict=True)
+        families = zip(result_families(results), self._heads, strict=True)
         return Block(results, tuple(self._text(each).removeprefix(head) for each, head in families))
 
     def _text(self, family: Family) -> bytes:
@@ -58,24 +58,24 @@ class ResultsText:
 
 @dataclass(frozen=True)
 class MetricTexts:
-    """Of each metric its head (HELP and TYPE), and the lines of every block."""
+    """Hold, for each metric, its head (HELP and TYPE) and the lines of every block."""
 
     heads: tuple[bytes, ...]
     blocks: tuple[Block, ...]
 
     @property
-    def heads_alone(self) -> "MetricTexts":
-        """The same metrics without a result."""
+    def without_results(self) -> "MetricTexts":
+        """Return the heads of the metrics, without samples."""
         return MetricTexts(self.heads, ())
 
     def __iter__(self) -> Iterator[bytes]:
-        """Their texts, in order."""
+        """Yield the text of each metric."""
         for number, head in enumerate(self.heads):
             yield b"".join((head, *(block.lines[number] for block in self.blocks)))
 
 
 def _split(shown: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
-    """Split by series, so that a result stays in its block, and two that could give the same sample are in one."""
+    """Split by series, so that results which could give the same sample are in the same block."""
     blocks: defaultdict[int, list[Summary]] = defaultdict(list)
     for result in shown:
         blocks[hash(series_of(result)) % BLOCKS].append(result)

@@ -1,6 +1,6 @@
-"""Who may scrape: the API server says who a bearer token is, and whether they may get `/metrics`, as RBAC has it.
+"""Authorize scrapes by RBAC: a bearer token may read `/metrics` if its user may get that path.
 
-That is how the metrics of Kubernetes' own components are guarded: TokenReview, then SubjectAccessReview on the path.
+Kubernetes' own components guard their metrics in the same way: TokenReview, then SubjectAccessReview on the path.
 """
 
 import time
@@ -16,7 +16,7 @@ TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a 
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 PATH = "/metrics"
 REMEMBERED_SECONDS = 60.0
-"""Prometheus comes back every few seconds."""
+"""Prometheus scrapes every few seconds; one review a minute is enough."""
 MOST_REMEMBERED = 64
 BEARER = "Bearer "
 
@@ -30,7 +30,7 @@ class _Remembered:
 
 
 class Scrapers:
-    """Asks the API server about each token, and remembers the answer. Call it with an Authorization header."""
+    """Review tokens at the API server, and cache the answers. Call it with an Authorization header."""
 
     def __init__(self, api: KubernetesApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
@@ -38,7 +38,7 @@ class Scrapers:
         self._known: dict[str, _Remembered] = {}
 
     async def __call__(self, authorization: str) -> Answer:
-        """200, or the HTTP status of a refusal and why."""
+        """Return 200, or the HTTP status of a refusal and its reason."""
         token = authorization.removeprefix(BEARER)
         if not token or token == authorization:
             return HTTPStatus.UNAUTHORIZED, "send the bearer token of a service account that may get /metrics"

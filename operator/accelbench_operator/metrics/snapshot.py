@@ -10,7 +10,7 @@ from accelbench_operator.runs.summary import Summary
 
 @dataclass(frozen=True)
 class QueueHealth:
-    """How the operator itself is doing."""
+    """Describe the work queue and the event loop."""
 
     depth: int
     """Keys that are due and wait for a worker."""
@@ -25,39 +25,39 @@ class QueueHealth:
 
 @dataclass(frozen=True)
 class LiveCase:
-    """How far a case under way has come, as its runner tells."""
+    """Describe the progress of a running case, as its runner logs it."""
 
     namespace: str
     run: str
     case: str
     round: int = 0
-    """Complete rounds, those that were quarantined included."""
+    """Complete rounds, including those that were quarantined."""
     variant: str = ""
-    """The one that is launched now; empty between launches."""
+    """The variant that is launched now; empty between launches."""
     phase: str = ""
     comparisons: tuple[SpeedupEstimate, ...] = ()
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The operator at one moment."""
+    """Describe the operator at one moment."""
 
     leading: bool
-    """Results are exported only by the leader; health by every replica."""
+    """Only the leader exports results; every replica exports its health."""
     results: tuple[Summary, ...]
-    """The latest result of each (namespace, series, case), the newest of them where there are more than are shown."""
+    """The latest result of each (namespace, series, case); the newest of these if there are more than `limit`."""
     runs: Mapping[tuple[str, str], int]
     """Runs by (namespace, phase): Queued, Running, Suspended, Succeeded, ..."""
     held: Mapping[str, int]
     """Objects in the store by kind: Job, Pod, BenchmarkResult."""
     queue: QueueHealth
     requests: Mapping[RequestKind, int] = field(default_factory=dict)
-    """Requests that this replica has made, but for its Lease and kopf's watch of runs."""
+    """Requests of this replica, except for its Lease and kopf's watch of runs."""
     cases: Mapping[tuple[str, ...], int] = field(default_factory=dict)
-    """By (namespace, run, state) of runs that have not finished: total, active, measured, failed."""
+    """Cases of unfinished runs by (namespace, run, state); the states are total, active, measured and failed."""
     live: tuple[LiveCase, ...] = ()
     live_omitted: int = 0
-    """Cases under way that are not followed, because there are too many."""
+    """Running cases that are not followed, because there are too many."""
     omitted: int = 0
-    """Results that would be shown, were there not more than `limit`."""
+    """Results that are not exported, because there are more than `limit`."""
     limit: int = 0

@@ -1,6 +1,6 @@
-"""What the operator counts as it happens, as no later look could tell: durations, and attempts that were lost."""
+"""Count events as they happen: durations, and failed attempts. A later look at the cluster could not recover them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
 
 from prometheus_client import Counter, Histogram, metrics_core
@@ -14,7 +14,7 @@ WAIT_BUCKETS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400)
 
 
 class Telemetry(Collector):
-    """One operator's; `collect` is for the Prometheus client."""
+    """Hold the histograms and counters of one operator."""
 
     def __init__(self) -> None:
         self.reconcile = Histogram(
@@ -42,25 +42,22 @@ class Telemetry(Collector):
             buckets=WAIT_BUCKETS,
             registry=None,
         )
-        self.lost = Counter(
+        self.failed_attempts = Counter(
             "accelbench_attempts_lost",
-            "Attempts at a case that were lost, by reason; retried says whether the case is to be tried again.",
+            "Failed attempts at a case, by reason; retried says whether the case will be tried again.",
             labelnames=("reason", "retried"),
             registry=None,
         )
         for reason, retried in product(AttemptReason, ("false", "true")):
-            # A counter that begins at 1 hides its first event from increase().
-            self.lost.labels(reason, retried)
+            # increase() does not see the first event of a counter that starts at 1.
+            self.failed_attempts.labels(reason, retried)
 
     @property
     def instruments(self) -> tuple[Histogram | Counter, ...]:
-        """All of them."""
-        return (self.reconcile, self.request, self.queue, self.start, self.lost)
+        """Return all histograms and counters."""
+        return (self.reconcile, self.request, self.queue, self.start, self.failed_attempts)
 
-    def collect(self) -> Iterable[metrics_core.Metric]:
-        """See `Collector`."""
-        return self._collected()
-
-    def _collected(self) -> Iterator[metrics_core.Metric]:
+    def collect(self) -> Iterator[metrics_core.Metric]:
+        """Yield the samples of all of them, for the Prometheus client."""
         for instrument in self.instruments:
             yield from instrument.collect()
