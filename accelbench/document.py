@@ -4,6 +4,7 @@ The case document, the result document and the API types all build on `Document`
 `accelbench.api`, and read by the command line, the operator and the runner.
 """
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -33,6 +34,11 @@ TIME_DIGITS = 9
 """More digits than a clock resolves, so that the ratio of two stored times is the speedup to the digits shown."""
 SixDigits = Annotated[DecimalString, rounded(6)]
 TimeString = Annotated[DecimalString, rounded(TIME_DIGITS)]
+
+
+def timestamp(moment: datetime) -> str:
+    """Format a moment as Kubernetes does: RFC 3339, UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def printable(text: str) -> str:

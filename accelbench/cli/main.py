@@ -10,7 +10,6 @@ from accelbench.cli.check import check
 from accelbench.cli.claims import claims
 from accelbench.cli.compare import compare
 from accelbench.cli.init import init
-from accelbench.cli.migrate import migrate
 from accelbench.cli.profiles import profiles
 from accelbench.cli.report import report
 from accelbench.cli.run import run
@@ -38,7 +37,6 @@ app.command("workloads", cls=PlainCommand)(workloads)
 app.command("profiles", cls=PlainCommand)(profiles)
 app.command("report", cls=PlainCommand)(report)
 app.command("compare", cls=PlainCommand, epilog=help_text())(compare)
-app.command("migrate", cls=PlainCommand)(migrate)
 app.add_typer(claims, name="claims")
 
 

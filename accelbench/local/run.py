@@ -11,6 +11,7 @@ from accelbench.api.case import Case
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue.script import ORIGIN, VARIABLE
+from accelbench.document import timestamp
 from accelbench.local.child import RunnerExit, run_case
 from accelbench.local.directory import RunDirectory, RunRecord, reserve_beside
 from accelbench.local.exits import Exit
@@ -95,7 +96,7 @@ def measure(
     """
     cases = plan_cases(run, platform)
     record = RunRecord(
-        accelbench=accelbench.__version__, started=_stamp(now()), cases=tuple(case.name for case in cases), run=run
+        accelbench=accelbench.__version__, started=timestamp(now()), cases=tuple(case.name for case in cases), run=run
     )
     directory.create()
     for case in cases:
@@ -128,7 +129,7 @@ def measure(
     code = exit_for(outcomes)
     if signals.received is not None:
         code = EXIT_OF_SIGNAL[signals.received.name]
-    record = record.model_copy(update={"finished": _stamp(now()), "exit_code": int(code)})
+    record = record.model_copy(update={"finished": timestamp(now()), "exit_code": int(code)})
     directory.write_record(record)
     outcome = RunOutcome(record=record, cases=tuple(outcomes), exit=code)
     directory.write_report(markdown.report(run.metadata.name, outcome.measured))
@@ -186,7 +187,3 @@ def _outcome(run: BenchmarkRun, case: Case, ended: RunnerExit, log: Path, *, int
 def _known(run: BenchmarkRun, case: Case, result: Result, trouble: tuple[str, ...] = ()) -> CaseOutcome:
     expectations = evaluate(run.spec.expectations, result)
     return CaseOutcome(case=case, result=result, expectations=expectations, trouble=trouble)
-
-
-def _stamp(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

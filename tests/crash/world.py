@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from accelbench.api import labels
 from accelbench.api.case import Case
-from accelbench_operator.runs.status import timestamp
+from accelbench.document import timestamp
 from cluster.cluster import Cluster
 from crash.lives import Life
 from operator_world.builders import make_headline, make_log, make_result

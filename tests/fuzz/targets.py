@@ -20,8 +20,8 @@ from accelbench.api.metadata import ObjectMeta
 from accelbench.api.profiles import InvalidProfilesError, parse_profiles
 from accelbench.api.result import BenchmarkResult, Result
 from accelbench.api.run import BenchmarkRunStatus
-from accelbench.cli import results
 from accelbench.delivery.log import DocumentKind, digest_of, encode_document, parse_event, read_log
+from accelbench.local import results
 from accelbench.local.errors import UnreadableResultError
 from accelbench.plan.names import result_name
 from accelbench.plan.problems import check_run

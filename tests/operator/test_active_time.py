@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from accelbench.api.reasons import AttemptReason
+from accelbench.document import timestamp
 from accelbench_operator.runs.actions import Collect
 from accelbench_operator.runs.decide import decide
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import observe_pod
-from accelbench_operator.runs.status import timestamp
 from operator_world.builders import (
     NOW,
     ended,

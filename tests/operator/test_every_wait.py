@@ -11,6 +11,7 @@ import pytest
 from accelbench.api import labels
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.cluster_api.errors import ApiError, ForbiddenError, UnreachableError
+from accelbench.document import timestamp
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.queue import LONGEST_DELAY_SECONDS
 from accelbench_operator.engine.store import Store
@@ -19,7 +20,7 @@ from accelbench_operator.runs.known import read_status
 from accelbench_operator.runs.kueue import FIRST_LOOK
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.reconcile import TELL_AFTER, Reconciler
-from accelbench_operator.runs.status import finished_at, timestamp
+from accelbench_operator.runs.status import finished_at
 from accelbench_operator.runs.waits import FIRST_QUESTION, FIRST_RETRY, LEAST_TRIES, TOLD_TRIES, Wait, retry_delay
 from operator_world.builders import NAME, NAMESPACE, NOW, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster

@@ -5,9 +5,10 @@ import pytest
 
 from accelbench.api.result import Failure
 from accelbench.api.run import BenchmarkRunStatus, Condition
+from accelbench.document import timestamp
 from accelbench_operator.runs.decide import decide
 from accelbench_operator.runs.events import event_manifest, transitions
-from accelbench_operator.runs.status import RunProgress, progress_status, refused_status, timestamp
+from accelbench_operator.runs.status import RunProgress, progress_status, refused_status
 from accelbench_operator.runs.summary import Summary
 from operator_world.builders import NOW, UID, make_attempt, make_job, make_plan, make_summary, observe, running
 

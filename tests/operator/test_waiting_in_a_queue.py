@@ -9,6 +9,7 @@ import pytest
 
 from accelbench.api import labels
 from accelbench.cluster_api.errors import ApiError, ForbiddenError, NotFoundError
+from accelbench.document import timestamp
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.actions import Ask, AskQueue, Collect, Confirm
 from accelbench_operator.runs.apply import Applier
@@ -17,7 +18,6 @@ from accelbench_operator.runs.job import build_job
 from accelbench_operator.runs.kueue import FIRST_LOOK, LONGEST_PAUSE, QueueReport, ask
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod
-from accelbench_operator.runs.status import timestamp
 from accelbench_operator.runs.waits import FIRST_QUESTION, Wait
 from operator_world.builders import (
     NAMESPACE,

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from accelbench.api import crd
-from accelbench_operator.runs.status import timestamp
+from accelbench.document import timestamp
 from accelbench_operator.skew import SERVED, own_schema
 from operator_world.simulated_time import SimulatedTime
 

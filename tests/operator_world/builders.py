@@ -18,12 +18,12 @@ from accelbench.api.result import (
 )
 from accelbench.api.run import Attempt
 from accelbench.delivery.log import Headline, digest_of, encode_document
+from accelbench.document import timestamp
 from accelbench.plan.names import attempt_name
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.accept import Plan, accept
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, summarize
-from accelbench_operator.runs.status import timestamp
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.settings import Settings
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from accelbench.api import labels
 from accelbench.api.case import Case
-from accelbench_operator.runs.status import timestamp
+from accelbench.document import timestamp
 from operator_world.api_server import ApiServer, Id, Manifest, Version
 from operator_world.simulated import ending
 from operator_world.simulated_time import SimulatedTime

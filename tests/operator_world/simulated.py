@@ -15,9 +15,9 @@ from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.api.result import Failure
 from accelbench.cluster_api.errors import ApiError, ConflictError, NotFoundError, UnreachableError
+from accelbench.document import timestamp
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod, observe_result
-from accelbench_operator.runs.status import timestamp
 from operator_world.builders import NOW, make_headline, make_log, make_result
 
 ENDINGS = (

@@ -19,6 +19,7 @@ from accelbench.api.run import Attempt
 from accelbench.cluster_api.async_client import Manifest
 from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
 from accelbench.cluster_api.kinds import JOB, POD, RESULT
+from accelbench.document import timestamp
 from accelbench.plan.names import attempt_name, result_name
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 from accelbench_operator.engine.kinds import Key
@@ -53,7 +54,6 @@ from accelbench_operator.runs.observed import (
 )
 from accelbench_operator.runs.obstacles import Obstacles
 from accelbench_operator.runs.owner import owner_reference
-from accelbench_operator.runs.status import timestamp
 from accelbench_operator.runs.waits import Wait
 
 logger = logging.getLogger(__name__)

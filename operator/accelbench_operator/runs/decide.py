@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.run import Attempt, BenchmarkRunStatus
+from accelbench.document import timestamp
 from accelbench.plan.names import attempt_name
 from accelbench_operator.runs.accept import Plan, Refused
 from accelbench_operator.runs.actions import Action, Ask, AskQueue, Collect, Confirm, CreateJob, DeleteJob, DeleteRun
@@ -27,7 +28,6 @@ from accelbench_operator.runs.status import (
     progress_status,
     refused_status,
     seen_status,
-    timestamp,
 )
 from accelbench_operator.runs.waits import BETWEEN_CASES, Wait, retry_delay
 

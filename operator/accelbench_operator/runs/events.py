@@ -12,9 +12,8 @@ from typing import Any, Literal
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import Attempt, BenchmarkRunStatus
-from accelbench.document import on_one_line
+from accelbench.document import on_one_line, timestamp
 from accelbench.plan.names import digest
-from accelbench_operator.runs.status import timestamp
 
 COMPONENT = "accelbench-operator"
 MAXIMUM_MESSAGE = 1024

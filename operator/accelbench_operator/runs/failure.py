@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from accelbench.api.reasons import AttemptReason
-from accelbench.document import on_one_line
+from accelbench.document import on_one_line, timestamp
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod
-from accelbench_operator.runs.status import timestamp
 
 INVALID_CASE_EXIT = 2
 INTERNAL_ERROR_EXIT = 3

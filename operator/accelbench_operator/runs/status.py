@@ -8,14 +8,14 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, get_args
 
 from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.result import Comparison, ranked
 from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
-from accelbench.document import on_one_line
+from accelbench.document import on_one_line, timestamp
 from accelbench_operator.runs.accept import Plan
 from accelbench_operator.runs.summary import Summary
 
@@ -66,11 +66,6 @@ class ConditionState:
     status: Truth
     reason: ConditionReason
     message: str
-
-
-def timestamp(moment: datetime) -> str:
-    """RFC 3339, UTC, whole seconds, as `metav1.Time`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def finished_at(status: BenchmarkRunStatus) -> datetime | None:

@@ -25,7 +25,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     TimeNow,
 )
-from accelbench.document import decimal_string
+from accelbench.document import decimal_string, timestamp
 from accelbench.launch.fact import is_reported
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import LaunchRecord
@@ -80,7 +80,7 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self._began = self.clock()
-        self._started = _now()
+        self._started = timestamp(datetime.now(UTC))
         self._deadline = self._began + self.case.measurement.time_limit_seconds
 
     def run(self) -> Result:
@@ -327,7 +327,7 @@ class Supervisor:
     ) -> Result:
         timing = CaseTiming(
             started=self._started,
-            finished=_now(),
+            finished=timestamp(datetime.now(UTC)),
             total_seconds=self.clock() - self._began,
             judge_seconds=self._judge_seconds,
             complete=complete,
@@ -378,7 +378,3 @@ def times_now(result: Result) -> tuple[TimeNow, ...]:
 
 def _reasons(number: int, rounds: Sequence[Disturbed]) -> tuple[str, ...]:
     return next((disturbed.reasons for disturbed in rounds if disturbed.round == number), ())
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
