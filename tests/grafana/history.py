@@ -301,7 +301,7 @@ def count(telemetry: Telemetry, number: int) -> None:
         telemetry.start.observe(4 + number % 40)
     for kind, every in zip(LOST, (240, 98), strict=True):
         if number % every == every - 1:
-            telemetry.lost.labels(*kind).inc()
+            telemetry.failed_attempts.labels(*kind).inc()
 
 
 def requests(passed: int) -> dict[RequestKind, int]:
