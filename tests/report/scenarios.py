@@ -1,0 +1,171 @@
+"""Results of every kind, for the golden files of the renderers."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from accelbench.api.case import CaseAccelerator
+from accelbench.api.numbers import Numbers
+from accelbench.api.result import (
+    Certificate,
+    Check,
+    Comparison,
+    LaunchSummary,
+    PhaseTime,
+    Quarantined,
+    Result,
+    VariantResult,
+)
+from accelbench.api.run import Expectation
+from accelbench.verdict.expectations import ExpectationOutcome, evaluate
+from report import sample
+
+DATA = Path(__file__).parents[1] / "data" / "compiled"
+ADVISED = ("parity", "throttled", "autocorrelated")
+
+
+def _check(name: str, outcome: str = "failed", use: str | None = "jax/jit", reading: str = "9 s") -> Check:
+    return Check(name=name, outcome=outcome, reading=reading, threshold="0", variant=use)
+
+
+def _certificate(*checks: Check) -> Certificate:
+    return Certificate(checks=(*sample.CHECKS, *checks))
+
+
+def measured() -> Result:
+    """Everything that a report can show of a case that went well: prices, warm caches, programs, untested checks."""
+    first, second, third = sample.result().variants
+    warm = (PhaseTime(phase="first-step", median_seconds="0.02", min_seconds="0.02", max_seconds="0.02"),)
+    numbers = second.numbers.model_copy(
+        update={"price_per_unit": "0.0000614", "kernels_per_call": 1200, "aliased_bytes": 0}
+    )
+    return sample.result(
+        case=sample.case(accelerator=CaseAccelerator(price_per_hour="11.06 USD")),
+        variants=(first, second.model_copy(update={"warm_phases": warm, "numbers": numbers}), third),
+        certificate=_certificate(_check("autocorrelated", "untested", "jax/jit", "6 rounds")),
+    )
+
+
+def troubled() -> Result:
+    """A variant failed, a check failed for two others, rounds were discarded, time ran out, notes hold markup."""
+    return sample.result(
+        complete=False,
+        stopped="TimeLimitReached",
+        variants=(
+            sample.variant("pytorch/eager", "0.00117"),
+            sample.variant("jax/jit", "0.000574"),
+            sample.failed("jax/op-by-op"),
+        ),
+        comparisons=(sample.invalid("jax/jit", "parity"),),
+        certificate=_certificate(
+            *(_check(name, use=use, reading="`x` is off: 3e-3 > 7e-5") for name in ADVISED for use in sample.USES[:2]),
+            _check("work-present", "untested", reading="nobody counted"),
+            _check("phase-of-the-moon", use=None, reading="full"),
+        ),
+        quarantined=tuple(
+            Quarantined(round=number, reasons=(f"shared-device of jax/jit: {sample.CROWDED}",)) for number in (2, 3)
+        ),
+        notes=("<script>alert(1)</script> is text", "[bold]not ours[/bold] *x* a|b `code`\nnext"),
+    )
+
+
+def undecided() -> Result:
+    """No interval decides, launches are not alike, one side has fewer rounds, and one comparison has no interval."""
+    first, second, third = sample.result().variants
+    fewer = tuple(
+        LaunchSummary(round=number, seconds=f"0.0005{number}", blocks=9, units_per_block=9) for number in range(1, 5)
+    )
+    unsettled = Comparison(variant="jax/op-by-op", baseline=sample.USES[0], rounds=1, confidence="0.95", sentence="")
+    return sample.result(
+        stopped="MaximumRoundsReached",
+        variants=(
+            sample.variant(first.name, "0.00117", spread=0.56),
+            second.model_copy(update={"launches": fewer}),
+            third,
+        ),
+        comparisons=(
+            sample.comparison("jax/jit", "inconclusive", "1.01", "0.9", "1.2").model_copy(update={"rounds": 4}),
+            unsettled,
+        ),
+    )
+
+
+def slowest_calls() -> Result:
+    """The protocol is latency: the 99th percentile has a verdict of its own."""
+
+    def launches(p99: str) -> tuple[LaunchSummary, ...]:
+        return tuple(
+            LaunchSummary(round=n, seconds="0.001", p99_seconds=p99, blocks=1000, units_per_block=1)
+            for n in range(1, 7)
+        )
+
+    variants = tuple(
+        sample.variant(use, "0.001").model_copy(update={"launches": launches(p99)})
+        for use, p99 in zip(sample.USES, ("0.004", "0.008", "0.004"), strict=True)
+    )
+    tail = sample.comparison("jax/jit", "slower", "0.5", "0.4", "0.6").model_copy(update={"quantity": "p99"})
+    return sample.result(variants=variants, tail_comparisons=(tail,), protocol="latency")
+
+
+def many() -> Result:
+    """More comparisons than sentences."""
+    uses = ("pytorch/nn", "a/a", "b/b", "c/c", "d/d")
+    return sample.result(
+        case=sample.case(uses),
+        variants=tuple(sample.variant(use, "0.001") for use in uses),
+        comparisons=(
+            sample.comparison("a/a", "faster", "2", "1.9", "2.1", "pytorch/nn"),
+            sample.comparison("b/b", "slower", "0.5", "0.4", "0.6", "pytorch/nn"),
+            sample.comparison("c/c", "faster", "26", "25", "27", "pytorch/nn"),
+            sample.comparison("d/d", "equivalent", "1", "0.99", "1.01", "pytorch/nn"),
+        ),
+        certificate=Certificate(checks=sample.PARITY),
+    )
+
+
+def alone() -> Result:
+    """One variant, compared with nothing, of which nothing but the time is known."""
+    only = sample.variant("jax/jit", "0.001").model_copy(update={"numbers": Numbers(), "spread": None, "phases": ()})
+    certificate = Certificate(checks=sample.PARITY)
+    return sample.result(case=sample.case(("jax/jit",)), variants=(only,), comparisons=(), certificate=certificate)
+
+
+def interrupted() -> Result:
+    """No round was complete."""
+    return sample.result(
+        complete=False,
+        stopped="Interrupted",
+        rounds=0,
+        variants=tuple(VariantResult(name=use, use=use) for use in sample.USES),
+        comparisons=(),
+        certificate=Certificate(),
+        fingerprint={},
+        overhead={},
+    )
+
+
+def compiled() -> Result:
+    """Compiled for a target."""
+    path = min(DATA.glob("**/*.result.json"))
+    return Result.model_validate_json(path.read_text())
+
+
+SCENARIOS: Mapping[str, Result] = {
+    "measured": measured(),
+    "noisy": sample.noisy(),
+    "troubled": troubled(),
+    "undecided": undecided(),
+    "slowest calls": slowest_calls(),
+    "many": many(),
+    "alone": alone(),
+    "observing": sample.observing(),
+    "interrupted": interrupted(),
+    "compiled": compiled(),
+}
+
+
+def expected(result: Result) -> tuple[ExpectationOutcome, ...]:
+    """Two expectations, where the case has what they ask for."""
+    if result.observations:
+        return evaluate((Expectation(observation="raised", variant=sample.USES[0], equals="KeyReuseError"),), result)
+    names = [variant.name for variant in result.variants][1:3]
+    return evaluate([Expectation(metric="speedup", variant=name, at_least="2") for name in names], result)

@@ -1,0 +1,58 @@
+"""Each renderer says of results of every kind what its golden file says."""
+
+import io
+import re
+from collections.abc import Callable
+
+from rich.console import Console, RenderableType
+
+from accelbench import __version__
+from accelbench.history import change_points
+from accelbench.history.runs import compare
+from accelbench.history.sample import Side
+from accelbench.report import compared, html, markdown, terminal, tidy
+from history.runs import run, scaled
+from report.scenarios import SCENARIOS, expected
+
+Golden = Callable[[str, str], None]
+
+
+def printed(renderable: RenderableType, width: int) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(renderable)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def test_the_terminal(golden: Golden) -> None:
+    parts = [
+        f"=== {name}, {width} columns\n{printed(terminal.report(result, expected(result)), width)}\n"
+        for name, result in SCENARIOS.items()
+        for width in (80, 120)
+    ]
+    golden("terminal.txt", "\n".join(parts))
+
+
+def test_markdown(golden: Golden) -> None:
+    golden("report.md", markdown.report("every kind", [(result, expected(result)) for result in SCENARIOS.values()]))
+
+
+def test_the_page(golden: Golden) -> None:
+    """Without plots, whose coordinates are matplotlib's, and without the style sheet."""
+    cases = [html.MeasuredCase(result, expected(result)) for result in SCENARIOS.values()]
+    text = "\n".join((html.report("every kind", cases), html.report("one", cases[:1])))
+    text = re.sub(r"<svg.*?</svg>|(?<=<style>).*?(?=</style>)", "", text, flags=re.DOTALL)
+    golden("report.html", re.sub(r"\n\s*\n+", "\n", text).replace(f"accelbench {__version__}", "accelbench VERSION"))
+
+
+def test_csv(golden: Golden) -> None:
+    golden("report.csv", tidy.report(SCENARIOS.values()))
+
+
+def test_a_comparison_of_runs(golden: Golden) -> None:
+    alike = Side("A", (run(),), "results/a"), Side("B", (run({"jax/jit": scaled(0.5)}),), "results/b")
+    other = Side("B", (run(fingerprint={"cpu": "another", "kernel": "7.0", "memoryBytes": str(2**33)}),), "results/b")
+    texts = []
+    for sides, allowed in ((alike, ()), ((alike[0], other), ()), ((alike[0], other), ("hardware",))):
+        report = compared.ComparedReport(compare(*sides, allowed), change_points.steps(sides[0]), ["a note"])
+        texts += [printed(report, width) for width in (80, 120)]
+    golden("compare.txt", "\n\n".join(texts) + "\n")
