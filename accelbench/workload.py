@@ -1,7 +1,7 @@
-"""The interface a workload implements: a computation with typed parameters, written once for each framework.
+"""Define a workload: a computation with typed parameters, written once for each framework.
 
 A workload is one file in `accelbench/workloads/` that reads like the mathematics. It never times, prints, chooses a
-device, synchronises or sets a precision: the runner's adapters do that, once, for all workloads.
+device, synchronises or sets a precision: the runner's adapters do that for all workloads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,22 +17,36 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 Array: TypeAlias = "ndarray[Any, Any]"
+"""NumPy array."""
 NamedArrays: TypeAlias = Mapping[str, Array]
+"""NumPy arrays by name."""
 ProtocolName = Literal["steady", "latency", "episode", "observe"]
+"""How steps are measured.
+
+`steady`: blocks of many calls. `latency`: call by call. `episode`: one ordered pass, from the first call to the last.
+`observe`: a few calls whose results are recorded, without timing.
+"""
 
 
 class WorkloadParameters(BaseModel):
-    """Base of a workload's `Parameters`: frozen, closed; every field has a default, bounds and a description."""
+    """Define a workload's `Parameters`: frozen; unknown fields are refused.
+
+    Every field needs a default, bounds and a description.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """A workload's data in NumPy, float64 or integer; the adapters cast floats to the precision policy's type.
+    """Hold a workload's data in NumPy, float64 or integer.
 
-    `state` is what a step consumes and returns; step i of a call is given `batches[i % len(batches)]`. One batch is the
-    common case: an empty mapping for a step without input.
+    Adapters cast floats to the type of the precision policy.
+
+    Attributes:
+        state: Arrays that a step takes and returns.
+        batches: Inputs of the steps; step i of a call gets `batches[i % len(batches)]`. One batch is usual: an empty
+            mapping for a step without input.
     """
 
     state: NamedArrays
@@ -40,7 +54,15 @@ class Arrays:
 
 
 def of_shape(shape: tuple[int, ...], dtype: str = "float64") -> Array:
-    """Zeros of that shape in the memory of one, for `Workload.shapes`."""
+    """Return zeros of that shape in the memory of a single number, for `Workload.shapes`.
+
+    Args:
+        shape: The array's shape.
+        dtype: A NumPy type's name.
+
+    Returns:
+        A read-only array.
+    """
     import numpy as np
 
     return np.broadcast_to(np.zeros((), dtype), shape)
@@ -48,13 +70,19 @@ def of_shape(shape: tuple[int, ...], dtype: str = "float64") -> Array:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a step is to be measured.
+    """Describe how a step is to be measured.
 
-    `parity_units` is the least number of units that every variant computes before it is compared with the reference
-    (a variant whose one call computes more is compared after that call). `non_finite` names why NaN or infinity is
-    expected, for workloads that declare it. `cold`: every block begins with empty caches (a GPU's L2, a processor's
-    last level), for steps whose data is never at hand; only the first call of a block meets them so. `differentiates`:
-    the step computes gradients; the steps of all others run without autograd (`torch.no_grad()`).
+    Attributes:
+        protocol: How steps are measured; `steady` by default.
+        unit: Name of a unit of work, in the singular, as `step` or `epoch`.
+        parity_units: Units that every variant computes at least before it is compared with the reference; a variant
+            whose
+            one call computes more is compared after that call.
+        non_finite: Why NaN or infinity is expected in the outputs; None if it is not.
+        cold: True if every block starts with empty caches (a GPU's L2, a processor's last level), for steps whose data
+            is
+            never cached; only the first call of a block then runs on empty caches.
+        differentiates: True if the step computes gradients; other steps run without autograd (`torch.no_grad()`).
     """
 
     protocol: ProtocolName = "steady"
@@ -67,7 +95,12 @@ class Measure:
 
 @dataclass(frozen=True)
 class Cost:
-    """Analytic cost of one unit: floating-point operations, and bytes that have to move to and from memory."""
+    """Hold the analytic cost of one unit of work.
+
+    Attributes:
+        flops: Floating-point operations.
+        bytes: Bytes that must move to and from memory.
+    """
 
     flops: float
     bytes: float
@@ -75,7 +108,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Operations:
-    """Matrix products and convolutions, which compilers do not turn into anything else; a batch of them is one."""
+    """Count matrix products and convolutions, which compilers keep as such; a batch of products counts as one."""
 
     products: int = 0
     convolutions: int = 0
@@ -88,59 +121,73 @@ class Operations:
 
 
 SMALLEST_PRODUCT = 8
-"""Compilers turn products of matrices with fewer rows or columns into sums, which nobody can count."""
+"""Rows or columns below which compilers turn a matrix product into sums, which cannot be counted."""
 
 
 @dataclass(frozen=True)
 class Divided:
-    """How a program's arrays are divided over devices, by the names of axes, one for each dimension.
+    """Describe how a program's arrays are sharded over devices: a tuple of axis names for each array.
 
-    `("data", None)` divides the first dimension over the devices of that axis, and the second not at all. One such
-    tuple stands for every array below it; `()` keeps them whole on each device. JAX's own PartitionSpec does as well,
-    where several axes divide a dimension. The next state is divided as the state is.
+    `("data", None)` splits the first dimension over the devices of the axis `data` and keeps the second whole. One
+    tuple stands for every array below it in a tree; `()` replicates them. JAX's PartitionSpec is accepted too, if
+    several axes split one dimension. The next state is sharded like the state.
+
+    Attributes:
+        state: Axes of the state's arrays.
+        batches: Axes of the batches' arrays.
+        mesh: Number of devices of each axis; one axis may be 0, which is all devices that the others leave.
     """
 
     state: Any = ()
     batches: Any = ()
     mesh: Mapping[str, int] = field(default_factory=lambda: {"data": 0})
-    """Devices of each axis; of one axis at most 0, which is as many as the others leave."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What a framework's author hands over; the adapter places, compiles, loops, synchronises and times it.
+    """Hold a framework's program; the adapter places, compiles, loops, synchronises and times it.
 
-    `state` and the batches are the framework's own arrays, placed on the device. `step` is pure in what it returns:
-    everything it computes is in `(state, out)`, or compilers will drop it.
+    `state` and the batches are the framework's own arrays on the device. `step` returns everything that it computes in
+    `(state, out)`: compilers drop unused results.
     """
 
     state: Any
-    """A pytree; every block starts from a fresh copy of it, made outside the timed part."""
+    """Pytree of arrays. Every block starts from a fresh copy, which is made outside the timed part."""
     step: Callable[[Any, Any], tuple[Any, Any]]
-    """`(state, batch) -> (state, out)`."""
+    """Function `(state, batch) -> (state, out)`."""
     batches: Sequence[Any] = ({},)
+    """Inputs of the steps, in order."""
     inner: int = 1
-    """Steps per call: jit and compile unroll them, scan scans, eager and op-by-op loop."""
+    """Steps per call: `jit` and `compile` unroll them, `scan` scans, `eager` and `op-by-op` loop."""
     units: int = 1
-    """Units of work inside one step, e.g. 10,000 epochs in a step that scans a whole training."""
+    """Units of work in one step, e.g. 10,000 epochs in a step that scans a whole training."""
     placed: bool = False
-    """The author has placed jit or compile; the adapter calls `step` as it is."""
+    """True if the step is already jitted or compiled; the adapter then calls it unchanged."""
     donate: bool = False
-    """The call may reuse the memory of the state it is given."""
+    """True if the call may reuse the memory of the state that it gets."""
     export: Callable[[Any, Any], Mapping[str, Any]] = field(default=lambda state, _out: dict(state))
-    """`(state, out of the last step) -> {name: array}`, compared with the reference."""
+    """Function `(state, out of the last step) -> {name: array}` for the comparison with the reference."""
     divided: Divided | None = None
-    """How arrays are divided over several devices; None: each device holds and computes all of it."""
+    """Sharding over several devices; None if each device computes everything."""
     observe: Callable[[Sequence[Any]], Mapping[str, Any]] = field(default=lambda _outs: {})
-    """Protocol `observe`: `(out of each call, in NumPy; None where it raised) -> {name: value}`, the names of
-    `Workload.observes`. A value is a number, a truth, a text, or a list of these."""
+    """Function for the protocol `observe`: `(out of each call in NumPy, None if it raised) -> {name: value}`.
+
+    Names are those of `Workload.observes`. A value is a number, a bool, a text, or a list of these.
+    """
 
 
 class Tools(Protocol):
-    """What an adapter lends to a workload's program: placing arrays on the device in the policy's type."""
+    """Provide an adapter's functions to a workload's program."""
 
     def put(self, arrays: Any) -> Any:
-        """A pytree of NumPy arrays as the framework's own, on the measured device, floats in the policy's type."""
+        """Place a pytree of NumPy arrays on the measured device.
+
+        Args:
+            arrays: A pytree of NumPy arrays, float64 or integer.
+
+        Returns:
+            The same pytree in the framework's own arrays, floats in the type of the precision policy.
+        """
         ...
 
 
@@ -150,7 +197,15 @@ Builder = TypeVar("Builder", bound=Callable[..., Program])
 
 @dataclass(frozen=True)
 class VariantKind:
-    """A variant that a workload offers: its framework, its mode, and the method that builds its program."""
+    """Describe a variant that a workload offers.
+
+    Attributes:
+        use: `FRAMEWORK/MODE`.
+        framework: The framework's name.
+        mode: The mode's name.
+        method: The workload's method that builds the program.
+        summary: First line of the method's docstring, if the variant is marked with `@variant`.
+    """
 
     use: str
     framework: str
@@ -160,12 +215,23 @@ class VariantKind:
 
     @property
     def plain(self) -> bool:
-        """The runner places the mode around a plain step; else the author has written the variant by itself."""
+        """Return True if the runner applies the mode to a plain step, rather than the author."""
         return self.method == self.framework
 
 
 def variant(use: str) -> Callable[[Builder], Builder]:
-    """Marks a `Workload` method as a variant of its own, e.g. `@variant("jax/jit-pieces")`; raises ValueError."""
+    """Mark a `Workload` method as a variant of its own.
+
+    Args:
+        use: `FRAMEWORK/MODE`, where the mode is any name.
+
+    Raises:
+        ValueError: The framework is unknown, or there is no mode.
+
+    Example:
+        @variant("jax/jit-pieces")
+        def pieces(self, parameters, arrays, tools): ...
+    """
     framework, _, mode = use.partition("/")
     try:
         frameworks.find(framework)
@@ -182,10 +248,10 @@ def variant(use: str) -> Callable[[Builder], Builder]:
 
 
 class Workload:
-    """A computation with typed parameters, written once for each framework.
+    """Compute something with typed parameters, in each framework.
 
-    Subclasses set `name`, `Parameters` and `modes`, and implement `arrays` and the programs, and where they can
-    `reference` and `cost`. Those whose protocol is `observe` need neither: they are not compared, and not timed.
+    Subclasses set `name`, `Parameters` and `modes`, implement `arrays` and the programs, and, if they can, `reference`
+    and `cost`. Workloads of the protocol `observe` need neither: they are not compared and not timed.
     """
 
     name: ClassVar[str]
@@ -193,88 +259,106 @@ class Workload:
         "jax": ("jit", "op-by-op", "scan"),
         "pytorch": ("eager", "compile"),
     }
-    """The modes in which plain programs make sense, by framework. Each is written in the method of that name."""
+    """Modes in which plain programs make sense, by framework. Each framework has one method of its name."""
     observes: ClassVar[Mapping[str, str]] = {}
-    """What `Program.observe` returns, each with its meaning; beside what every launch observes."""
+    """Names in the result of `Program.observe`, with their meaning; every launch observes standard ones too."""
     moves_once: ClassVar[bool] = False
-    """Every byte that `cost` counts moves once in a unit, so that half of them at least are there at once."""
-    written: ClassVar[bool] = True
-    """Somebody wrote the class; False: it is made of functions, and complete by construction."""
+    """True if every byte that `cost` counts moves once per unit, so that at least half of them are in memory at once.
+    """
+    hand_written: ClassVar[bool] = True
+    """False for workloads made of functions, which are complete by construction."""
     libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Modules that a framework's programs import beside the framework itself; a launch imports them with it."""
+    """Modules that a framework's programs import besides the framework; a launch imports them with it."""
 
     class Parameters(WorkloadParameters):
-        """No parameters."""
+        """Define no parameters."""
 
     def measure(self, parameters: Any) -> Measure:
-        """How a step is measured; the default is a steady step, compared with the reference after one."""
+        """Return how a step is measured; by default a steady step, compared with the reference after one."""
         del parameters
         return Measure()
 
     def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
-        """State and batches in NumPy, the same bits for every variant, drawn from `rng`."""
+        """Return state and batches in NumPy, with the same bits for every variant.
+
+        Args:
+            parameters: The case's `Parameters`.
+            rng: Random generator; use no other source of randomness.
+        """
         raise NotImplementedError
 
     def shapes(self, parameters: Any) -> Arrays | None:
-        """Arrays of the names, shapes and types of `arrays`, made by `of_shape`; None, the default: nobody says.
+        """Return arrays with the names, shapes and types of `arrays`, made by `of_shape`; None by default.
 
-        What is compiled for a target needs no numbers: without this they are drawn, and held in the machine's memory.
+        Compiling for a target needs no numbers. Without `shapes`, numbers are drawn and held in the machine's memory.
         """
         del parameters
         return None
 
     def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
-        """What is right after `units` units, in float64; the same names as `Program.export`.
+        """Return the right outputs after `units` units.
 
-        Left out, it is what the baseline's own program computes in float64 on the CPU, and the certificate says so.
+        Args:
+            parameters: The case's `Parameters`.
+            arrays: What `arrays` returned, in float64.
+            units: Units of work.
+
+        Returns:
+            Arrays in float64, with the names of `Program.export`.
+
+        Without `reference` the baseline's own program in float64 on the CPU serves, and the certificate reports it.
         """
         raise NotImplementedError
 
     def cost(self, parameters: Any, float_bytes: int) -> Cost | None:
-        """Analytic cost of one unit, where a floating-point number takes `float_bytes`; None, the default: unknown.
+        """Return the analytic cost of one unit; None, the default, if unknown.
 
-        Without it no FLOP/s are shown, and `impossible-speed` is not checked.
+        Args:
+            parameters: The case's `Parameters`.
+            float_bytes: Bytes of a floating-point number.
+
+        Without a cost no FLOP/s are shown, and `impossible-speed` is untested.
         """
         del parameters, float_bytes
         return None
 
     def memory(self, parameters: Any, float_bytes: int) -> float:
-        """The least bytes that are there at once, 0 where nobody knows; a case that cannot have them is refused.
+        """Return the minimum of bytes in memory at once; 0 if unknown. A case that needs more is refused.
 
-        Where each byte moves once in a unit, it is half of what moves: what is read or what is written.
+        The default is half of the bytes that `cost` counts, if `moves_once`: they are either read or written.
         """
         cost = self.cost(parameters, float_bytes) if self.moves_once else None
         return cost.bytes / 2 if cost else 0.0
 
     def operations(self, parameters: Any) -> Operations | None:
-        """The least that one unit cannot do without; None, the default, where that cannot be said.
+        """Return the minimum of operations that one unit needs; None, the default, if unknown.
 
-        What the compiled program does is held against it: compilers hoist, fold and drop work.
+        The compiled program is compared with it, as compilers hoist, fold and drop work.
         """
         del parameters
         return None
 
     def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """The program in JAX; imports jax inside."""
+        """Build the program in JAX; import jax inside."""
         raise NotImplementedError
 
     def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """The program in PyTorch; imports torch inside."""
+        """Build the program in PyTorch; import torch inside."""
         raise NotImplementedError
 
     @classmethod
     def has_reference(cls) -> bool:
-        """Whether the author says what is right; else the baseline's own program does."""
+        """Return True if the author wrote a reference."""
         return cls.reference is not Workload.reference
 
     @classmethod
     def has_shapes(cls) -> bool:
-        """Whether it can be compiled for a target without its numbers."""
+        """Return True if it can be compiled for a target without its numbers."""
         return cls.shapes is not Workload.shapes
 
     @classmethod
-    def usual(cls) -> tuple[str, ...]:
-        """The variants to compare where nobody says which: of modes that it merely inherits, each framework's first."""
+    def default_uses(cls) -> tuple[str, ...]:
+        """Return the variants to compare by default: of inherited modes, each framework's first."""
         inherited = "modes" not in vars(cls)
         first = {f"{framework}/{modes[0]}" for framework, modes in cls.modes.items() if modes}
         kinds = cls.variants().items()
@@ -282,7 +366,7 @@ class Workload:
 
     @classmethod
     def variants(cls) -> dict[str, VariantKind]:
-        """Every variant that the workload offers, by its `use` name, plain modes first."""
+        """Return every variant that the workload offers, by its `use`, plain modes first."""
         kinds: dict[str, VariantKind] = {}
         for framework, modes in cls.modes.items():
             for mode in modes:

@@ -1,10 +1,9 @@
-"""Finds workloads by name.
+"""Find workloads by name.
 
-Built-in workloads are the modules of `accelbench.workloads`, one each, found by file name: `matmul_chain.py` is
-`matmul-chain`; a name with an underscore before it is no workload, but what several have in common. Others come from
-entry points of the group `accelbench.workloads`, whose name is the workload's; one more may be a user's script
-(`accelbench.catalogue.script`).
-Nothing is imported before it is asked for, and no workload imports numpy or a framework at import time.
+Built-in workloads are the modules of `accelbench.workloads`, one each, by file name: `matmul_chain.py` is
+`matmul-chain`; a module whose name begins with an underscore is shared code. Others come from entry points of the group
+`accelbench.workloads`, named like the workload; one more may be a user's script (`accelbench.catalogue.script`).
+Modules are imported only when a workload is needed, and no workload imports numpy or a framework at import time.
 """
 
 import importlib
@@ -20,7 +19,7 @@ from typing import Any
 from accelbench import frameworks, workloads
 from accelbench.api.case import ParameterValue, name_of_file
 from accelbench.catalogue import script, workload_checks
-from accelbench.catalogue.modules import kind_in
+from accelbench.catalogue.functions import workload_class
 from accelbench.problem import unknown
 from accelbench.workload import VariantKind, Workload
 
@@ -28,7 +27,7 @@ GROUP = "accelbench.workloads"
 
 
 class UnknownWorkloadError(LookupError):
-    """No workload has this name, or what has it is none; the message has the nearest, or says what is wrong."""
+    """Report that no valid workload has this name; the message has the nearest name or the mistake."""
 
 
 @cache
@@ -43,19 +42,23 @@ def _installed() -> Mapping[str, EntryPoint]:
 
 
 def is_built_in(name: str) -> bool:
-    """Whether accelbench itself has the workload."""
+    """Return True if the workload is part of accelbench."""
     return name in _built_in()
 
 
 def names() -> tuple[str, ...]:
-    """Every workload's name, sorted; nothing is imported."""
+    """Return every workload's name, sorted, without importing anything."""
     return tuple(sorted(_built_in() | _installed().keys()))
 
 
 def find(name: str) -> Workload:
-    """The workload of that name; raises UnknownWorkloadError.
+    """Return the workload of that name.
 
-    A script comes before an installed package's workload of its name, so that one can be worked on; not before ours.
+    A script takes precedence over an installed package's workload of the same name, so that its author can work on it,
+    but not over a built-in workload.
+
+    Raises:
+        UnknownWorkloadError: There is no such workload, or its code is invalid.
     """
     file = script.path()
     if file is None or name_of_file(file.name) != name:
@@ -74,14 +77,14 @@ def find(name: str) -> Workload:
 def _find(name: str) -> Workload:
     if is_built_in(name):
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
-        return kind_in(module, name)()
+        return workload_class(module, name)()
     if name in _installed():
         return _from_package(_installed()[name])
     raise UnknownWorkloadError(unknown("workload", name, names()))
 
 
 def _from_package(point: EntryPoint) -> Workload:
-    """Whatever is wrong with somebody's package is said with its name, and is no trouble for the other workloads."""
+    """Load a package's workload; errors name the package and affect no other workload."""
     try:
         return _loaded(point)
     except workload_checks.InvalidWorkloadError as error:
@@ -92,13 +95,13 @@ def _from_package(point: EntryPoint) -> Workload:
 def _loaded(point: EntryPoint) -> Workload:
     try:
         kind = point.load()
-    except workload_checks.RAISED as error:
+    except workload_checks.ERRORS as error:
         last = traceback.extract_tb(error.__traceback__)[-1].filename
-        if "importlib" in last:  # nothing of the package's own was reached
+        if "importlib" in last:  # the package's own code was not reached
             raise workload_checks.InvalidWorkloadError(workload_checks.describe(error)) from error
         raise workload_checks.invalid(error, Path(last)) from error
     if inspect.ismodule(kind):
-        kind = kind_in(kind, point.module)
+        kind = workload_class(kind, point.module)
         kind.name = point.name
     if not (inspect.isclass(kind) and issubclass(kind, Workload)):
         raise workload_checks.InvalidWorkloadError("this is not a class that inherits accelbench.workload.Workload")
@@ -111,16 +114,16 @@ def _loaded(point: EntryPoint) -> Workload:
 
 
 def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -> Any:
-    """The workload's own `Parameters`, defaults filled in; raises pydantic.ValidationError."""
+    """Return the workload's `Parameters` with defaults; raises pydantic.ValidationError."""
     return workload.Parameters.model_validate(dict(values))
 
 
 def options_model(kind: VariantKind) -> type[frameworks.Options]:
-    """The options that a variant takes: its mode's, or none where the workload's author has placed everything."""
+    """Return the model of a variant's options: its mode's, or an empty one if its author placed everything."""
     modes = frameworks.find(kind.framework).modes if kind.plain else {}
     return modes[kind.mode].options if kind.mode in modes else frameworks.Options
 
 
 def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> frameworks.Options:
-    """The options of the variant's mode, defaults filled in; raises pydantic.ValidationError."""
+    """Return the options of the variant's mode with defaults; raises pydantic.ValidationError."""
     return options_model(kind).model_validate(dict(values))

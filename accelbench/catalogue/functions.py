@@ -1,7 +1,7 @@
-"""Pure functions as a workload: `y = f(x)`, written once for each framework, and the arrays that they are given.
+"""Make a workload of a module: of its class, or of pure functions `y = f(x)`, one for each framework.
 
-Nothing is fed back from one call to the next, and nothing need be: every framework runs what one thread dispatches in
-order, so that calls never overlap (`docs/adr/0028-a-pure-function-is-a-workload.md`).
+Functions feed nothing back from one call to the next, and need not: every framework runs what one thread dispatches in
+order, so calls never overlap (docs/adr/0028-a-pure-function-is-a-workload.md).
 """
 
 import inspect
@@ -15,43 +15,66 @@ from pydantic.errors import PydanticUserError
 
 from accelbench import frameworks
 from accelbench.catalogue import workload_checks
-from accelbench.catalogue.pickled import unpickled
-from accelbench.catalogue.workload_checks import InvalidWorkloadError, given, place
+from accelbench.catalogue.pickled import unpickle
+from accelbench.catalogue.workload_checks import InvalidWorkloadError, location, type_of
 from accelbench.workload import Array, Arrays, NamedArrays, Program, Tools, Workload, WorkloadParameters
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
 ARRAYS = 'def arrays(rng): return {"x": rng.standard_normal((1000, 1000))}'
-"""What to write where nobody says what the functions are given."""
+"""Advice if a script has functions but no arrays()."""
 LOOPING = frozenset({"scan"})
 """Modes for a loop of steps, which a function is not."""
 NAMED = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
 RESULT = "y"
-"""What the one array is called that a function returns."""
+"""Name of the single array that a function returns."""
 
 
 class FunctionWorkload(Workload):
-    """What functions of other names have in common: variants in each framework's own modes, none of them written."""
+    """Define what workloads made of functions share: variants in each framework's own modes."""
 
-    written = False
+    hand_written = False
 
     @classmethod
-    def usual(cls) -> tuple[str, ...]:
-        """Each framework's first mode: nobody has chosen any."""
+    def default_uses(cls) -> tuple[str, ...]:
+        """Return each framework's first mode."""
         return tuple(f"{framework}/{modes[0]}" for framework, modes in cls.modes.items())
 
 
-def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
-    """The workload of the functions that are called as frameworks are; None: there are none of that name.
+def workload_class(module: ModuleType, name: str) -> type[Workload]:
+    """Return the module's workload class, not yet checked; `name` is the module's in error messages.
 
-    Raises InvalidWorkloadError where `arrays` is missing, or a name looks like one of these.
+    Raises:
+        InvalidWorkloadError: The module has neither functions nor exactly one class.
     """
-    ours = {*frameworks.names(), "arrays", "reference"}
+    kinds = [
+        member
+        for member in vars(module).values()
+        if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__
+    ]
+    if not kinds and (made := _from_functions(module)):
+        return made
+    if len(kinds) != 1:
+        classes = ", ".join(kind.__name__ for kind in kinds) or "none"
+        raise InvalidWorkloadError(
+            f"{name}: a script has functions, such as jax(x) and pytorch(x), and arrays(rng), which makes their "
+            f"inputs; or one class that inherits accelbench.workload.Workload. Classes found: {classes}"
+        )
+    return kinds[0]
+
+
+def _from_functions(module: ModuleType) -> type[FunctionWorkload] | None:
+    """Make a workload of the functions that are named like frameworks; None if there are none.
+
+    Raises:
+        InvalidWorkloadError: `arrays` is missing, or a name looks misspelt.
+    """
+    known = {*frameworks.names(), "arrays", "reference"}
     written = {
         name: member
         for name, member in vars(module).items()
-        if inspect.isfunction(member) or (name in ours and callable(member) and not inspect.isclass(member))
+        if inspect.isfunction(member) or (name in known and callable(member) and not inspect.isclass(member))
     }
     functions = {name: written[name] for name in frameworks.names() if name in written}
     if not functions:
@@ -59,24 +82,24 @@ def in_module(module: ModuleType) -> type[FunctionWorkload] | None:
     others = written.keys() - functions.keys() - {"arrays", "reference"}
     for name in (*frameworks.names(), "arrays", "reference"):
         if name not in written and (meant := workload_checks.misspelt(name, others)):
-            raise InvalidWorkloadError(f"{place(written[meant])}: did you mean {name}()?")
+            raise InvalidWorkloadError(f"{location(written[meant])}: did you mean {name}()?")
     if "arrays" not in written:
         raise InvalidWorkloadError(
-            f"{place(next(iter(functions.values())))}: no arrays() makes its inputs; write {ARRAYS}"
+            f"{location(next(iter(functions.values())))}: no arrays() makes its inputs; write {ARRAYS}"
         )
-    return _kind(module, functions, unpickled(written["arrays"]), written.get("reference"))
+    return _make_workload(module, functions, unpickle(written["arrays"]), written.get("reference"))
 
 
-def _kind(
+def _make_workload(
     module: ModuleType,
     functions: Mapping[str, Callable[..., Any]],
     arrays: Callable[..., Any],
     reference: Callable[..., Any] | None,
 ) -> type[FunctionWorkload]:
-    """The workload of `functions` by framework, as if the module had it as a class; raises InvalidWorkloadError.
+    """Make a workload class of `functions` by framework, as if the module defined it.
 
-    `arrays(rng, ...)` returns a dictionary of NumPy arrays, by the names of the functions' parameters; its own further
-    parameters are the workload's. `reference` is what is right, in NumPy.
+    `arrays(rng, ...)` returns a dictionary of NumPy arrays, named like the functions' parameters; its further
+    parameters are the workload's. `reference` computes the right result in NumPy. Raises InvalidWorkloadError.
     """
     written = [*functions.values(), *([reference] if reference else [])]
     _refuse_other_parameters(written)
@@ -84,8 +107,8 @@ def _kind(
     for function in written:
         if both := sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys()):
             raise InvalidWorkloadError(
-                f"{place(function)} takes {', '.join(both)}, which arrays() takes too: functions are given arrays "
-                "only; return it as an array, or rename one of the two"
+                f"{location(function)} takes {', '.join(both)}, which arrays() takes too: functions take arrays only; "
+                "return it as an array, or rename one of the two"
             )
     members: dict[str, Any] = {
         "__module__": module.__name__,
@@ -105,93 +128,95 @@ def _modes(framework: str) -> tuple[str, ...]:
 
 
 def _refuse_other_parameters(functions: Sequence[Callable[..., Any]]) -> None:
-    """All are given the same arrays, by name."""
+    """Raise InvalidWorkloadError unless all functions take the same arrays, by name."""
     first, *others = functions
     wanted = _needed(first)
     for other in others:
         if sorted(names := _needed(other)) != sorted(wanted):
             raise InvalidWorkloadError(
-                f"{place(other)} takes ({', '.join(names)}), and {place(first)} takes ({', '.join(wanted)}); both are "
-                f"given the same arrays by name"
+                f"{location(other)} takes ({', '.join(names)}), and {location(first)} takes ({', '.join(wanted)}); "
+                "both are given the same arrays by name"
             )
 
 
 def _needed(function: Callable[..., Any]) -> list[str]:
-    """Its parameters without default, each of which can be given by name; raises InvalidWorkloadError."""
+    """Return the function's parameters without default; raises InvalidWorkloadError if one has no name."""
     parameters = inspect.signature(function).parameters.values()
-    if unnamed := [str(each) for each in parameters if each.kind not in NAMED]:
+    if unnamed := [str(parameter) for parameter in parameters if parameter.kind not in NAMED]:
         raise InvalidWorkloadError(
-            f"{place(function)} takes {', '.join(unnamed)}; arrays are given by name, as in def {function.__name__}(x)"
+            f"{location(function)} takes {', '.join(unnamed)}; arrays are given by name, "
+            f"as in def {function.__name__}(x)"
         )
-    return [each.name for each in parameters if each.default is each.empty]
+    return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
 
 
 def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
-    """The arguments of `arrays` after its first, each with its default."""
+    """Make a model of the arguments of `arrays` after its first, with their defaults."""
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
-    except NameError:  # of an annotation that only a type checker reads
+    except NameError:  # an annotation is imported for type checkers only
         arguments = [*inspect.signature(arrays).parameters.values()]
     if not arguments or arguments[0].default is not inspect.Parameter.empty:
         taken = f"({arguments[0]}) first" if arguments else "no argument"
         raise InvalidWorkloadError(
-            f"{place(arrays)} takes {taken}; its first argument has to be the random generator: {ARRAYS}"
+            f"{location(arrays)} takes {taken}; its first argument has to be the random generator: {ARRAYS}"
         )
     fields: dict[str, Any] = {}
-    for each in arguments[1:]:
-        if each.default is each.empty:
-            raise InvalidWorkloadError(f"{place(arrays)}: every parameter needs a default; {each.name} has none")
-        said = each.annotation is not each.empty and not isinstance(each.annotation, str)
-        kind = each.annotation if said else type(each.default)
-        fields[each.name] = (kind, Field(default=each.default))
+    for argument in arguments[1:]:
+        if argument.default is argument.empty:
+            raise InvalidWorkloadError(f"{location(arrays)}: every parameter needs a default; {argument.name} has none")
+        annotated = argument.annotation is not argument.empty and not isinstance(argument.annotation, str)
+        kind = argument.annotation if annotated else type(argument.default)
+        fields[argument.name] = (kind, Field(default=argument.default))
     try:
         return create_model("Parameters", __base__=WorkloadParameters, **fields)
     except (PydanticUserError, NameError) as error:
-        raise InvalidWorkloadError(f"{place(arrays)}: {error}") from error
+        raise InvalidWorkloadError(f"{location(arrays)}: {error}") from error
 
 
 def _arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
         before = frameworks.packages() & sys.modules.keys()
-        found = unpickled(draw)(rng, **parameters.model_dump())
+        drawn = unpickle(draw)(rng, **parameters.model_dump())
         if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
             raise InvalidWorkloadError(
-                f"{place(draw)} imports {', '.join(imported)}, and launches of the other framework would too; use NumPy"
+                f"{location(draw)} imports {', '.join(imported)}, and launches of the other framework would too; "
+                "use NumPy"
             )
-        if not isinstance(found, Mapping):
+        if not isinstance(drawn, Mapping):
             raise InvalidWorkloadError(
-                f"{place(draw)} returned a {type(found).__name__}; it has to return a dictionary of arrays: {ARRAYS}"
+                f"{location(draw)} returned a {type(drawn).__name__}; it has to return a dictionary of arrays: {ARRAYS}"
             )
         for function in functions:
-            _refuse_other_arrays(function, found)
-        return Arrays(state={}, batches=({name: _numbers(draw, name, value) for name, value in found.items()},))
+            _refuse_other_arrays(function, drawn)
+        return Arrays(state={}, batches=({name: _numbers(draw, name, value) for name, value in drawn.items()},))
 
     return arrays
 
 
 def _numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
-    """An array of numbers, from one or from what NumPy makes one of; raises InvalidWorkloadError."""
+    """Convert a value to an array of numbers; raises InvalidWorkloadError."""
     import numpy as np
 
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of several lengths
-        raise InvalidWorkloadError(f'{place(draw)} returned "{name}", which is not an array: {error}') from error
+        raise InvalidWorkloadError(f'{location(draw)} returned "{name}", which is not an array: {error}') from error
     if array.dtype.kind not in "biufc":
         raise InvalidWorkloadError(
-            f'{place(draw)} returned "{name}" as {given(value)}; it has to be an array of numbers'
+            f'{location(draw)} returned "{name}" as {type_of(value)}; it has to be an array of numbers'
         )
     return array
 
 
 def _program(function: Callable[..., Any]) -> Callable[..., Program]:
     def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        plain = unpickled(function)
+        plain = unpickle(function)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
             return state, plain(**batch)
 
-        # Errors and what looks for captured arrays point at the function; frameworks see what step itself takes.
+        # Errors, and the search for captured arrays, refer to the function; frameworks see the signature of step.
         vars(step).update(__signature__=inspect.signature(step), __wrapped__=plain)
         batches = [tools.put(dict(batch)) for batch in arrays.batches]
         before = [_versions(batch) for batch in batches]
@@ -207,7 +232,7 @@ def _program(function: Callable[..., Any]) -> Callable[..., Program]:
 
 
 def _versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
-    """How often each tensor was changed in place; NumPy's arrays cannot be from here on, and JAX's never can."""
+    """Return how often each tensor was changed in place; make NumPy's arrays read-only. JAX's cannot change."""
     for array in batch.values():
         if hasattr(array, "setflags"):
             array.setflags(write=False)
@@ -215,11 +240,11 @@ def _versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def _refuse_changed(function: Callable[..., Any], batch: Mapping[str, Any], versions: Mapping[str, int | None]) -> None:
-    """The next call would work on what this one has left."""
+    """Raise InvalidWorkloadError if a call changed its arrays, on which the next call would work."""
     changed = [name for name, array in batch.items() if getattr(array, "_version", None) != versions[name]]
     if changed:
         raise InvalidWorkloadError(
-            f"{place(function)} changes {', '.join(changed)} in place, and its next call would start from that; "
+            f"{location(function)} changes {', '.join(changed)} in place, and its next call would start from that; "
             "copy it first"
         )
 
@@ -228,26 +253,26 @@ def _refuse_other_arrays(function: Callable[..., Any], batch: NamedArrays) -> No
     try:
         inspect.signature(function).bind(**batch)
     except TypeError as error:
-        given = ", ".join(batch) or "nothing"
-        raise InvalidWorkloadError(f"{place(function)} is given the arrays {given}: {error}") from None
+        names = ", ".join(batch) or "nothing"
+        raise InvalidWorkloadError(f"{location(function)} is given the arrays {names}: {error}") from None
 
 
 def _named(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
-    """What a function returned, by names: a dictionary has them, others are counted; raises InvalidWorkloadError."""
+    """Name what a function returned: a dictionary has names, other results get numbers."""
     if isinstance(out, Mapping):
         named = dict(out)
     elif isinstance(out, tuple | list):
-        named = {f"{RESULT}{index}": each for index, each in enumerate(out)}
+        named = {f"{RESULT}{index}": array for index, array in enumerate(out)}
     else:
         named = {RESULT: out}
-    for name, each in named.items():
+    for name, array in named.items():
         if not isinstance(name, str):
-            raise InvalidWorkloadError(f"{place(function)} names a result {name!r}; a name is a string")
-        if not hasattr(each, "dtype"):
-            which = "" if each is out else f'"{name}" as '
+            raise InvalidWorkloadError(f"{location(function)} names a result {name!r}; a name is a string")
+        if not hasattr(array, "dtype"):
+            which = "" if array is out else f'"{name}" as '
             raise InvalidWorkloadError(
-                f"{place(function)} returned {which}{given(each)}; it has to return an array, or several in a tuple or "
-                f"a dictionary"
+                f"{location(function)} returned {which}{type_of(array)}; it has to return an array, or several in a "
+                "tuple or a dictionary"
             )
     return named
 

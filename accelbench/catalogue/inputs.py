@@ -1,35 +1,38 @@
-"""A workload's data from a seed: the same bits for every variant, every launch and the reference."""
+"""Generate a workload's data from a seed: the same bits for every variant, every launch and the reference."""
 
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from accelbench.catalogue.workload_checks import returned
+from accelbench.catalogue.workload_checks import call_method
 from accelbench.workload import Array, Arrays, NamedArrays, Workload
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
 CHANGE = 0.05
-"""By up to this share an array is changed that every seed gives alike: signs and sizes stay what they were.
+"""Largest share by which an array changes that is the same for every seed: signs and sizes stay the same.
 
-Zeros become as small a number, the same throughout: what they are multiplied with can be seen then.
+Zeros become an equally small number everywhere, so that it is visible what they are multiplied with.
 """
 
 
 def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
-    """State and batches in NumPy, drawn from `seed` alone; raises InvalidWorkloadError where they are none."""
+    """Return state and batches in NumPy, drawn from `seed` alone; raises InvalidWorkloadError."""
     import numpy as np
 
-    return returned(workload.arrays, Arrays, parameters, np.random.default_rng(seed))
+    return call_method(workload.arrays, Arrays, parameters, np.random.default_rng(seed))
 
 
-def unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
-    """Other numbers in arrays like `seen`, from a seed that no program has been told.
+def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
+    """Return other numbers in arrays like `seen`, from a seed that no program knows.
 
-    A workload may draw all its arrays from the seed, or none of them. An array of floats that comes out as it was is
-    multiplied by a number, or, where it is zeros, has one added, so that what is symmetric or sorted stays so; integers
-    may be labels, and are left alone.
-    Raises InvalidWorkloadError, and ValueError where the seed decides about the arrays' names, types or shapes.
+    A workload may draw all its arrays from the seed, or none of them. An array of floats that is the same for both
+    seeds is multiplied by a number, or, if it is all zeros, has one added, so that symmetric or sorted arrays stay so.
+    Integers may be labels and stay unchanged.
+
+    Raises:
+        InvalidWorkloadError: `arrays` returned no Arrays.
+        ValueError: The arrays' names, types or shapes depend on the seed.
     """
     import numpy as np
 
@@ -58,7 +61,7 @@ def _changed(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedAr
 
 
 def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
-    """Name, type and shape of every array, the state's before those of each batch."""
+    """Return the name, type and shape of every array: those of the state, then of each batch."""
     import numpy as np
 
     return [
@@ -68,7 +71,7 @@ def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
 
 
 def digest(arrays: Arrays) -> str:
-    """SHA-256 over every array's name, type, shape and bytes, in hexadecimal."""
+    """Return the SHA-256 of every array's name, type, shape and bytes, in hexadecimal."""
     import numpy as np
 
     total = hashlib.sha256()
@@ -81,7 +84,7 @@ def digest(arrays: Arrays) -> str:
 
 
 def working_set(arrays: Arrays, float_bytes: int) -> int:
-    """Bytes of state and batches, where a floating-point number takes `float_bytes`; temporaries come on top."""
+    """Return the bytes of state and batches with `float_bytes` per floating-point number, without temporaries."""
     import numpy as np
 
     named = [*arrays.state.values(), *(array for batch in arrays.batches for array in batch.values())]

@@ -1,7 +1,7 @@
-"""A function that a notebook has sent, in a script that `accelbench.compare` writes.
+"""Hold a function that a notebook sends, in a script that `accelbench.compare` writes.
 
-It is unpickled where it is needed and not before: doing so imports what it uses, and no launch may import another's
-framework.
+It is unpickled only when it is called, because that imports what it uses, and a launch must not import another
+framework than its own.
 """
 
 import base64
@@ -13,39 +13,39 @@ from typing import Any
 
 
 class Pickled:
-    """A function with the name and the signature that it had, and cloudpickle's bytes of it in Base64."""
+    """Hold a function's name and signature, and its cloudpickle bytes in Base64."""
 
     def __init__(self, name: str, parameters: str, content: str) -> None:
-        """`parameters` as in `x, axis=-1`; a default's value does not matter, only that there is one."""
+        """Create it; `parameters` is as in `x, axis=-1`, where only the presence of a default matters."""
         self.__name__ = self.__qualname__ = name
         self.__signature__ = _signature(parameters)
         self._content = content
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """The function; raises what importing its modules raises."""
-        found: Callable[..., Any] = pickle.loads(base64.b64decode(self._content))  # noqa: S301 - it is the user's own
-        return found
+        """Return the function; raises what importing its modules raises."""
+        function: Callable[..., Any] = pickle.loads(base64.b64decode(self._content))  # noqa: S301 - the user's own code
+        return function
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """What the function returns."""
+        """Call the function."""
         return self.function(*arguments, **named)
 
 
 def _signature(parameters: str) -> inspect.Signature:
-    named = [each.strip() for each in parameters.split(",") if each.strip()]
+    texts = [text.strip() for text in parameters.split(",") if text.strip()]
     return inspect.Signature(
         [
             inspect.Parameter(
-                each.partition("=")[0],
+                text.partition("=")[0],
                 inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=None if "=" in each else inspect.Parameter.empty,
+                default=None if "=" in text else inspect.Parameter.empty,
             )
-            for each in named
+            for text in texts
         ]
     )
 
 
-def unpickled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself, where it was sent."""
+def unpickle(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function itself if it is pickled."""
     return function.function if isinstance(function, Pickled) else function

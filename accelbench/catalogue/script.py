@@ -1,11 +1,11 @@
-"""A user's own workload: one file with functions or one class, no package; its errors point at its lines.
+"""Load a user's own workload: one file with functions or one class, no package; errors point at its lines.
 
-In a cluster the file is a key of a ConfigMap, which is mounted into the runner's pod; on a laptop it lies beside the
-manifest. Where it lies is said by the environment variable `ACCELBENCH_SCRIPT`, which launches and the judge inherit.
-Only what measures loads it: the operator never runs what its users wrote.
+In a cluster the file is a key of a ConfigMap that is mounted into the runner's pod; on a laptop it is next to the
+manifest. The environment variable `ACCELBENCH_SCRIPT` has its path; launches and the judge inherit it. Only measuring
+processes load it: the operator never runs its users' code.
 
-On a laptop what is measured is a copy, kept with the results. `ACCELBENCH_SCRIPT_ORIGIN` names the file that its author
-edits: tracebacks, `inspect` and `__file__` point there, with the lines of the copy.
+A laptop measures a copy, which is kept with the results. `ACCELBENCH_SCRIPT_ORIGIN` names the file that its author
+edits: tracebacks, `inspect` and `__file__` refer to it, with the lines of the copy.
 """
 
 import ast
@@ -21,7 +21,7 @@ from types import ModuleType
 from accelbench import frameworks
 from accelbench.api.case import name_of_file
 from accelbench.catalogue import workload_checks
-from accelbench.catalogue.modules import kind_in
+from accelbench.catalogue.functions import workload_class
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Workload
 
@@ -30,20 +30,20 @@ ORIGIN = "ACCELBENCH_SCRIPT_ORIGIN"
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Where this process's script lies; None where it has none."""
+    """Return the path of this process's script; None if it has none."""
     named = environment.get(VARIABLE)
     return Path(named) if named else None
 
 
 def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The file to point at: where the author of this process's script edits it; None where it has none."""
+    """Return the file that errors name, which the author of this process's script edits; None if it has none."""
     named = environment.get(ORIGIN)
     return Path(named) if named else path(environment)
 
 
 @contextmanager
-def used(file: Path) -> Iterator[None]:
-    """This process's script is `file` inside."""
+def use(file: Path) -> Iterator[None]:
+    """Use `file` as this process's script in the with statement."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(file)
     try:
@@ -56,7 +56,7 @@ def used(file: Path) -> Iterator[None]:
 
 @cache
 def load(file: Path) -> Workload:
-    """The workload that the file defines; raises InvalidWorkloadError."""
+    """Return the script's workload; raises InvalidWorkloadError."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text, file.name)
@@ -72,13 +72,13 @@ def load(file: Path) -> Workload:
             f"import it inside the methods that use it"
         )
     module = _executed(file, text)
-    kind = kind_in(module, file.name)
+    kind = workload_class(module, file.name)
     kind.name = name_of_file(file.name)
     return workload_checks.instantiate(kind)
 
 
 def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
-    """Line and package of each import that runs when the module does, of packages that must not be there yet."""
+    """Yield line and package of each framework import that runs when the module is imported."""
     for statement in body:
         match statement:
             case ast.Import(names=names):
@@ -94,7 +94,8 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
                 yield from _imported_first([*inner, *more])
                 continue
             case ast.Try(body=inner, handlers=handlers, orelse=more, finalbody=last):
-                yield from _imported_first([*inner, *(each for one in handlers for each in one.body), *more, *last])
+                caught = (inside for handler in handlers for inside in handler.body)
+                yield from _imported_first([*inner, *caught, *more, *last])
                 continue
             case _:
                 continue
@@ -104,17 +105,17 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def _executed(file: Path, text: str) -> ModuleType:
-    """The module that `text`, the content of `file`, makes; for Python it stands in the file that its author edits."""
+    """Run `text`, the content of `file`, as a module; Python locates it in the file that its author edits."""
     where = (origin() if file == path() else None) or file
     module = ModuleType(f"accelbench_script_{file.stem}")
     module.__file__ = str(where)
     sys.modules[module.__name__] = module
-    # Without a time of change it is never read again: an editor may be saving the next version while this one runs.
+    # Without a modification time linecache does not read the file again: its author may save another version meanwhile.
     linecache.cache[str(where)] = (len(text), None, text.splitlines(keepends=True), str(where))
     before = frameworks.packages() & sys.modules.keys()
     try:
-        exec(compile(text, str(where), "exec", dont_inherit=True), vars(module))  # noqa: S102 - what we are asked to do
-    except workload_checks.RAISED as error:
+        exec(compile(text, str(where), "exec", dont_inherit=True), vars(module))  # noqa: S102 - the user's own script
+    except workload_checks.ERRORS as error:
         raise workload_checks.invalid(error, where) from error
     if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
         raise InvalidWorkloadError(
@@ -124,8 +125,8 @@ def _executed(file: Path, text: str) -> ModuleType:
     return module
 
 
-def in_one_line(error: BaseException) -> str:
-    """The exception in one line, with the last line of this process's script that it went through, if any."""
+def format_error(error: BaseException) -> str:
+    """Describe the exception in one line, with the last line of this process's script in its traceback."""
     file = origin()
     line = workload_checks.line_of(error, file) if file else ""
     kind = "" if isinstance(error, InvalidWorkloadError) else f"{type(error).__name__}: "

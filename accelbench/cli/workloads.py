@@ -76,7 +76,7 @@ def _find(name: str) -> "Workload":
     if not name.endswith(SCRIPT_SUFFIX):
         return catalogue.find(name)
     file = Path(name).absolute()
-    with script.used(file):
+    with script.use(file):
         return catalogue.find(name_of_file(file.name))
 
 

@@ -77,12 +77,12 @@ def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str])
         what = "a script's name consists of lower-case letters, digits and underscores, such as my_filter.py: rename it"
         raise InvalidSpecError(file, [Problem("", f"{path.name}: {what}")])
     try:
-        with script.used(path):
+        with script.use(path):
             workload = find(name_of_file(path.name))
     except UnknownWorkloadError as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
     source = {"script": {"file": path.name}}
-    return _default_run(workload, source, workload.usual(), file, variants, assignments)
+    return _default_run(workload, source, workload.default_uses(), file, variants, assignments)
 
 
 def _default_run(
@@ -156,7 +156,7 @@ def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[P
     if not path.is_file():
         what = f"script not found: expected {path}, next to the manifest"
         return (Problem("spec.workload.script", what),)
-    with script.used(path):
+    with script.use(path):
         return check(run)
 
 

@@ -127,7 +127,7 @@ def import_for_the_judge() -> None:
 
 
 def _judged(request: JudgeRequest) -> Assessment:
-    with script.used(file_of(request.case)):
+    with script.use(file_of(request.case)):
         return judge(request)
 
 

@@ -54,8 +54,8 @@ def test_a_class_that_inherits_its_modes_is_compared_in_one_mode_of_each_framewo
     class Chooses(Workload):
         modes: ClassVar[Mapping[str, tuple[str, ...]]] = {"jax": ("jit", "op-by-op")}
 
-    assert Inherits.usual() == ("jax/jit", "pytorch/eager", "jax/by-hand")
-    assert Chooses.usual() == ("jax/jit", "jax/op-by-op")
+    assert Inherits.default_uses() == ("jax/jit", "pytorch/eager", "jax/by-hand")
+    assert Chooses.default_uses() == ("jax/jit", "jax/op-by-op")
 
 
 def test_a_file_comes_before_a_workload_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

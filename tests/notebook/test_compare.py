@@ -32,7 +32,7 @@ def sent(path: Path, **given: Any) -> Any:
     """The workload of the script that would be written."""
     functions = {name: given[name] for name in ("jax", "pytorch", "numpy") if name in given}
     path.write_text(script_text(functions, given["arrays"], given.get("reference")))
-    with script.used(path):
+    with script.use(path):
         return catalogue.find("sent")
 
 
@@ -87,7 +87,7 @@ sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from accelbench import catalogue
 from accelbench.catalogue import inputs, script
-with script.used(Path({str(tmp_path / "sent.py")!r})):
+with script.use(Path({str(tmp_path / "sent.py")!r})):
     found = catalogue.find("sent")
 drawn = inputs.generate(found, found.Parameters(), 0)
 assert drawn.batches[0]["x"].dtype == "float64", drawn

@@ -41,7 +41,7 @@ def load(tmp_path: Path) -> Load:
         path = tmp_path / str(len(list(tmp_path.iterdir()))) / "distances.py"
         path.parent.mkdir()
         path.write_text(text)
-        with script.used(path):
+        with script.use(path):
             return catalogue.find("distances")
 
     return load
@@ -61,7 +61,7 @@ def drawn(workload: Workload) -> Arrays:
 def test_functions_called_like_frameworks_are_variants_in_their_modes(load: Load) -> None:
     workload = load(GOOD)
     assert set(workload.variants()) == {"jax/jit", "jax/op-by-op", "pytorch/eager", "pytorch/compile"}
-    assert set(workload.usual()) == {"jax/jit", "pytorch/eager"}
+    assert set(workload.default_uses()) == {"jax/jit", "pytorch/eager"}
     assert workload.name == "distances"
     assert not workload.has_reference()
     assert load(GOOD + REFERENCE).has_reference()

@@ -59,7 +59,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def test_a_script_is_found_by_its_files_name(write: Write) -> None:
-    with script.used(write(GOOD, "my_doubling.py")):
+    with script.use(write(GOOD, "my_doubling.py")):
         found = catalogue.find("my-doubling")
         assert found.name == "my-doubling"
         assert set(found.variants()) == {"jax/jit", "jax/op-by-op", "jax/scan", "pytorch/eager", "pytorch/compile"}
@@ -74,7 +74,7 @@ def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
     after = write(GOOD.replace("8.0", "9.0"), "after.py")
     costs = []
     for path in (before, after):
-        with script.used(path):
+        with script.use(path):
             workload = catalogue.find(path.stem)
             costs.append(workload.cost(workload.Parameters(), 4).flops)
     assert costs == [8.0, 9.0]
@@ -126,7 +126,7 @@ def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
     ],
 )
 def test_what_is_no_workload_is_refused_with_its_line(write: Write, text: str, said: str) -> None:
-    with script.used(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
+    with script.use(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
     assert said in str(refused.value)
 
@@ -142,7 +142,7 @@ def test_what_is_no_workload_is_refused_with_its_line(write: Write, text: str, s
 )
 def test_modes_that_are_none_are_refused_with_what_was_meant(write: Write, modes: str, said: str) -> None:
     text = GOOD.replace("    def arrays", f"    modes = {modes}\n\n    def arrays")
-    with script.used(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
+    with script.use(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
     assert str(refused.value).startswith(f"doubling.py, line 11: class Doubling: {said}")
 
@@ -158,7 +158,7 @@ def test_a_marked_variant_that_is_none_is_refused_with_its_line(write: Write, us
     text = GOOD.replace("Workload\n", "Workload, variant\n", 1).replace(
         "    def jax", f'    @variant("{use}")\n    def jax'
     )
-    with script.used(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
+    with script.use(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
     assert str(refused.value) == f"doubling.py, line 23: ValueError: {said}"
 
@@ -197,7 +197,7 @@ def test_a_marked_variant_that_is_none_is_refused_with_its_line(write: Write, us
 )
 def test_a_method_that_is_none_is_refused_with_its_line(write: Write, right: str, wrong: str, said: str) -> None:
     with (
-        script.used(write(GOOD.replace(right, wrong))),
+        script.use(write(GOOD.replace(right, wrong))),
         pytest.raises(catalogue.UnknownWorkloadError) as refused,
     ):
         catalogue.find("doubling")
@@ -206,7 +206,7 @@ def test_a_method_that_is_none_is_refused_with_its_line(write: Write, right: str
 
 def test_arrays_that_are_none_are_said_with_the_methods_line(write: Write) -> None:
     text = GOOD.replace('Arrays(state={"x": rng.standard_normal(8)})', '{"x": rng.standard_normal(8)}')
-    with script.used(write(text)):
+    with script.use(write(text)):
         workload = catalogue.find("doubling")
         with pytest.raises(workload_checks.InvalidWorkloadError) as refused:
             inputs.generate(workload, workload.Parameters(), seed=0)
@@ -217,7 +217,7 @@ def test_arrays_that_are_none_are_said_with_the_methods_line(write: Write) -> No
 
 def test_what_measure_raises_is_said_with_its_line(write: Write) -> None:
     broken = GOOD.replace("    def cost", "    def measure(self, _):\n        return 1 / 0\n\n    def cost")
-    with script.used(write(broken)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
+    with script.use(write(broken)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
     assert str(refused.value) == "doubling.py, line 21: ZeroDivisionError: division by zero"
 
@@ -228,19 +228,19 @@ def test_a_framework_that_comes_with_something_else_is_found_out(write: Write, m
     monkeypatch.delitem(sys.modules, "a_framework")
     text = 'import sys, types\n\nsys.modules["a_framework"] = types.ModuleType("a_framework")\n' + GOOD
     with (
-        script.used(write(text)),
+        script.use(write(text)),
         pytest.raises(catalogue.UnknownWorkloadError, match="imports a_framework"),
     ):
         catalogue.find("doubling")
 
 
 def test_what_runs_only_by_itself_may_import_a_framework(write: Write) -> None:
-    with script.used(write(GOOD + '\nif __name__ == "__main__":\n    import torch\n')):
+    with script.use(write(GOOD + '\nif __name__ == "__main__":\n    import torch\n')):
         assert catalogue.find("doubling").name == "doubling"
 
 
 def test_a_script_cannot_take_a_name_of_the_catalogue(write: Write) -> None:
-    with script.used(write(GOOD, "xor.py")), pytest.raises(catalogue.UnknownWorkloadError, match="another name"):
+    with script.use(write(GOOD, "xor.py")), pytest.raises(catalogue.UnknownWorkloadError, match="another name"):
         catalogue.find("xor")
 
 
@@ -254,11 +254,11 @@ def test_a_copy_points_at_the_file_that_its_author_edits(
     copy.write_text(text)
     edited.write_text("# saved again while the copy is measured\n" + text)
     monkeypatch.setenv(script.ORIGIN, str(edited))
-    with script.used(copy):
+    with script.use(copy):
         workload = catalogue.find("doubling")
         with pytest.raises(NameError) as raised:
             workload.arrays(workload.Parameters(), np.random.default_rng(0))
-        assert script.in_one_line(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
+        assert script.format_error(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
     last = traceback.extract_tb(raised.value.__traceback__)[-1]
     assert (last.filename, last.lineno, last.line) == (
         str(edited),
@@ -271,15 +271,15 @@ def test_a_copy_points_at_the_file_that_its_author_edits(
 
 def test_a_script_that_is_gone_is_named(tmp_path: Path) -> None:
     gone = tmp_path / "gone.py"
-    with script.used(gone), pytest.raises(catalogue.UnknownWorkloadError, match=r"gone\.py: the script cannot be read"):
+    with script.use(gone), pytest.raises(catalogue.UnknownWorkloadError, match=r"gone\.py: the script cannot be read"):
         catalogue.find("gone")
 
 
 def test_an_exception_is_said_with_the_scripts_line(write: Write) -> None:
     path = write(GOOD.replace("8)})", "eight)})"))
-    with script.used(path):
+    with script.use(path):
         workload = catalogue.find("doubling")
         with pytest.raises(NameError) as raised:
             workload.arrays(workload.Parameters(), np.random.default_rng(0))
-        assert script.in_one_line(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
-    assert script.in_one_line(ValueError("elsewhere")) == "ValueError: elsewhere"
+        assert script.format_error(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
+    assert script.format_error(ValueError("elsewhere")) == "ValueError: elsewhere"

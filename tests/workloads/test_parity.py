@@ -157,7 +157,7 @@ def reference_of(asked: Asked, units: int, *, other_inputs: bool) -> Reference:
     parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     arrays = inputs.generate(workload, parameters, seed=1)
     if other_inputs:
-        arrays = inputs.unseen(workload, parameters, arrays, UNSEEN_SEED)
+        arrays = inputs.generate_unseen(workload, parameters, arrays, UNSEEN_SEED)
     start = rounded_arrays(arrays, asked.precision)
     values, spreads = compute_reference(partial(workload.reference, parameters), start, units, asked.precision)
     declared = workload.measure(parameters).non_finite is not None

@@ -39,7 +39,7 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             reading = compare(outputs, reference_for(request.case, units, Path(request.directory)), units)
             readings[key] = _with_remedy(reading, launch)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
-            readings[key] = mismatch(units, f"the reference cannot be computed: {script.in_one_line(error)}")
+            readings[key] = mismatch(units, f"the reference cannot be computed: {script.format_error(error)}")
         if launch and (unseen := read_unseen(request, launch, Path(directory))):
             readings[key] = readings[key].model_copy(update={"unseen": unseen})
     return _with_agreement(request, readings)
@@ -84,7 +84,7 @@ def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> U
         reading = compare(read_outputs(outputs, UNSEEN), right, units)
         return UnseenReading(reading=reading, changes=not within(before.values, right))
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
-        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.in_one_line(error)}"), changes=True)
+        return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.format_error(error)}"), changes=True)
 
 
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:

@@ -26,7 +26,7 @@ import numpy as np
 from accelbench import catalogue, frameworks
 from accelbench.api.case import Case, Precision
 from accelbench.catalogue import script, workload_checks
-from accelbench.catalogue.inputs import generate, unseen
+from accelbench.catalogue.inputs import generate, generate_unseen
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Array, Arrays, NamedArrays, Program, Workload
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
@@ -140,7 +140,7 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
         before = sys.modules.keys() & packages.keys()
         arrays = generate(workload, parameters, case.measurement.seed)
         if unseen_seed is not None:
-            arrays = unseen(workload, parameters, arrays, unseen_seed)
+            arrays = generate_unseen(workload, parameters, arrays, unseen_seed)
         start = rounded_arrays(arrays, precision)
         del arrays  # gigabytes for a large network
         own = None if workload.has_reference() else OwnProgram(case, workload, parameters)
@@ -150,7 +150,7 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
         except Exception as error:
             if own is None:
                 raise
-            message = f"{case.baseline}'s own program fails in float64 ({REMEDY}): {script.in_one_line(error)}"
+            message = f"{case.baseline}'s own program fails in float64 ({REMEDY}): {script.format_error(error)}"
             raise InvalidWorkloadError(message) from error
         imported = (sys.modules.keys() & packages.keys()) - before
         computed = Reference(values, spreads, precision, non_finite)
@@ -334,8 +334,8 @@ class OwnProgram:
     def run(self, arrays: Arrays, units: int) -> NamedArrays:
         """Return what the program exports after `units` units."""
         build = getattr(self._workload, self._kind.method)
-        program = workload_checks.returned(build, Program, self._parameters, arrays, self._adapter)
+        program = workload_checks.call_method(build, Program, self._parameters, arrays, self._adapter)
         state, out = program.state, None
         for index in range(units // program.units):
             state, out = program.step(state, program.batches[index % program.inner % len(program.batches)])
-        return self._adapter.to_numpy(workload_checks.exported(program, state, out))
+        return self._adapter.to_numpy(workload_checks.call_export(program, state, out))

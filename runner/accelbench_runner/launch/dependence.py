@@ -66,17 +66,17 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
     captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:
         seen = inputs.generate(subject.workload, subject.parameters, subject.seed)
-        arrays = inputs.unseen(subject.workload, subject.parameters, seen, unseen_seed)
+        arrays = inputs.generate_unseen(subject.workload, subject.parameters, seen, unseen_seed)
         if inputs.digest(arrays) == inputs.digest(seen):
             unable = "no other inputs can be made: no array of floats is other than zero"
             return Dependence(captured=captured, unable=unable)
         # A new instance: building a second program must not refresh what the timed one remembers in its workload.
         build = getattr(type(subject.workload)(), subject.kind.method)
-        program = workload_checks.returned(build, Program, subject.parameters, arrays, adapter)
+        program = workload_checks.call_method(build, Program, subject.parameters, arrays, adapter)
         del seen, arrays
         other = adapter.prepare(program)
         work = replace(subject.work, fresh=other.fresh, batches=other.batches)
-    except workload_checks.RAISED as error:
+    except workload_checks.ERRORS as error:
         unable = f"no other inputs can be made: {workload_checks.describe(error)}"
         return Dependence(captured=captured, unable=unable)
     # Export with the timed program: one built from these inputs could export the right result whatever its step does.
@@ -95,7 +95,7 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
         again = [trial.run(calls) for calls in RUNS]
         fields["again"] = [counts for counts, _ in again]
         fields["exported"] = [*exported, trial.count_export(again[-1][1])]
-    except workload_checks.RAISED as error:
+    except workload_checks.ERRORS as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
         fields["unable" if ran_out else "raised"] = workload_checks.describe(error)
     return Dependence(**fields)

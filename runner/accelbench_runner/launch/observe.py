@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.api.observation import NOTHING
-from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, written
+from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.launch.facts import Facts
 from accelbench.workload import Program
@@ -117,7 +117,7 @@ def _scalar(name: str, value: Any) -> Scalar:
 
 def _text(values: Any) -> str:
     """Format values as `1, 0, 1`, with a dash for a call that raised."""
-    return ", ".join("-" if value is None else written(_scalar("a value", value)) for value in values)
+    return ", ".join("-" if value is None else format_value(_scalar("a value", value)) for value in values)
 
 
 def _clip(text: str) -> str:

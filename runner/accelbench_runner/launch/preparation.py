@@ -57,7 +57,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
         build = getattr(task.workload, task.kind.method)
-        program = workload_checks.returned(build, Program, task.parameters, arrays, adapter)
+        program = workload_checks.call_method(build, Program, task.parameters, arrays, adapter)
         if not observed:
             workload_checks.check_names(build, program)
         work = adapter.prepare(program)
@@ -84,7 +84,7 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
     build = getattr(task.workload, task.kind.method)
 
     def build_program() -> tuple[Program, Work]:
-        program = workload_checks.returned(build, Program, task.parameters, shapes, adapter)
+        program = workload_checks.call_method(build, Program, task.parameters, shapes, adapter)
         return program, adapter.prepare(program)
 
     with task.reporter.phase("setup"):

@@ -124,7 +124,7 @@ def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
     reason = FailureReason.RAISED
     if _out_of_memory(error) or (adapter is not None and adapter.out_of_memory(error)):
         reason = FailureReason.OUT_OF_MEMORY
-    message = script.in_one_line(error)[:MAXIMUM_MESSAGE_CHARACTERS]
+    message = script.format_error(error)[:MAXIMUM_MESSAGE_CHARACTERS]
     return Failed(reason=reason, message=message, trace=_frames(error)[-MAXIMUM_TRACE_CHARACTERS:])
 
 

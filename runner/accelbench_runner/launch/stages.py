@@ -42,7 +42,7 @@ def run_launch(request: LaunchRequest, machine: Machine) -> int:
     try:
         launch = (Compilation if request.purpose == "compile" else Launch)(request, reporter, machine)
         launch.run()
-    except workload_checks.RAISED as error:  # any exception of the variant is its result
+    except workload_checks.ERRORS as error:  # any exception of the variant is its result
         reporter.send(describe_failure(error, launch.adapter if launch else None))
         return 1
     reporter.send(Done())
@@ -174,7 +174,7 @@ class Launch:
             self._write_outputs(adapter, program, state, out, units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
-        outputs = adapter.to_numpy(workload_checks.exported(program, state, adapter.last(out)))
+        outputs = adapter.to_numpy(workload_checks.call_export(program, state, adapter.last(out)))
         save(self._task.directory / OUTPUTS, outputs)
         self._reporter.facts(Facts(parity_units=units))
 

@@ -28,7 +28,7 @@ from accelbench.api.result import (
     Spread,
     VariantResult,
 )
-from accelbench.catalogue.observations import Scalar, written
+from accelbench.catalogue.observations import Scalar, format_value
 from accelbench.delivery.killed import without_finding
 from accelbench.launch.fact import known
 from accelbench.launch.facts import CompiledFor
@@ -317,7 +317,7 @@ def _merged(launches: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
     """Merge the observations of several launches: each value with its number of launches, most frequent first."""
     for name in dict.fromkeys(name for launch in launches for name in launch):
         values = [launch[name] for launch in launches if name in launch]
-        counts = Counter(map(written, values)).most_common(MAXIMUM_DIFFERING)
+        counts = Counter(map(format_value, values)).most_common(MAXIMUM_DIFFERING)
         types = {_observation_type(value) for value in values}
         yield Observation(
             name=name,

@@ -53,7 +53,7 @@ def _problems(case: Case) -> Iterator[str]:
             abstract = case.accelerator.target is not None and workload.has_shapes()
             refused = memory.refusal(workload, parameters, None if abstract else memory.available())
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
-            yield f"what it costs cannot be computed: {script.in_one_line(error)}"
+            yield f"what it costs cannot be computed: {script.format_error(error)}"
             refused = None
         if refused:
             parameters_text = ", ".join(f"{name} {value}" for name, value in case.parameters.items())

