@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.api.observation import NOTHING
-from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar
+from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, format_value
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.launch.facts import Facts
 from accelbench.workload import Program
