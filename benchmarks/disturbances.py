@@ -39,7 +39,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.machine import cgroup
 from accelbench.plan.round_order import round_order
 from accelbench.validity.throttled import quota_share, steal_share
-from accelbench_runner.protocol import ABOUT_THE_MACHINE
+from accelbench_runner.protocol import MACHINE_DIRECTORY
 from accelbench_runner.supervisor import processors
 from accelbench_runner.supervisor.allowance import Limit
 from accelbench_runner.supervisor.children import Interruption, adopt_orphans
@@ -222,7 +222,7 @@ def measure(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str])
         told = {
             **os.environ,
             **processors.thread_environment(threads),
-            ABOUT_THE_MACHINE: str(Path(directory, "machine")),
+            MACHINE_DIRECTORY: str(Path(directory, "machine")),
         }
         bench = Bench(Path(directory), told, threads)
         for block in range(1, blocks + 1):

@@ -20,7 +20,7 @@ import numpy as np
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, Precision
 from accelbench_runner.judge.parity import MISMATCH, compare, read_outputs
 from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, reference_for
-from accelbench_runner.protocol import Done, FactsTold, Failed, LaunchRequest, parse_message
+from accelbench_runner.protocol import Done, FactsReported, Failed, LaunchRequest, parse_message
 
 Parameters = dict[str, ParameterValue]
 SMALL: Parameters = {"size": 64, "length": 100}
@@ -55,7 +55,7 @@ def launch(case: Case, directory: Path) -> int:
         with os.fdopen(reading, "rb") as messages:
             for line in messages:
                 match parse_message(line):
-                    case FactsTold(values=values):
+                    case FactsReported(values=values):
                         units = values.get("parityUnits", units)
                     case Failed(message=message):
                         raise RuntimeError(message)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from accelbench_runner.protocol import ABOUT_THE_MACHINE
+from accelbench_runner.protocol import MACHINE_DIRECTORY
 from cluster.errors import ToolMissingError
 from tiers import DURATIONS, E2E, Order, Recorder, sort
 
@@ -20,7 +20,7 @@ settings.register_profile("accelbench", deadline=None, derandomize=bool(os.envir
 settings.load_profile("accelbench")
 
 # Which vector instructions there are takes Inductor 10 s to find out, in every launch that compiles.
-os.environ.setdefault(ABOUT_THE_MACHINE, str(Path.home() / ".cache" / "accelbench" / "machine"))
+os.environ.setdefault(MACHINE_DIRECTORY, str(Path.home() / ".cache" / "accelbench" / "machine"))
 
 
 @pytest.fixture

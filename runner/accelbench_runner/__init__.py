@@ -1,1 +1,1 @@
-"""One case in, one result out: starts launches in rounds, collects blocks, stops when the verdict is good enough."""
+"""Measure one case: start launches in rounds, collect timed blocks, and stop when the verdict is precise enough."""

@@ -27,7 +27,7 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.delivery.log import Headline, MachineSeen
 from accelbench.machine import fingerprint
-from accelbench_runner.protocol import ABOUT_THE_MACHINE, Purpose
+from accelbench_runner.protocol import MACHINE_DIRECTORY, Purpose
 from accelbench_runner.supervisor import preflight, processors
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
@@ -143,8 +143,8 @@ def _prepare(directory: Path, threads: int) -> dict[str, str]:
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
     adopt_orphans()
     (directory / "judge").mkdir()
-    machine = os.environ.get(ABOUT_THE_MACHINE, str(directory / "machine"))
-    return {**os.environ, **processors.thread_environment(threads), ABOUT_THE_MACHINE: machine}
+    machine = os.environ.get(MACHINE_DIRECTORY, str(directory / "machine"))
+    return {**os.environ, **processors.thread_environment(threads), MACHINE_DIRECTORY: machine}
 
 
 def _compares(case: Case) -> bool:

@@ -1,4 +1,4 @@
-"""The clock that blocks are timed with; injected, so that a simulation with a known truth can take its place."""
+"""Provide the clock that times blocks; a simulation with known times can replace it."""
 
 import itertools
 import time
@@ -9,62 +9,62 @@ RAW = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
-    """Seconds that only go forward, from any origin."""
+    """Measure monotonic seconds from any origin."""
 
     def seconds(self) -> float:
-        """Now."""
+        """Return the current time."""
         ...
 
     def raw_seconds(self) -> float:
-        """Now, by a clock that nobody adjusts; from another origin."""
+        """Return the current time of a clock that is never adjusted, from another origin."""
         ...
 
     def pause(self, seconds: float) -> None:
-        """Lets so many seconds pass, or a few more."""
+        """Wait for at least this many seconds."""
         ...
 
 
 class MonotonicClock:
-    """The system's monotonic clock, in the finest resolution that Python offers.
+    """Read the system's monotonic clock in the finest resolution that Python offers.
 
-    Its functions are those of the moment of import: a program may put others in their place.
+    The functions are bound at import, because a program may replace those of the module `time`.
     """
 
     @staticmethod
     def seconds() -> float:
-        """Seconds since some moment in the past."""
+        """Return seconds since some moment in the past."""
         return perf_counter()
 
     @staticmethod
     def raw_seconds() -> float:
-        """The counter itself, where the system shows it: time servers may stretch the monotonic clock."""
+        """Return the hardware counter if the system offers it, because time servers may slew the monotonic clock."""
         return clock_gettime(RAW)
 
     @staticmethod
     def pause(seconds: float) -> None:
-        """Sleeps."""
+        """Sleep."""
         sleep(seconds)
 
 
 class ClockDrift:
-    """How far the clock runs ahead of the raw one from here on."""
+    """Measure how much faster the clock runs than the raw clock, from creation on."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seconds, self._raw = _at_once(clock)
+        self._seconds, self._raw = _read_both(clock)
 
     def read(self) -> float:
-        """As a share of the time since."""
+        """Return the drift as a share of the elapsed time."""
         seconds, raw = (
-            now - before for now, before in zip(_at_once(self._clock), (self._seconds, self._raw), strict=True)
+            now - before for now, before in zip(_read_both(self._clock), (self._seconds, self._raw), strict=True)
         )
         return seconds / raw - 1 if raw > 0 else 0.0
 
 
-def _at_once(clock: Clock, readings: int = 9) -> tuple[float, float]:
-    """Both clocks as of one moment: of several readings the one in which least time passed from first to last.
+def _read_both(clock: Clock, readings: int = 9) -> tuple[float, float]:
+    """Read both clocks at one moment: of several attempts, use the quickest.
 
-    Where many want the processor, it may be taken away between two readings for longer than any drift.
+    On a busy machine the process may be suspended between the two readings for longer than any drift.
     """
     pairs = []
     for _ in range(readings):
@@ -75,7 +75,7 @@ def _at_once(clock: Clock, readings: int = 9) -> tuple[float, float]:
 
 
 def reading_seconds(clock: Clock, readings: int = 1000) -> float:
-    """What reading the clock once costs."""
+    """Return the seconds that reading the clock once takes."""
     began = clock.seconds()
     for _ in range(readings):
         clock.seconds()
@@ -83,7 +83,7 @@ def reading_seconds(clock: Clock, readings: int = 1000) -> float:
 
 
 def resolution(clock: Clock, readings: int = 1000) -> float:
-    """The smallest step between two different readings, in seconds."""
+    """Return the smallest step between two different readings, in seconds."""
     times = [clock.seconds() for _ in range(readings)]
     steps = [later - earlier for earlier, later in itertools.pairwise(times) if later > earlier]
     return min(steps, default=0.0)

@@ -1,7 +1,7 @@
-"""What the supervisor asks of the judge, and what the judge answers.
+"""Define the supervisor's request to the judge, and the judge's answer.
 
-The judge is a short-lived child (`python -m accelbench_runner.judge`): it imports numpy and scipy, so that the
-supervisor need not. It reads a `JudgeRequest` from standard input and writes an `Assessment` to standard output.
+The judge is a short-lived child, `python -m accelbench_runner.judge`, that reads a `JudgeRequest` from standard input
+and writes an `Assessment` to standard output.
 """
 
 from accelbench.api.case import Case
@@ -12,33 +12,33 @@ from accelbench.launch.record import LaunchRecord, ParityReading
 
 
 class JudgeRequest(Document):
-    """All launches so far, and where the outputs of those lie that have no parity reading yet."""
+    """Ask for an assessment of all launches so far."""
 
     case: Case
     launches: tuple[LaunchRecord, ...]
     outputs: dict[str, str] = {}
-    """`ROUND/VARIANT` to the launch's directory, which holds `outputs.npz`."""
+    """`ROUND/VARIANT` to the directory with `outputs.npz`, for each launch without a parity reading."""
     directory: str
-    """The case's own; references are kept there between rounds."""
+    """Directory in which references are kept between rounds."""
     unseen_seed: int = 0
-    """Of the inputs that launches were given once they had been timed."""
+    """Seed of the inputs that launches got after they were timed."""
     timed: bool = True
-    """False: launches compute, and only that is judged."""
+    """False: only outputs are judged."""
 
 
 class Assessment(Document):
-    """What the judge makes of the rounds so far."""
+    """Assess the rounds so far."""
 
     parity: dict[str, ParityReading] = {}
-    """`ROUND/VARIANT` to the reading, for each entry of the request's `outputs`."""
+    """`ROUND/VARIANT` to the reading, for each of the request's outputs."""
     certificate: Certificate
     comparisons: tuple[Comparison, ...]
     tail_comparisons: tuple[Comparison, ...] = ()
     rounds: int
-    """Complete rounds that count."""
+    """Number of complete rounds that count."""
     quarantined: tuple[Quarantined, ...] = ()
     noisy: tuple[Disturbed, ...] = ()
     spread: dict[str, Spread] = {}
-    """By variant, of the launches that count."""
+    """Spread by variant, over the launches that count."""
     stop: StopReason | None = None
-    """Why measuring may end now; None: another round."""
+    """Why measuring may end; None: another round."""

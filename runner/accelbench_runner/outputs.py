@@ -1,4 +1,4 @@
-"""What programs export, as it is compared."""
+"""Save the outputs of programs in the form in which they are compared."""
 
 import zipfile
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from accelbench.workload import NamedArrays
 
 UNSEEN = "unseen.npz"
-"""The file of what a launch made of inputs that it had not seen."""
+"""File with the outputs for inputs that the launch had not seen."""
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Complex numbers as pairs of real ones along a last axis; everything else as it is."""
+    """Return complex arrays as pairs of real numbers along a new last axis, and other arrays unchanged."""
     import numpy as np
 
     return {
@@ -20,7 +20,7 @@ def as_real(arrays: NamedArrays) -> NamedArrays:
 
 
 def save(path: Path, arrays: NamedArrays) -> None:
-    """An archive of them, as `numpy.load` reads it, whatever their names are."""
+    """Write the arrays to an archive that `numpy.load` reads; names may be any text."""
     import numpy as np
 
     with zipfile.ZipFile(path, "w") as archive:

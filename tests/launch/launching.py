@@ -20,7 +20,7 @@ from accelbench_runner.launch.task import Machine
 from accelbench_runner.protocol import (
     AsideEnded,
     BlockTimed,
-    FactsTold,
+    FactsReported,
     Failed,
     LaunchRequest,
     Message,
@@ -56,7 +56,7 @@ class Told:
 
     @property
     def facts(self) -> dict[str, Any]:
-        facts = (message.values for message in self.messages if isinstance(message, FactsTold))
+        facts = (message.values for message in self.messages if isinstance(message, FactsReported))
         return {name: value for values in facts for name, value in values.items()}
 
     @property

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accelbench_runner.launch.reporter import Reporter
-from accelbench_runner.protocol import UNDER_WAY, AsideEnded, AsideStarted, Message, parse_message
+from accelbench_runner.protocol import PROBE_FILE, AsideEnded, AsideStarted, Message, parse_message
 from launch.simulation import Simulated
 
 
@@ -16,7 +16,7 @@ class Told:
 
     def __init__(self, directory: Path, reading: int, writing: int) -> None:
         self.clock = Simulated([0.0])
-        self.mark = directory / UNDER_WAY
+        self.mark = directory / PROBE_FILE
         self.reporter = Reporter(writing, self.clock, mark=self.mark, skip=("limits",))
         self._reading, self._writing = reading, writing
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from accelbench_runner.frameworks.adapter import UnsupportedError, installed_version
-from accelbench_runner.protocol import ABOUT_THE_MACHINE
+from accelbench_runner.protocol import MACHINE_DIRECTORY
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
@@ -154,8 +154,8 @@ def _detect_vector_instructions() -> None:
     which belong to no program's compile time.
     """
     own = os.environ.get(CACHE)
-    if ABOUT_THE_MACHINE in os.environ:
-        os.environ[CACHE] = os.environ[ABOUT_THE_MACHINE]
+    if MACHINE_DIRECTORY in os.environ:
+        os.environ[CACHE] = os.environ[MACHINE_DIRECTORY]
     import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
     if own is not None:
         os.environ[CACHE] = own

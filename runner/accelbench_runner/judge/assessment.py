@@ -118,7 +118,7 @@ class JudgedCase:
 
     @cached_property
     def rule(self) -> StoppingRule:
-        """The numbers of rounds, the target and the confidence of the case."""
+        """Return the rule for stopping with the case's settings."""
         measurement = self.case.measurement
         return StoppingRule(
             rounds_min=measurement.rounds_min,
@@ -130,18 +130,18 @@ class JudgedCase:
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """The compared quantities, the deciding one first; they divide a comparison's share of the run's alpha."""
+        """Return the compared quantities, the deciding one first; they divide a comparison's share of the run's alpha."""
         return next((QUANTITIES[launch.protocol] for launch in self.launches if launch.failure is None), ())
 
     @cached_property
     def observed(self) -> bool:
-        """True if the launches observe, and time nothing."""
+        """Return True if the launches observe, and time nothing."""
         sound = [launch for launch in self.launches if launch.failure is None]
         return bool(sound) and all(launch.observes for launch in sound)
 
     @cached_property
     def failures(self) -> Mapping[str, Failure]:
-        """The first failure of each variant that failed."""
+        """Return the first failure of each variant that failed."""
         failures: dict[str, Failure] = {}
         for launch in self.launches:
             if launch.failure is not None:
@@ -150,7 +150,7 @@ class JudgedCase:
 
     @cached_property
     def rounds(self) -> tuple[int, ...]:
-        """The undisturbed rounds in which every variant was launched or had failed before."""
+        """Return the undisturbed rounds in which every variant was launched or had failed before."""
         launched = {(launch.round, launch.variant) for launch in self.launches}
         return tuple(
             number
@@ -164,7 +164,7 @@ class JudgedCase:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """Seconds per unit by the deciding quantity, by variant and undisturbed round.
+        """Return seconds per unit by the deciding quantity, by variant and undisturbed round.
 
         A round that was cut short is included, because a variant and the baseline in it make a pair.
         """

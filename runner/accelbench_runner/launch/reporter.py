@@ -15,7 +15,15 @@ from accelbench.launch.facts import Facts, Probe
 from accelbench.launch.record import Aside
 from accelbench_runner.clock import Clock
 from accelbench_runner.frameworks.adapter import Adapter, UnsupportedError
-from accelbench_runner.protocol import AsideEnded, AsideStarted, FactsTold, Failed, Message, PhaseEnded, PhaseStarted
+from accelbench_runner.protocol import (
+    AsideEnded,
+    AsideStarted,
+    FactsReported,
+    Failed,
+    Message,
+    PhaseEnded,
+    PhaseStarted,
+)
 
 MAXIMUM_PROBLEM_CHARACTERS = 200
 MAXIMUM_MESSAGE_CHARACTERS = 2000
@@ -50,7 +58,7 @@ class Reporter:
 
     def facts(self, facts: Facts) -> None:
         """Send the facts that are set."""
-        self.send(FactsTold(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        self.send(FactsReported(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[dict[str, float]]:

@@ -27,7 +27,7 @@ from accelbench_runner.launch.reporter import Reporter, describe_failure
 from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.launch.timing import Inspect, Timing
 from accelbench_runner.outputs import save
-from accelbench_runner.protocol import UNDER_WAY, Done, LaunchRequest, Measured
+from accelbench_runner.protocol import PROBE_FILE, Done, LaunchRequest, Measured
 
 OUTPUTS = "outputs.npz"
 LEAST_PARITY_UNITS = 2
@@ -36,7 +36,7 @@ LEAST_PARITY_UNITS = 2
 
 def run_launch(request: LaunchRequest, machine: Machine) -> int:
     """Run a launch on a machine, report over the request's descriptor, and return the exit status."""
-    mark = Path(request.directory) / UNDER_WAY
+    mark = Path(request.directory) / PROBE_FILE
     reporter = Reporter(request.descriptor, machine.clock, mark=mark, skip=request.skip)
     launch: Launch | Compilation | None = None
     try:

@@ -88,7 +88,7 @@ class Allowance:
 
     @property
     def probes_seconds(self) -> float:
-        """Seconds that probes took so far."""
+        """Return the seconds that probes took so far."""
         return self._ended_probes_seconds + (0.0 if self._probe_began is None else self.clock() - self._probe_began)
 
     def seconds_left(self, elapsed: float) -> float:

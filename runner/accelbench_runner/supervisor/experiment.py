@@ -108,7 +108,7 @@ class Supervisor:
 
     @property
     def _rounds(self) -> int:
-        """The number of complete rounds that count."""
+        """Return the number of complete rounds that count."""
         return self._assessment.rounds if self._assessment else 0
 
     def _why_stop(self) -> StopReason | None:

@@ -14,7 +14,7 @@ from accelbench_runner.protocol import (
     AsideStarted,
     BlockTimed,
     Done,
-    FactsTold,
+    FactsReported,
     Failed,
     Measured,
     Message,
@@ -133,7 +133,7 @@ class LaunchListener:
                 self._aside_ended(name, seconds, problem)
             case Measured():
                 self.measured = True
-            case FactsTold(values=values):
+            case FactsReported(values=values):
                 self.facts |= values
             case BlockTimed(units=units, seconds=seconds):
                 self.blocks.append(Block(units=units, seconds=seconds))

@@ -18,7 +18,7 @@ from accelbench.delivery.log import Unfinished
 from accelbench.launch.facts import PROBES, Probe
 from accelbench.machine import cgroup
 from accelbench.validity import shared_device
-from accelbench_runner.protocol import UNDER_WAY, Done, Failed, LaunchRequest
+from accelbench_runner.protocol import PROBE_FILE, Done, Failed, LaunchRequest
 from accelbench_runner.supervisor.children import ChildExit
 from accelbench_runner.supervisor.listener import LaunchListener, describe
 
@@ -100,7 +100,7 @@ def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
     if listener.probe:
         return listener.probe
     try:
-        marked = (directory / UNDER_WAY).read_text()
+        marked = (directory / PROBE_FILE).read_text()
     except OSError:
         return None
     return next((probe for probe in PROBES if probe == marked), None)
@@ -211,7 +211,7 @@ class Frame(NamedTuple):
     function: str
 
     def __str__(self) -> str:
-        """`my_filter.py, line 12 in step`."""
+        """Format as `my_filter.py, line 12 in step`."""
         return f"{self.file.rpartition('/')[2]}, line {self.line} in {self.function}"
 
 
