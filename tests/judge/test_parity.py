@@ -21,10 +21,10 @@ from accelbench_runner.judge.reference import (
     Reference,
     compute,
     counts_units,
+    leaves_state_unchanged,
     reference_for,
     rounded,
     rounded_arrays,
-    stands_still,
 )
 from accelbench_runner.outputs import as_real, save
 from judge.launches import a_case
@@ -335,7 +335,7 @@ def test_where_doing_nothing_would_pass_nothing_is_compared(step: float, *, stil
         return {"x": data.state["x"] * (1 + step) ** units}
 
     right = a_reference(units=2, run=creeping)
-    right = dataclasses.replace(right, stands_still=stands_still(arrays().state, right))
+    right = dataclasses.replace(right, leaves_state_unchanged=leaves_state_unchanged(arrays().state, right))
     found = compare({"x": creeping(arrays(), 2)["x"]}, right, 2)
     assert found.worst_ratio <= 1
     assert found.compared is not still
@@ -385,11 +385,11 @@ def test_complex_inputs_move_as_their_parts_do() -> None:
 
 
 def test_an_array_of_the_state_that_moves_shows_that_something_was_done() -> None:
-    assert not stands_still(arrays().state, a_reference(run=lambda data, _units: {"y": data.state["x"]}))
+    assert not leaves_state_unchanged(arrays().state, a_reference(run=lambda data, _units: {"y": data.state["x"]}))
     beside = a_reference(run=lambda data, _units: {"x": data.state["x"], "loss": np.sum(data.state["x"])})
-    assert stands_still(arrays().state, beside)
+    assert leaves_state_unchanged(arrays().state, beside)
     counting = a_reference(run=lambda data, units: {"x": data.state["x"], "steps": np.array(units)})
-    assert not stands_still(arrays().state, counting)
+    assert not leaves_state_unchanged(arrays().state, counting)
 
 
 @pytest.mark.parametrize(("precision", "advised"), [("float16", True), ("bfloat16", False), ("float32", False)])

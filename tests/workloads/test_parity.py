@@ -22,7 +22,7 @@ from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
 from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
 from accelbench.validity.evidence import Evidence
 from accelbench_runner.judge.parity import compare, read_outputs, within
-from accelbench_runner.judge.reference import Reference, rounded_arrays, stands_still
+from accelbench_runner.judge.reference import Reference, leaves_state_unchanged, rounded_arrays
 from accelbench_runner.judge.reference import compute as compute_reference
 from accelbench_runner.outputs import UNSEEN
 from launch.launching import case
@@ -162,7 +162,7 @@ def reference_of(asked: Asked, units: int, *, other_inputs: bool) -> Reference:
     values, spreads = compute_reference(partial(workload.reference, parameters), start, units, asked.precision)
     declared = workload.measure(parameters).non_finite is not None
     right = Reference(values, spreads, asked.precision, declared)
-    return replace(right, stands_still=stands_still(start.state, right))
+    return replace(right, leaves_state_unchanged=leaves_state_unchanged(start.state, right))
 
 
 @pytest.mark.parametrize("asked", on_a_push(ALL, lambda asked: asked.precision in {"float32", "bfloat16"}), ids=str)

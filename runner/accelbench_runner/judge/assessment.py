@@ -130,7 +130,7 @@ class JudgedCase:
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Return the compared quantities, the deciding one first; they divide a comparison's share of the run's alpha."""
+        """Return the compared quantities, the deciding one first; they divide a comparison's share of alpha."""
         return next((QUANTITIES[launch.protocol] for launch in self.launches if launch.failure is None), ())
 
     @cached_property
@@ -214,11 +214,11 @@ class JudgedCase:
     def _with_payback(self, comparison: Comparison) -> Comparison:
         """Add after how many steps a slower first call has paid for itself."""
         sides = self._counted(comparison.baseline), self._counted(comparison.variant)
-        found = payback(*sides, self.rule.nominal_alpha)
-        if found is None:
+        finding = payback(*sides, self.rule.nominal_alpha)
+        if finding is None:
             return comparison
-        sentence = " ".join(filter(None, [comparison.sentence, found.sentence]))
-        return comparison.model_copy(update={"pays_back": found.document, "sentence": sentence})
+        sentence = " ".join(filter(None, [comparison.sentence, finding.sentence]))
+        return comparison.model_copy(update={"pays_back": finding.document, "sentence": sentence})
 
     def stop(self) -> StopReason | None:
         """Return why measuring may end now; None: another round.

@@ -29,24 +29,24 @@ def payback(
     before = {number: cost for number, launch in baseline.items() if (cost := cost_of(launch))}
     after = {number: cost for number, launch in variant.items() if (cost := cost_of(launch))}
     rounds = sorted(before.keys() & after.keys())
-    own_costs, others_costs = (_by_the_time([costs[number] for number in rounds]) for costs in (after, before))
-    found = estimate_payback(others_costs, own_costs, alpha)
-    if found is None:
+    own_costs, others_costs = (_with_shown_mean([costs[number] for number in rounds]) for costs in (after, before))
+    estimate = estimate_payback(others_costs, own_costs, alpha)
+    if estimate is None:
         return None
     own = statistics.mean(after[number].first_call for number in rounds)
     return PaybackFinding(
-        document=_document(found, own),
-        sentence=payback_sentence(found, *_named(variant.values())),
+        document=_document(estimate, own),
+        sentence=payback_sentence(estimate, *_variant_and_unit(variant.values())),
     )
 
 
-def _named(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
+def _variant_and_unit(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
     """Return the variant of the launches, and their name for a unit of work."""
     launch = next(iter(launches))
     return launch.variant, "step" if isinstance(launch.facts.unit, Unreadable) else launch.facts.unit
 
 
-def _by_the_time(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
+def _with_shown_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
     """Return the costs with step times whose arithmetic mean is the variant's time, a geometric mean over launches.
 
     Each is the tangent of the geometric mean at its launch, so that the variance of the steps is that of the geometric
@@ -69,13 +69,13 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     return LaunchCost(first_call=sum(phases[name] for name in FIRST_CALL) - calls * step, step=step)
 
 
-def _document(found: PaybackEstimate, own: float) -> Payback:
-    estimated = found.answer in {"after", "until"}
+def _document(estimate: PaybackEstimate, own: float) -> Payback:
+    estimated = estimate.answer in {"after", "until"}
     return Payback(
-        answer=found.answer,
-        steps=whole_steps(found.steps) if estimated and found.steps is not None else None,
-        lower=None if found.lower is None else whole_steps(found.lower),
-        upper=None if found.upper is None else whole_steps(found.upper),
+        answer=estimate.answer,
+        steps=whole_steps(estimate.steps) if estimated and estimate.steps is not None else None,
+        lower=None if estimate.lower is None else whole_steps(estimate.lower),
+        upper=None if estimate.upper is None else whole_steps(estimate.upper),
         first_call_seconds=own,
-        extra_seconds=found.extra_seconds,
+        extra_seconds=estimate.extra_seconds,
     )

@@ -96,7 +96,7 @@ class Reference:
     """The frameworks that the reference imported; it may share an error with their variants."""
     own_program: str = ""
     """The variant whose own program is the reference; empty if the workload has a reference."""
-    stands_still: bool = False
+    leaves_state_unchanged: bool = False
     """True: the right state is the initial one within the tolerance, so that a step that does nothing would pass."""
     counts_units: bool = True
     """False: half as many units give the same outputs, so that outputs do not show how many units a program ran."""
@@ -112,7 +112,7 @@ class Reference:
         rounded_itself = ROUNDED[self.precision] * EPSILON[self.precision] * np.abs(value)
         return moved + rounded_itself + SMALLEST[self.precision]
 
-    def sees_nothing(self) -> bool:
+    def accepts_anything(self) -> bool:
         """Return True if every floating-point array has a tolerance above its own size: anything would pass."""
         floats = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
         return bool(floats) and all(
@@ -156,7 +156,7 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
         computed = Reference(values, spreads, precision, non_finite)
         properties = {
             "frameworks": sorted({packages[package] for package in imported}),
-            "stands_still": stands_still(start.state, computed),
+            "leaves_state_unchanged": leaves_state_unchanged(start.state, computed),
             "counts_units": counts_units(run, start, units, computed),
         }
         properties_file.write_text(json.dumps(properties))
@@ -168,12 +168,12 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
         non_finite=non_finite,
         frameworks=tuple(properties["frameworks"]),
         own_program="" if workload.has_reference() else case.baseline,
-        stands_still=properties["stands_still"],
+        leaves_state_unchanged=properties["leaves_state_unchanged"],
         counts_units=properties["counts_units"],
     )
 
 
-def stands_still(state: NamedArrays, computed: Reference) -> bool:
+def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
     """Return True if all outputs that are arrays of the state equal their initial values within the tolerance."""
     kept = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
     return bool(kept) and all(

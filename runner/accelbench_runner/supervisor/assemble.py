@@ -308,8 +308,8 @@ def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observa
             if (values := known(launch.facts.observations)) is not None
         ]
         if observed:
-            found = tuple(_merged(observed))
-            observations.append(Observations(variant=variant.name, launches=len(observed), found=found))
+            merged = tuple(_merged(observed))
+            observations.append(Observations(variant=variant.name, launches=len(observed), found=merged))
     return tuple(observations)
 
 

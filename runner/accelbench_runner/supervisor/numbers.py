@@ -35,12 +35,12 @@ class Cost:
 
 def reported(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
     """Return the numbers that launches report themselves, by field of `Numbers`; no times are needed."""
-    values = {
+    values_by_name = {
         name: [value for launch in launches if (value := _fact(launch, number.fact)) is not None]
         for name, number in MEASURED.items()
         if number.fact
     }
-    return {name: REDUCTIONS[MEASURED[name].launches](each) for name, each in values.items() if each}
+    return {name: REDUCTIONS[MEASURED[name].launches](values) for name, values in values_by_name.items() if values}
 
 
 def _fact(launch: LaunchRecord, path: str) -> Any:
