@@ -1,4 +1,4 @@
-"""A decoder in NumPy: its weights, its loss with the chain rule by hand, and AdamW as it is printed.
+"""Implement a decoder in NumPy: weights, loss with the chain rule by hand, and AdamW as printed.
 
 Blocks are those of `_transformer`, causal and without biases. tokens and targets are (batch, sequence).
 """
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 BETA1, BETA2, EPSILON, DECAY = 0.9, 0.95, 1e-5, 0.1
-"""Of AdamW, as Llama 2 was trained (Touvron and others 2023, section 2.2); 1e-8 would be zero in float16."""
+"""AdamW's constants of Llama 2 (Touvron and others 2023, section 2.2); an epsilon of 1e-8 would be zero in float16."""
 OUTSIDE = ("embed", "positions", "gain", "head")
-"""The weights that are no block's."""
+"""Weights outside the blocks."""
 QUERIES_KEYS_VALUES = ("query", "key", "value")
 IN_BLOCKS = (*QUERIES_KEYS_VALUES, "project", "expand", "contract", "gain1", "gain2")
-"""Those of all blocks, stacked: the first dimension is the layer."""
+"""Weights of all blocks, stacked along a first dimension of layers."""
 DIVIDED: Mapping[str, tuple[str | None, ...]] = {
     "embed": ("tensor", "fsdp"),
     "positions": ("tensor", "fsdp"),
@@ -35,49 +35,47 @@ DIVIDED: Mapping[str, tuple[str | None, ...]] = {
     "gain1": ("fsdp",),
     "gain2": ("fsdp",),
 }
-"""By the names of axes, one for each dimension of one layer's weights.
-
-tensor: heads, hidden numbers and words lie apart (Shoeybi and others 2019); fsdp: what is left of a weight lies apart,
-and is gathered where it is used (Rajbhandari and others 2020; Zhao and others 2023).
-"""
+"""Mesh axes by which one layer's weights are divided, one name for each dimension. tensor divides heads, hidden units
+and words (Shoeybi and others 2019); fsdp divides what is left of a weight, which is gathered where it is used
+(Rajbhandari and others 2020; Zhao and others 2023)."""
 
 
 class Sizes(Protocol):
-    """Of the network; the parameters of the workload have them."""
+    """Describe the network's sizes; the workload's parameters have them."""
 
     @property
     def layers(self) -> int:
-        """Blocks."""
+        """Return the number of blocks."""
         ...
 
     @property
     def width(self) -> int:
-        """Numbers for each token."""
+        """Return the features of each token."""
         ...
 
     @property
     def heads(self) -> int:
-        """Of attention."""
+        """Return the number of attention heads."""
         ...
 
     @property
     def vocabulary(self) -> int:
-        """Words."""
+        """Return the number of words."""
         ...
 
     @property
     def sequence(self) -> int:
-        """Tokens of an example."""
+        """Return the tokens of an example."""
         ...
 
     @property
     def tied(self) -> bool:
-        """The words that come out are those that go in."""
+        """Return True if input and output embedding share their weights."""
         ...
 
 
 def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """Of every weight: (in, out), (words, width), (width,); those of the blocks with all layers before it."""
+    """Return the shape of every weight: (in, out), (words, width) or (width,); the blocks' begin with layers."""
     width, hidden = sizes.width, transformer.WIDER * sizes.width
     block = {
         **dict.fromkeys(QUERIES_KEYS_VALUES, (width, width)),
@@ -97,19 +95,19 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
 
 
 def numbers(sizes: Sizes) -> int:
-    """How many weights: 12 width^2 + 2 width a layer, width a word (twice, unless tied) and a position, width more."""
+    """Count the weights: 12 width^2 + 2 width a layer, width a word (twice unless tied) and a position, and width."""
     words = sizes.vocabulary * (1 if sizes.tied else 2)
     return sizes.layers * (12 * sizes.width**2 + 2 * sizes.width) + sizes.width * (words + sizes.sequence + 1)
 
 
 def check_type(name: str) -> None:
-    """Raises ValueError for a type that AdamW's second moments do not fit into."""
+    """Raise ValueError for a type that cannot hold AdamW's second moments."""
     if name.endswith("float16") and not name.endswith("bfloat16"):
         raise ValueError("the squares of gradients are zero in float16: train in bfloat16 or in float32")
 
 
 def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
-    """Variance 1/in, and 1/(2 layers in) for what is added to x, so that x keeps its size; gains around 1."""
+    """Draw weights of variance 1/in, or 1/(2 layers in) for residual branches, so x keeps its scale; gains around 1."""
     small = 1 / math.sqrt(2 * sizes.layers)
     scales = {
         **dict.fromkeys(QUERIES_KEYS_VALUES, 1 / math.sqrt(sizes.width)),
@@ -125,38 +123,38 @@ def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
 
 
 def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Sizes) -> tuple[Array, dict[str, Array]]:
-    """The mean cross-entropy of the next words, and its gradient by each weight."""
+    """Return the mean cross-entropy of the next words, and its gradient by each weight."""
     import numpy as np
 
     x = w["embed"][tokens] + w["positions"]
     backs = []
     for layer in range(sizes.layers):
-        x, back = transformer.block_vjp(x, _as_theirs(w, layer), sizes.heads, causal=True)
+        x, back = transformer.block_vjp(x, _block_weights(w, layer), sizes.heads, causal=True)
         backs.append(back)
     last, back_to_x = transformer.normalised_vjp(x, w["gain"], np.zeros(sizes.width))
     head = w["embed"].T if sizes.tied else w["head"]
     logits = (last @ head).reshape(-1, sizes.vocabulary)
-    loss, at_flat = training.cross_entropy_and_gradient(logits, targets.reshape(-1))
-    at_logits = at_flat.reshape(*tokens.shape, -1)
-    at_head = np.tensordot(last, at_logits, ((0, 1), (0, 1)))
-    at_x, at_gain, _ = back_to_x(at_logits @ head.T)
+    loss, d_flat = training.cross_entropy_and_gradient(logits, targets.reshape(-1))
+    d_logits = d_flat.reshape(*tokens.shape, -1)
+    d_head = np.tensordot(last, d_logits, ((0, 1), (0, 1)))
+    d_x, d_gain, _ = back_to_x(d_logits @ head.T)
     by_block = []
     for back in reversed(backs):
-        at_x, gradients = back(at_x)
+        d_x, gradients = back(d_x)
         by_block.append(gradients | dict(zip(QUERIES_KEYS_VALUES, np.split(gradients["attend"], 3, -1), strict=True)))
-    at_embed = at_head.T.copy() if sizes.tied else np.zeros_like(w["embed"])
-    np.add.at(at_embed, tokens, at_x)
+    d_embed = d_head.T.copy() if sizes.tied else np.zeros_like(w["embed"])
+    np.add.at(d_embed, tokens, d_x)
     return loss, {
-        "embed": at_embed,
-        "positions": at_x.sum(0),
-        "gain": at_gain,
-        **({} if sizes.tied else {"head": at_head}),
+        "embed": d_embed,
+        "positions": d_x.sum(0),
+        "gain": d_gain,
+        **({} if sizes.tied else {"head": d_head}),
         **{name: np.stack([gradients[name] for gradients in reversed(by_block)]) for name in IN_BLOCKS},
     }
 
 
-def _as_theirs(w: NamedArrays, layer: int) -> dict[str, Array]:
-    """One layer's weights by the names of `_transformer`: queries, keys and values as one, and zeros for biases."""
+def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
+    """Return one layer's weights by the names of `_transformer`: queries, keys and values joined, biases zero."""
     import numpy as np
 
     own = transformer.one({name: w[name] for name in IN_BLOCKS}, layer)
@@ -167,7 +165,7 @@ def _as_theirs(w: NamedArrays, layer: int) -> dict[str, Array]:
 def train(
     start: NamedArrays, batch: NamedArrays, sizes: Sizes, learning_rate: float, steps: int
 ) -> tuple[dict[str, Array], Array]:
-    """The weights after so many steps of AdamW (Loshchilov and Hutter 2019, algorithm 2), and the last loss."""
+    """Return the weights after `steps` steps of AdamW (Loshchilov and Hutter 2019, algorithm 2), and the last loss."""
     import numpy as np
 
     w, loss = dict(start), np.zeros(())

@@ -1,7 +1,7 @@
-"""The decoder of `_decoder` with Flax nnx and optax, as one program for one device or for many.
+"""Implement the decoder of `_decoder` with Flax nnx and optax, as one program for one or many devices.
 
-Where a mesh is set, activations are divided over it: batch over data and fsdp; between blocks the sequence over tensor
-(Korthikanti and others 2022), inside of them heads and hidden numbers.
+If a mesh is set, activations are divided over it: the batch over data and fsdp; between blocks the sequence over tensor
+(Korthikanti and others 2022), inside blocks the heads and hidden units.
 """
 
 import math
@@ -22,7 +22,7 @@ SCALES = ("gain", "gain1", "gain2")
 
 
 class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
-    """Causal attention, then a perceptron, each after layer normalisation and added to what it was given."""
+    """Apply causal attention, then a perceptron, each after layer normalisation and added to its input."""
 
     def __init__(self, sizes: decoder.Sizes, own: Mapping[str, Any]) -> None:
         width, hidden = sizes.width, transformer.WIDER * sizes.width
@@ -35,7 +35,7 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
         self.contract = nnx.Linear(hidden, width, use_bias=False, **own)
 
     def __call__(self, x: Any) -> Any:
-        """x: (batch, sequence, width)."""
+        """Map x (batch, sequence, width) to the same shape."""
         batch, sequence, _ = x.shape
         first = self.gain1(x)
         q, k, v = (
@@ -49,10 +49,10 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
 
 
 class Decoder(nnx.Module):  # type: ignore[misc]
-    """Words and positions, blocks, layer normalisation, and how likely each word is next.
+    """Map tokens to the logits of the next word: embedding, positions, blocks, layer normalisation, head.
 
-    `scanned`: one block, whose weights are those of all layers, stacked. `recomputed`: of each block what it was given
-    is kept, and the rest is computed again on the way back.
+    `scanned`: one block runs in a loop over the stacked weights of all layers. `recomputed`: only the input of each
+    block is kept, and the rest is recomputed in the backward pass.
     """
 
     def __init__(self, sizes: decoder.Sizes, dtype: Any, *, scanned: bool, recomputed: bool) -> None:
@@ -70,14 +70,14 @@ class Decoder(nnx.Module):  # type: ignore[misc]
             self.blocks = nnx.List([Block(sizes, own) for _ in range(sizes.layers)])
 
     def __call__(self, tokens: Any) -> Any:
-        """Logits (batch, sequence, words) from tokens (batch, sequence)."""
+        """Return logits (batch, sequence, words) from tokens (batch, sequence)."""
         x = _divided(self.embed(tokens) + self.positions.embedding, BATCH, "tensor")
 
         def through(x: Any, block: Any) -> Any:
             return block(x)
 
         if self.recomputed:
-            # A scan keeps both computations apart by itself; JAX's documentation advises against the barrier there.
+            # A scan keeps both computations apart; JAX's documentation advises against the barrier there.
             through = nnx.remat(through, prevent_cse=not self.scanned)
         if self.scanned:
             x = nnx.scan(through, in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)(x, self.blocks)
@@ -90,10 +90,10 @@ class Decoder(nnx.Module):  # type: ignore[misc]
 
 
 def _attend(q: Any, k: Any, v: Any) -> Any:
-    """Each of (batch, sequence, heads, depth)."""
+    """Apply causal attention to q, k and v of (batch, sequence, heads, depth)."""
     if q.dtype != jnp.float64:
         return jax.nn.dot_product_attention(q, k, v, is_causal=True)
-    # Written out: JAX's own takes its softmax in float32, whatever it is given.
+    # JAX's function computes its softmax in float32 even for float64.
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
     causal = jnp.tri(q.shape[1], dtype=bool)
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(jnp.where(causal, scores, -jnp.inf)), v)
@@ -104,26 +104,26 @@ def _normalisation(width: int, own: Mapping[str, Any]) -> nnx.LayerNorm:
 
 
 def _divided(x: Any, *axes: Any) -> Any:
-    """The same, divided over the devices where there are several."""
+    """Constrain x to be divided by these mesh axes; return it unchanged without a mesh."""
     if jax.sharding.get_abstract_mesh().empty:
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(*axes))
 
 
 def axes_of_batches() -> PartitionSpec:
-    """Of tokens and targets: examples are apart, and each is whole."""
+    """Return the mesh axes of tokens and targets: examples are divided, each is whole."""
     return PartitionSpec(BATCH)
 
 
 class Training:
-    """A step of AdamW on such a decoder: graph, weights and the optimiser's state, and how both lie on devices."""
+    """Train such a decoder by AdamW: graph, weights, optimizer state, and how they lie on devices."""
 
     def __init__(
         self, sizes: decoder.Sizes, dtype: Any, learning_rate: float, *, scanned: bool, recomputed: bool
     ) -> None:
         decoder.check_type(str(dtype))
         self._sizes, self._scanned = sizes, scanned
-        # Shapes alone: nothing is drawn that is overwritten.
+        # Shapes alone: random initial weights would be overwritten.
         self._graph, self._empty = nnx.split(
             nnx.eval_shape(lambda: Decoder(sizes, dtype, scanned=scanned, recomputed=recomputed))
         )
@@ -132,12 +132,12 @@ class Training:
         )
 
     def state(self, arrays: Mapping[str, Any], put: Callable[[Any], Any]) -> tuple[Any, Any]:
-        """(weights, the optimiser's state), from arrays by the names of `decoder.shapes`."""
+        """Return (weights, optimizer state) from arrays by the names of `decoder.shapes`."""
         weights = self._filled(arrays, put, lambda stacked, layer: stacked[layer])
         return weights, self._optimizer.init(weights)
 
     def axes(self) -> tuple[Any, Any]:
-        """The same with axes in place of arrays."""
+        """Return the tree of `state` with mesh axes in place of arrays."""
         of_layer = {name: PartitionSpec(*axes) for name, axes in decoder.DIVIDED.items()}
         stacked = {name: PartitionSpec(None, *of_layer[name]) for name in decoder.IN_BLOCKS} if self._scanned else {}
         weights = self._filled(of_layer | stacked, lambda axes: axes, lambda axes, _: axes)
@@ -152,27 +152,27 @@ class Training:
         return weights, moments
 
     def loss(self, weights: Any, batch: Any) -> Any:
-        """Of the next words, the mean over all of them."""
+        """Return the mean cross-entropy of the next words."""
         logits = nnx.merge(self._graph, weights)(batch["tokens"])
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["targets"]).mean()
 
     def step(self, state: Any, batch: Any) -> tuple[Any, Any]:
-        """The next state, and the loss before it."""
+        """Return the next state, and the loss before it."""
         weights, moments = state
         loss, gradients = jax.value_and_grad(self.loss)(weights, batch)
         updates, moments = self._optimizer.update(gradients, moments, weights)
         return (optax.apply_updates(weights, updates), moments), loss
 
     def export(self, state: Any, loss: Any) -> dict[str, Any]:
-        """Weights by the names of `decoder.shapes`, and the loss."""
-        found = nnx.to_pure_dict(state[0])
-        blocks = found["blocks"]
+        """Return the weights by the names of `decoder.shapes`, and the loss."""
+        weights = nnx.to_pure_dict(state[0])
+        blocks = weights["blocks"]
         layers = None if self._scanned else [blocks[layer] for layer in range(self._sizes.layers)]
 
         def named(name: str, module: Mapping[str, Any]) -> Any:
             return module[name][_leaf(name)]
 
-        outside = {name: named(name, found) for name in decoder.OUTSIDE if name in found}
+        outside = {name: named(name, weights) for name in decoder.OUTSIDE if name in weights}
         inside = {
             name: named(name, blocks) if layers is None else jnp.stack([named(name, layer) for layer in layers])
             for name in decoder.IN_BLOCKS
@@ -180,7 +180,7 @@ class Training:
         return {**outside, **inside, "loss": loss}
 
     def _filled(self, values: Mapping[str, Any], put: Callable[[Any], Any], one: Callable[[Any, int], Any]) -> Any:
-        """The weights' tree with these values, each put in its place; `one` takes a layer's out of a stack."""
+        """Return the tree of weights with `put` of these values; `one` takes a layer's value out of a stack."""
         tree: dict[Any, Any] = {
             name: {_leaf(name): put(values[name])}
             for name in decoder.OUTSIDE
@@ -193,13 +193,13 @@ class Training:
                 layer: {name: {_leaf(name): put(one(values[name], layer))} for name in decoder.IN_BLOCKS}
                 for layer in range(self._sizes.layers)
             }
-        weights = jax.tree.map(lambda each: each, self._empty)  # a copy, whose leaves are replaced
+        weights = jax.tree.map(lambda leaf: leaf, self._empty)  # a copy, whose leaves are replaced
         nnx.replace_by_pure_dict(weights, tree)
         return weights
 
 
 def _leaf(name: str) -> str:
-    """What nnx calls the weights of the layer of that name."""
+    """Return the attribute in which nnx keeps the weights of this layer."""
     if name in ("embed", "positions"):
         return "embedding"
     return "scale" if name in SCALES else "kernel"

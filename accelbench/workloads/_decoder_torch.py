@@ -1,4 +1,4 @@
-"""The decoder of `_decoder` with torch.nn and torch.optim."""
+"""Implement the decoder of `_decoder` with torch.nn and torch.optim."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from accelbench.workloads import _transformer as transformer
 
 
 class Block(nn.Module):  # type: ignore[misc]  # torch has no types here
-    """Causal attention, then a perceptron, each after layer normalisation and added to what it was given."""
+    """Apply causal attention, then a perceptron, each after layer normalisation and added to its input."""
 
     def __init__(self, sizes: decoder.Sizes) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Block(nn.Module):  # type: ignore[misc]  # torch has no types here
         self.contract = nn.Linear(hidden, width, bias=False)
 
     def forward(self, x: Any) -> Any:
-        """x: (batch, sequence, width)."""
+        """Map x (batch, sequence, width) to the same shape."""
         batch, sequence, _ = x.shape
         first = self.gain1(x)
         q, k, v = (
@@ -40,9 +40,9 @@ class Block(nn.Module):  # type: ignore[misc]  # torch has no types here
 
 
 class Decoder(nn.Module):  # type: ignore[misc]
-    """Words and positions, blocks, layer normalisation, and how likely each word is next.
+    """Map tokens to the logits of the next word: embedding, positions, blocks, layer normalisation, head.
 
-    `recomputed`: of each block what it was given is kept, and the rest is computed again on the way back.
+    `recomputed`: only the input of each block is kept, and the rest is recomputed in the backward pass.
     """
 
     def __init__(self, sizes: decoder.Sizes, *, recomputed: bool) -> None:
@@ -55,7 +55,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
         self.head = nn.Linear(sizes.width, sizes.vocabulary, bias=False)
 
     def forward(self, tokens: Any) -> Any:
-        """Logits (batch, sequence, words) from tokens (batch, sequence)."""
+        """Return logits (batch, sequence, words) from tokens (batch, sequence)."""
         x = self.embed(tokens) + self.positions.weight
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self.recomputed else block(x)
@@ -63,9 +63,9 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], Any], *, recomputed: bool) -> Decoder:
-    """The decoder with weights from arrays by the names of `decoder.shapes`; a linear layer has (out, in)."""
+    """Build the decoder with weights by the names of `decoder.shapes`; a torch linear layer holds (out, in)."""
     decoder.check_type(str(put(arrays["gain"]).dtype))
-    with torch.device("meta"):  # nothing is drawn that is overwritten
+    with torch.device("meta"):  # random initial weights would be overwritten
         model = Decoder(sizes, recomputed=recomputed)
     for name in decoder.IN_BLOCKS:
         for layer, block in enumerate(model.blocks):
@@ -79,7 +79,7 @@ def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], 
 
 
 def adamw(model: Decoder, learning_rate: float) -> torch.optim.AdamW:
-    """torch.optim.AdamW, each operation on all weights at once where PyTorch chooses so."""
+    """Create torch.optim.AdamW in its default implementation."""
     betas = (decoder.BETA1, decoder.BETA2)
     return torch.optim.AdamW(
         model.parameters(), lr=learning_rate, betas=betas, eps=decoder.EPSILON, weight_decay=decoder.DECAY
@@ -87,14 +87,16 @@ def adamw(model: Decoder, learning_rate: float) -> torch.optim.AdamW:
 
 
 def loss_of(model: Decoder, batch: Any) -> Any:
-    """Of the next words, the mean over all of them."""
+    """Return the mean cross-entropy of the next words."""
     return functional.cross_entropy(model(batch["tokens"]).flatten(0, 1), batch["targets"].flatten())
 
 
 def named(model: Decoder, *, tied: bool) -> dict[str, Any]:
-    """Weights by the names of `decoder.shapes`."""
-    outside = {name: _given(getattr(model, name)) for name in decoder.OUTSIDE if not (tied and name == "head")}
-    inside = {name: torch.stack([_given(getattr(block, name)) for block in model.blocks]) for name in decoder.IN_BLOCKS}
+    """Return the weights by the names of `decoder.shapes`."""
+    outside = {name: _weights(getattr(model, name)) for name in decoder.OUTSIDE if not (tied and name == "head")}
+    inside = {
+        name: torch.stack([_weights(getattr(block, name)) for block in model.blocks]) for name in decoder.IN_BLOCKS
+    }
     return {**outside, **inside}
 
 
@@ -102,6 +104,6 @@ def _set(module: Any, weights: Any) -> None:
     module.weight = nn.Parameter(weights.T.contiguous() if isinstance(module, nn.Linear) else weights)
 
 
-def _given(module: Any) -> Any:
+def _weights(module: Any) -> Any:
     weights = module.weight.detach()
     return weights.T if isinstance(module, nn.Linear) else weights

@@ -1,4 +1,4 @@
-"""A deep network of tanh layers, all of one width, and its training: what several workloads train in their own ways."""
+"""Train a deep network of tanh layers of one width, which several workloads share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,48 +24,48 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 Layers = list[Mapping[str, Any]]
-"""From the first to the last; each has `weights` (width, width) and `biases` (width,)."""
+"""Layers from first to last; each has `weights` (width, width) and `biases` (width,)."""
 
 
 def as_layers(state: NamedArrays) -> Layers:
-    """The workload's state, layer by layer."""
+    """Return the workload's state, layer by layer."""
     numbers = range(len(state) // 2)
     return [{"weights": state[f"weights{number}"], "biases": state[f"biases{number}"]} for number in numbers]
 
 
 def named(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The opposite."""
+    """Return the layers as the workload's state, the inverse of `as_layers`."""
     return {f"{name}{number}": array for number, layer in enumerate(layers) for name, array in layer.items()}
 
 
 class DeepNetwork(Workload):
-    """What workloads that train this network have in common; each adds its programs.
+    """Provide parameters, data, reference and cost of the network; each workload adds its programs.
 
-    The loss is the mean squared error over all numbers; gradient descent returns to the same batch in every step.
+    The loss is the mean squared error over all outputs; gradient descent takes the same batch in every step.
     """
 
     moves_once = True
 
     class Parameters(WorkloadParameters):
-        """The network and the batch."""
+        """Describe the network and the batch."""
 
-        layers: int = Field(default=16, ge=1, le=1000, description="Layers in all.")
-        width: int = Field(default=256, ge=1, le=65_536, description="Of every layer.")
+        layers: int = Field(default=16, ge=1, le=1000, description="Number of layers.")
+        width: int = Field(default=256, ge=1, le=65_536, description="Width of every layer.")
         batch: int = Field(default=512, ge=1, le=1_048_576, description="Examples in a step.")
         learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
 
     def frozen(self, parameters: Any) -> int:
-        """Layers that stay as they are, from the first on."""
+        """Return how many layers, from the first, stay fixed."""
         del parameters
         return 0
 
     def measure(self, parameters: Any) -> Measure:
-        """Three steps."""
+        """Compare after three steps."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
-        """Weights of variance 1/width and small biases; standard normal inputs and targets (batch, width)."""
+        """Draw weights of variance 1/width, small biases, and standard normal inputs and targets (batch, width)."""
         width = parameters.width
         state = {}
         for number in range(parameters.layers):
@@ -75,7 +75,7 @@ class DeepNetwork(Workload):
         return Arrays(state=state, batches=(examples,))
 
     def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
-        """The chain rule by hand."""
+        """Apply the chain rule by hand."""
         import numpy as np
 
         layers = [dict(layer) for layer in as_layers(arrays.state)]
@@ -83,24 +83,24 @@ class DeepNetwork(Workload):
         rate = parameters.learning_rate
         loss = np.zeros(())
         for _ in range(units):
-            passed: list[Array] = [inputs]
+            activations: list[Array] = [inputs]
             for layer in layers:
-                passed.append(np.tanh(passed[-1] @ layer["weights"] + layer["biases"]))
-            error = passed[-1] - targets
+                activations.append(np.tanh(activations[-1] @ layer["weights"] + layer["biases"]))
+            error = activations[-1] - targets
             loss = np.mean(error**2)
-            at = 2 * error / error.size
+            d_out = 2 * error / error.size
             for number in reversed(range(self.frozen(parameters), len(layers))):
                 layer = layers[number]
-                before = at * (1 - passed[number + 1] ** 2)
-                at = before @ layer["weights"].T
-                layer["weights"] = layer["weights"] - rate * passed[number].T @ before
-                layer["biases"] = layer["biases"] - rate * before.sum(0)
+                d_pre = d_out * (1 - activations[number + 1] ** 2)
+                d_out = d_pre @ layer["weights"].T
+                layer["weights"] = layer["weights"] - rate * activations[number].T @ d_pre
+                layer["biases"] = layer["biases"] - rate * d_pre.sum(0)
         return {**named(layers), "loss": np.asarray(loss)}
 
     def cost(self, parameters: Any, float_bytes: int) -> Cost:
-        """Products: one a layer forward, one for each trained layer's weights, one back to all trained but the first.
+        """Count products: a layer forward 1, each trained layer's weights 1, back to all trained but the first 1.
 
-        A tanh and its slope, biases and their gradients, loss and update beside them; weights once, trained ones twice.
+        Add a tanh and its slope, biases with their gradients, loss and update. Weights move once, trained ones twice.
         """
         layers, width, batch = parameters.layers, parameters.width, parameters.batch
         trained = layers - self.frozen(parameters)
@@ -111,14 +111,14 @@ class DeepNetwork(Workload):
         return Cost(flops=products + activations + 2.0 * weights * trained, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Its products; none that a compiler would turn into sums."""
+        """Count the products, unless a compiler would turn them into sums."""
         if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
             return None
         return Operations(products=parameters.layers + 2 * (parameters.layers - self.frozen(parameters)) - 1)
 
 
 def jax_loss(through: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:
-    """(layers, batch) -> mean squared error; `through` takes x and a layer, as `jax_layer` does."""
+    """Return (layers, batch) -> mean squared error; `through` maps x and a layer to x, as `jax_layer` does."""
 
     def loss(layers: Layers, batch: Any) -> Any:
         x = batch["inputs"]
@@ -130,20 +130,20 @@ def jax_loss(through: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]
 
 
 def jax_layer(x: Any, layer: Any) -> Any:
-    """tanh(x W + b)."""
+    """Return tanh(x W + b)."""
     import jax.numpy as jnp
 
     return jnp.tanh(x @ layer["weights"] + layer["biases"])
 
 
 def torch_network(layers: Layers) -> Any:
-    """The same as a torch.nn.Sequential, Linear and Tanh by turns."""
+    """Return the network as a torch.nn.Sequential of Linear and Tanh."""
     import torch
 
     parts: list[Any] = []
     for layer in layers:
         width = len(layer["biases"])
-        linear = torch.nn.Linear(width, width, device="meta")  # what it would draw is overwritten
+        linear = torch.nn.Linear(width, width, device="meta")  # its random weights would be overwritten
         linear.weight = torch.nn.Parameter(layer["weights"].T.contiguous())
         linear.bias = torch.nn.Parameter(layer["biases"])
         parts += [linear, torch.nn.Tanh()]
@@ -151,9 +151,9 @@ def torch_network(layers: Layers) -> Any:
 
 
 def torch_named(network: Any) -> dict[str, Any]:
-    """Weights (in, out) and biases of such a network, by the names of the workload's state."""
+    """Return the weights (in, out) and biases of such a network, by the names of the workload's state."""
     linears = [part for part in network.modules() if hasattr(part, "weight")]
-    return named([{"weights": each.weight.detach().T, "biases": each.bias.detach()} for each in linears])
+    return named([{"weights": linear.weight.detach().T, "biases": linear.bias.detach()} for linear in linears])
 
 
 def torch_training(
@@ -166,7 +166,7 @@ def torch_training(
     *,
     clear_all: bool = False,
 ) -> Program:
-    """A step of torch.optim.SGD on the parameters `trained` of `model`; `loss_of` takes the model and a batch."""
+    """Return a step of torch.optim.SGD on the parameters `trained` of `model`; `loss_of` takes a model and a batch."""
     import torch
 
     return Program(

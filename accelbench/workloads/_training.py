@@ -1,4 +1,4 @@
-"""A step of training, as it is written everywhere: with optax, and with torch.optim."""
+"""Build training steps in the usual way: with optax, and with torch.optim."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,11 +11,11 @@ Loss = Callable[[Any, Any], Any]
 
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
-"""As `Program.step`."""
+"""See `Program.step`."""
 
 
 def optax_step(loss_of: Loss, optimizer: Any) -> Step:
-    """A step whose state is (weights, the optimiser's state); programs give it away, as flax's nnx.jit advises."""
+    """Return a step whose state is (weights, optimizer state), to be donated as flax's nnx.jit advises."""
     import jax
     import optax
 
@@ -29,16 +29,16 @@ def optax_step(loss_of: Loss, optimizer: Any) -> Step:
 
 
 def jit_donating(program: Program) -> Program:
-    """The program under jax.jit, which is given the state's memory; for variants that place jit by themselves."""
+    """Return the program under jax.jit with its state donated, for variants that apply jit themselves."""
     import jax
 
     return replace(program, step=jax.jit(program.step, donate_argnums=0), placed=True, donate=True)
 
 
 def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
-    """A step whose state is (model, optimiser); both change in place.
+    """Return a step whose state is (model, optimizer), both changed in place.
 
-    `clear_all`: gradients of the whole model are cleared, and not only of what the optimiser trains.
+    `clear_all`: clear the gradients of the whole model, also of parameters that the optimizer does not train.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -53,9 +53,9 @@ def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
 
 
 Tensors = Mapping[str, Any]
-"""PyTorch's, by name."""
+"""PyTorch tensors by name."""
 Compiled = Literal["nothing", "loss", "step", "whole"]
-"""What is under torch.compile: the loss and so its backward pass; the optimiser's step as well; all in one graph."""
+"""The part under torch.compile: the loss with its backward pass, the optimizer's step as well, or all in one graph."""
 
 
 def torch_program(
@@ -66,7 +66,7 @@ def torch_program(
     exported: Callable[[Tensors], Mapping[str, Any]],
     compiled: Compiled = "nothing",
 ) -> Program:
-    """Training by torch.optim.SGD; `exported` names the trained numbers as the reference does."""
+    """Return a training by torch.optim.SGD; `exported` names the trained weights as the reference does."""
     import torch
 
     if compiled == "whole":
@@ -100,7 +100,7 @@ def torch_program(
 
 
 def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
-    """A step of gradient descent on tensors by name, in one graph, as jax.jit makes one.
+    """Return a step of gradient descent on tensors by name, compiled into one graph as by jax.jit.
 
     torch.func computes the gradients: a call of backward() would break the graph.
     """
@@ -117,10 +117,10 @@ def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
 
 
 def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
-    """A step whose state is the model's parameters by name, with the optimiser's step under torch.compile.
+    """Return a step on the model's parameters by name, with the optimizer's step under torch.compile.
 
-    What is compiled for an optimiser belongs to that object: for a copy it would be compiled again. So there are one
-    model and one optimiser without a state of its own, and they work in the memory of the state that they are given.
+    A compiled optimizer step belongs to its object, and a copy would be compiled again. So there is one model and one
+    stateless optimizer, which work in the memory of the state that the step gets.
     """
     import torch
 
@@ -148,7 +148,7 @@ def _tensors(model: Any) -> dict[str, Any]:
 
 
 def cross_entropy_and_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """In NumPy, of logits (batch, classes) and labels (batch,): the mean loss, and its gradient by the logits."""
+    """Return the mean loss of logits (batch, classes) for labels (batch,), and its gradient, in NumPy."""
     import numpy as np
 
     shares = np.exp(logits - logits.max(-1, keepdims=True))

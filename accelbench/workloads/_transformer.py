@@ -1,4 +1,4 @@
-"""A transformer's block as ViT and GPT-2 have it, layer normalisation first: in NumPy, in JAX and in PyTorch.
+"""Implement a transformer block with layer normalisation first, as in ViT and GPT-2, in NumPy, JAX and PyTorch.
 
 Vaswani and others (2017); Dosovitskiy and others (2021), equations 2 and 3. x is (batch, length, width).
 """
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 Vjp = Callable[[Array], tuple[Array, dict[str, Array]]]
-"""Gradients by what was given and by each weight, from the gradient by what came out."""
+"""Function from the gradient by the output to the gradients by the input and by each weight."""
 EPSILON = 1e-6
 WIDER = 4
-"""How much wider the perceptron's hidden layer is than the block."""
+"""Width of the perceptron's hidden layer, in block widths."""
 
 
 def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
-    """The weights of all blocks, each stacked: (layers, in, out), biases and gains (layers, width).
+    """Draw the stacked weights of all blocks: (layers, in, out); biases and gains (layers, width).
 
-    Variance 1/in, and 1/(2 layers in) for what is added to x, so that x keeps its size; gains around 1.
+    The variance is 1/in, or 1/(2 layers in) for residual branches, so that x keeps its scale; gains are around 1.
     """
     hidden, small = WIDER * width, 1 / math.sqrt(2 * layers)
     shapes = {
@@ -32,40 +32,40 @@ def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
         "expand": (width, hidden, 1.0),
         "contract": (hidden, width, small),
     }
-    found = {}
+    weights = {}
     for name, (fan_in, fan_out, scale) in shapes.items():
-        found[name] = rng.standard_normal((layers, fan_in, fan_out)) * scale / math.sqrt(fan_in)
-        found[f"{name}_bias"] = 0.02 * rng.standard_normal((layers, fan_out))
+        weights[name] = rng.standard_normal((layers, fan_in, fan_out)) * scale / math.sqrt(fan_in)
+        weights[f"{name}_bias"] = 0.02 * rng.standard_normal((layers, fan_out))
     for name in ("gain1", "gain2"):
-        found[name] = 1 + 0.02 * rng.standard_normal((layers, width))
-        found[f"{name}_bias"] = 0.02 * rng.standard_normal((layers, width))
-    return found
+        weights[name] = 1 + 0.02 * rng.standard_normal((layers, width))
+        weights[f"{name}_bias"] = 0.02 * rng.standard_normal((layers, width))
+    return weights
 
 
 def one(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
-    """The weights of one block out of all."""
+    """Return one block's weights out of the stack."""
     return {name: stacked[layer] for name, stacked in weights.items()}
 
 
 def block_flops(batch: int, length: int, width: int) -> float:
-    """Of its products alone, in which nearly all of a block's time is spent: 2 n m k for each."""
+    """Count the operations of a block's products, 2 n m k each, which take nearly all of its time."""
     tokens = batch * length
     return 2.0 * tokens * width**2 * (4 + 2 * WIDER) + 4.0 * tokens * length * width
 
 
 PRODUCTS = 6
-"""Of a block: queries, keys and values as one, scores, mixed values, projection, and two of the perceptron."""
+"""Matrix products of a block: QKV, scores, values, projection, and two of the perceptron."""
 
 
 def block(x: Array, w: NamedArrays, heads: int) -> Array:
-    """In NumPy: attention to everything in x, then the perceptron, each added to what it was given."""
+    """Apply a block in NumPy: attention without a mask, then the perceptron, each added to its input."""
     return block_vjp(x, w, heads)[0]
 
 
 def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> tuple[Array, Vjp]:
-    """The same, and its chain rule: what the loss's gradient by the block's output makes by x, and by each weight.
+    """Apply a block in NumPy, and return its output with its `Vjp`.
 
-    `causal`: each of x attends to itself and to what comes before it.
+    `causal`: each token attends to itself and to earlier tokens.
     """
     import numpy as np
     from scipy.special import erf
@@ -84,66 +84,66 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     scores = q @ k.swapaxes(2, 3) / root
     if causal:
         scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
-    shares = np.exp(scores - scores.max(-1, keepdims=True))
-    shares /= shares.sum(-1, keepdims=True)
-    attended = all_heads(shares @ v)
+    attention = np.exp(scores - scores.max(-1, keepdims=True))
+    attention /= attention.sum(-1, keepdims=True)
+    attended = all_heads(attention @ v)
     middle = x + attended @ w["project"] + w["project_bias"]
     second, back_to_middle = normalised_vjp(middle, w["gain2"], w["gain2_bias"])
-    before = second @ w["expand"] + w["expand_bias"]
-    below = (1 + erf(before / math.sqrt(2))) / 2
-    hidden = before * below
+    pre = second @ w["expand"] + w["expand_bias"]
+    cdf = (1 + erf(pre / math.sqrt(2))) / 2
+    hidden = pre * cdf
     out = middle + hidden @ w["contract"] + w["contract_bias"]
 
-    def back(at: Array) -> tuple[Array, dict[str, Array]]:
-        slope = below + before * np.exp(-(before**2) / 2) / math.sqrt(2 * math.pi)
-        at_before = at @ w["contract"].T * slope
-        at_second, *by_gain2 = back_to_middle(at_before @ w["expand"].T)
-        at_middle = at + at_second
-        at_heads = by_head(at_middle @ w["project"].T)
-        at_shares = at_heads @ v.swapaxes(2, 3)
-        at_scores = shares * (at_shares - (at_shares * shares).sum(-1, keepdims=True)) / root
-        parts = (at_scores @ k, at_scores.swapaxes(2, 3) @ q, shares.swapaxes(2, 3) @ at_heads)
-        at_mixed = np.concatenate([all_heads(part) for part in parts], -1)
-        at_first, *by_gain1 = back_to_x(at_mixed @ w["attend"].T)
+    def back(d_out: Array) -> tuple[Array, dict[str, Array]]:
+        slope = cdf + pre * np.exp(-(pre**2) / 2) / math.sqrt(2 * math.pi)
+        d_before = d_out @ w["contract"].T * slope
+        d_second, *by_gain2 = back_to_middle(d_before @ w["expand"].T)
+        d_middle = d_out + d_second
+        d_heads = by_head(d_middle @ w["project"].T)
+        d_attention = d_heads @ v.swapaxes(2, 3)
+        d_scores = attention * (d_attention - (d_attention * attention).sum(-1, keepdims=True)) / root
+        parts = (d_scores @ k, d_scores.swapaxes(2, 3) @ q, attention.swapaxes(2, 3) @ d_heads)
+        d_mixed = np.concatenate([all_heads(part) for part in parts], -1)
+        d_first, *by_gain1 = back_to_x(d_mixed @ w["attend"].T)
         products = {
-            "attend": (first, at_mixed),
-            "project": (attended, at_middle),
-            "expand": (second, at_before),
-            "contract": (hidden, at),
+            "attend": (first, d_mixed),
+            "project": (attended, d_middle),
+            "expand": (second, d_before),
+            "contract": (hidden, d_out),
         }
-        gradients = {name: np.tensordot(given, at_out, ((0, 1), (0, 1))) for name, (given, at_out) in products.items()}
-        gradients |= {f"{name}_bias": at_out.sum((0, 1)) for name, (_, at_out) in products.items()}
+        gradients = {name: np.tensordot(given, d_out, ((0, 1), (0, 1))) for name, (given, d_out) in products.items()}
+        gradients |= {f"{name}_bias": d_out.sum((0, 1)) for name, (_, d_out) in products.items()}
         gradients |= {"gain1": by_gain1[0], "gain1_bias": by_gain1[1], "gain2": by_gain2[0], "gain2_bias": by_gain2[1]}
-        return at_middle + at_first, gradients
+        return d_middle + d_first, gradients
 
     return out, back
 
 
 def normalised(x: Array, gain: Array, bias: Array) -> Array:
-    """Layer normalisation over the last axis."""
+    """Apply layer normalisation over the last axis."""
     return normalised_vjp(x, gain, bias)[0]
 
 
 def normalised_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
-    """The same, and its chain rule: gradients by x, by the gain and by the bias."""
+    """Apply layer normalisation, and return a function to the gradients by x, gain and bias."""
     import numpy as np
 
     deviation = x - x.mean(-1, keepdims=True)
     scale = 1 / np.sqrt((deviation**2).mean(-1, keepdims=True) + EPSILON)
-    found = deviation * scale
+    unit = deviation * scale
 
-    def back(at: Array) -> tuple[Array, Array, Array]:
-        at_found = at * gain
-        along = found * (at_found * found).mean(-1, keepdims=True)
+    def back(d_out: Array) -> tuple[Array, Array, Array]:
+        d_unit = d_out * gain
+        along = unit * (d_unit * unit).mean(-1, keepdims=True)
         others = tuple(range(x.ndim - 1))
-        at_x = scale * (at_found - at_found.mean(-1, keepdims=True) - along)
-        return at_x, (at * found).sum(others), at.sum(others)
+        d_x = scale * (d_unit - d_unit.mean(-1, keepdims=True) - along)
+        return d_x, (d_out * unit).sum(others), d_out.sum(others)
 
-    return np.asarray(found * gain + bias), back
+    return np.asarray(unit * gain + bias), back
 
 
 def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> Any:
-    """In JAX; `valid` (length,) says which of x may be attended to, where not all."""
+    """Apply a block in JAX; `valid` (length,) masks tokens that may not be attended to."""
     import jax
     import jax.numpy as jnp
 
@@ -157,9 +157,10 @@ def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> An
 
 
 def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
-    """jax.nn.dot_product_attention of (batch, length, heads, features), where it has the policy's precision.
+    """Apply jax.nn.dot_product_attention to (batch, length, heads, features), or write it out.
 
-    It takes its softmax in float32 whatever it is given, and has no float16 on a CPU: there attention is written out.
+    JAX's function computes its softmax in float32 for every type, and has no float16 on a CPU: there attention is
+    written out to keep the policy's precision.
     """
     import jax
     import jax.numpy as jnp
@@ -167,12 +168,12 @@ def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
     if q.dtype in (jnp.float32, jnp.bfloat16):
         return jax.nn.dot_product_attention(q, k, v, mask=None if valid is None else valid[None, None, None, :])
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
-    shares = jax.nn.softmax(scores if valid is None else jnp.where(valid, scores, -jnp.inf), -1)
-    return jnp.einsum("bhqk,bkhd->bqhd", shares, v)
+    attention = jax.nn.softmax(scores if valid is None else jnp.where(valid, scores, -jnp.inf), -1)
+    return jnp.einsum("bhqk,bkhd->bqhd", attention, v)
 
 
 def jax_normalised(x: Any, gain: Any, bias: Any) -> Any:
-    """Layer normalisation, written out: JAX has no kernel for it."""
+    """Write out layer normalisation, for which JAX has no kernel."""
     import jax
 
     deviation = x - x.mean(-1, keepdims=True)
@@ -180,13 +181,13 @@ def jax_normalised(x: Any, gain: Any, bias: Any) -> Any:
 
 
 def torch_block(weights: Mapping[str, Any], heads: int) -> Any:
-    """In PyTorch: a torch.nn.Module that takes x, of its layers, and with its kernel for attention."""
+    """Return a block as a torch.nn.Module with PyTorch's attention kernel."""
     return _torch_block()(weights, heads)
 
 
 @cache
 def _torch_block() -> Any:
-    """Its class, made once: what is compiled for one class is compiled again for another."""
+    """Create the block's class once, because torch.compile compiles again for another class."""
     import torch
     from torch.nn import functional
 
@@ -213,22 +214,24 @@ def _torch_block() -> Any:
 
 
 def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, Any]:
-    """One block's weights by their names, from a model's parameters; `block` is the module's name."""
+    """Return one block's weights by their names; `block` is the module's name in `parameters`."""
     layers = {"gain1": "first", "gain2": "second"} | {
         name: name for name in ("attend", "project", "expand", "contract")
     }
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, layer in layers.items():
         weights, bias = (parameters[f"{block}.{layer}.{part}"] for part in ("weight", "bias"))
-        found |= {name: weights.T if weights.ndim > 1 else weights, f"{name}_bias": bias}
-    return found
+        by_name |= {name: weights.T if weights.ndim > 1 else weights, f"{name}_bias": bias}
+    return by_name
 
 
 def torch_linear(weights: Any, bias: Any = None) -> Any:
-    """torch.nn.Linear of weights (in, out) and a bias (out,)."""
+    """Return torch.nn.Linear with weights (in, out) and a bias (out,)."""
     import torch
 
-    linear = torch.nn.Linear(*weights.shape, bias=bias is not None, device="meta")  # what it would draw is overwritten
+    linear = torch.nn.Linear(
+        *weights.shape, bias=bias is not None, device="meta"
+    )  # its random weights would be overwritten
     linear.weight = torch.nn.Parameter(weights.T.contiguous())
     if bias is not None:
         linear.bias = torch.nn.Parameter(bias)
@@ -236,7 +239,7 @@ def torch_linear(weights: Any, bias: Any = None) -> Any:
 
 
 def torch_normalisation(gain: Any, bias: Any) -> Any:
-    """torch.nn.LayerNorm over the last axis."""
+    """Return torch.nn.LayerNorm over the last axis."""
     import torch
 
     layer = torch.nn.LayerNorm(len(gain), EPSILON, device="meta")

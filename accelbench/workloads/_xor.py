@@ -1,4 +1,4 @@
-"""What the variants of xor share, whatever the framework: the samples, when they are placed, when losses are read."""
+"""Share the parts of xor's variants: samples, when they are placed, and when losses are read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,16 +7,16 @@ from accelbench.workload import Arrays, Tools
 
 SAMPLES = [([0.0, 0.0], 0.0), ([0.0, 1.0], 1.0), ([1.0, 0.0], 1.0), ([1.0, 1.0], 0.0)]
 LAYERS = [(2, 2), (2, 1)]
-"""(in, out) of each layer; each is a sigmoid of an affine map."""
+"""(in, out) of each layer; each layer is a sigmoid of an affine map."""
 
 
 def reading(parameters: Any) -> Callable[[Any], Any]:
-    """What becomes of losses: Python numbers, for which everything before has to be done, or what they were."""
+    """Return a function that turns losses into Python numbers, which blocks, or leaves them as they are."""
     return (lambda losses: losses.tolist()) if parameters.losses == "read" else (lambda losses: losses)
 
 
 def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
-    """(state, samples) -> (state, losses), from `train`: (state, x, y) -> (state, loss)."""
+    """Return (state, samples) -> (state, losses), given `train`: (state, x, y) -> (state, loss)."""
     read = reading(parameters)
 
     def step(state: Any, samples: Any) -> tuple[Any, Any]:
@@ -32,16 +32,16 @@ def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> 
 
 
 def samples(parameters: Any, arrays: Arrays, tools: Tools) -> Any:
-    """Pairs of input (2,) and target (1,): on the device, or as lists that are converted in their turn."""
+    """Return pairs of input (2,) and target (1,), on the device or as lists that are converted in their turn."""
     samples = list(zip(*arrays.batches[0].values(), strict=True))
     return tools.put(samples) if parameters.samples == "placed" else [(x.tolist(), y.tolist()) for x, y in samples]
 
 
 def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
-    """Weights (out, in) and biases (out,) of each layer."""
+    """Return weights (out, in) and biases (out,) of each layer."""
     return [(arrays.state[f"weights{number}"], arrays.state[f"biases{number}"]) for number in (1, 2)]
 
 
 def named(numbers: Any) -> dict[str, Any]:
-    """Weights and biases by the names that the reference gives them."""
+    """Return weights and biases by the reference's names."""
     return dict(zip(("weights1", "biases1", "weights2", "biases2"), numbers, strict=True))

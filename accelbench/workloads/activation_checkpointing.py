@@ -1,4 +1,4 @@
-"""Activation checkpointing: what is computed again need not be kept."""
+"""Measure activation checkpointing: activations that are recomputed need not be kept."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,34 +12,35 @@ from accelbench.workloads import _deep_network as network
 from accelbench.workloads import _training as training
 
 UNFUSED = {"xla_disable_hlo_passes": "fusion"}
-"""Options of XLA for CPUs; for GPUs and TPUs other passes fuse."""
+"""Options of XLA for CPUs. On GPUs and TPUs, other passes fuse, so they change nothing there."""
 
 
 class ActivationCheckpointing(network.DeepNetwork):
-    """A step of gradient descent on a network of tanh layers (width x width), with activations kept or computed again.
+    """Train a network of tanh layers (width x width) by gradient descent, with activations kept or recomputed.
 
     Row 58 of the claims: gradient checkpointing is there "out of the box" in torch.utils.checkpoint; jax.checkpoint is
-    its counterpart. Both divide the layers into segments, keep what goes into each, and compute the rest once more on
-    the way back: time for memory (Chen and others 2016). All variants compute the same numbers. In a loop that is
-    unrolled, jax.checkpoint marks what is not to be merged with the first time; XLA for CPUs drops the mark and merges
-    both, whatever the policy. In the body of a scan they are two loops, which stay two.
+    its counterpart. Both divide the layers into segments, keep the input of each segment, and recompute the rest in the
+    backward pass, which trades time for memory (Chen and others 2016). All variants compute the same numbers. In an
+    unrolled loop, jax.checkpoint marks the recomputation so that it is not merged with the forward pass; XLA for CPUs
+    drops the mark and merges both, whatever the policy. In the body of a scan they are two loops, which XLA keeps
+    apart.
     """
 
     name = "activation-checkpointing"
     modes = {"jax": ("jit",), "pytorch": ("eager",)}
 
     class Parameters(network.DeepNetwork.Parameters):
-        """The network and the batch: `batch` x `width` numbers are kept for each layer."""
+        """Describe the network and the batch: `batch` x `width` numbers are kept for each layer."""
 
         segment: int = Field(default=4, ge=1, le=1000, description="Layers in a segment.")
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Everything is kept, as far as XLA sees fit."""
+        """Keep all activations that XLA does not recompute by itself."""
         return _jax_program(parameters, arrays, tools, lambda through: through)
 
     @variant("jax/jit-unfused")
     def jit_unfused(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Everything is kept, and on a CPU nothing fused: what fusion alone is worth (row 10 of the claims)."""
+        """Keep all activations and, on a CPU, fuse nothing: shows the gain of fusion alone (row 10 of the claims)."""
         import jax
 
         program = self.jax(parameters, arrays, tools)
@@ -47,42 +48,42 @@ class ActivationCheckpointing(network.DeepNetwork):
 
     @variant("jax/jit-checkpoint")
     def jit_checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """jax.checkpoint around each segment; XLA for CPUs finds the same work twice, and does it once."""
+        """Wrap each segment in jax.checkpoint. XLA for CPUs merges the recomputation with the forward pass."""
         import jax
 
         return training.jit_donating(_jax_program(parameters, arrays, tools, jax.checkpoint))
 
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Everything is kept, in a scan over the segments."""
+        """Keep all activations, in a scan over the segments."""
         return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, lambda through: through))
 
     @variant("jax/jit-checkpoint-scanned")
     def jit_checkpoint_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """jax.checkpoint around the body of a scan over the segments, which no compiler undoes."""
+        """Wrap the body of a scan over the segments in jax.checkpoint, which no compiler undoes."""
         import jax
 
-        # Inside a scan there is nothing to keep compilers from, as JAX's documentation says.
+        # Inside a scan no barrier is needed, according to JAX's documentation.
         place = partial(jax.checkpoint, prevent_cse=False)
         return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, place))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Everything is kept."""
+        """Keep all activations."""
         return _torch_program(parameters, arrays, tools, lambda segment, x: segment(x))
 
     @variant("pytorch/checkpoint")
     def checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.utils.checkpoint around each segment, eager."""
+        """Wrap each segment in torch.utils.checkpoint, eagerly."""
         return _torch_program(parameters, arrays, tools, _torch_checkpoint)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Everything is kept, as far as torch.compile sees fit."""
+        """Keep all activations that torch.compile does not recompute by itself."""
         return _torch_program(parameters, arrays, tools, lambda segment, x: segment(x), compiled=True)
 
     @variant("pytorch/compile-checkpoint")
     def torch_compile_checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.utils.checkpoint around each segment, under torch.compile."""
+        """Wrap each segment in torch.utils.checkpoint, under torch.compile."""
         return _torch_program(parameters, arrays, tools, _torch_checkpoint, compiled=True)
 
 
@@ -108,7 +109,7 @@ def _jax_program(
 def _jax_scanned_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, place: Callable[[Any], Any]
 ) -> Program:
-    """Layers of whole segments are stacked, (segments, layers, ...); those that are left over are one segment more."""
+    """Stack the layers of whole segments, (segments, layers, ...); remaining layers form one more segment."""
     import jax
     import numpy as np
 
@@ -136,8 +137,8 @@ def _jax_scanned_program(
     def export(layers: Any, loss: Any) -> dict[str, Any]:
         stacked, rest = layers
         flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in stacked.items()}
-        found = [{name: array[number] for name, array in flat.items()} for number in range(segments * segment)]
-        return {**network.named(found + rest), "loss": loss}
+        unstacked = [{name: array[number] for name, array in flat.items()} for number in range(segments * segment)]
+        return {**network.named(unstacked + rest), "loss": loss}
 
     return Program(
         state=tools.put((stacked, layers[segments * segment :])),
@@ -149,7 +150,7 @@ def _jax_scanned_program(
 
 
 def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[[Any, Any], Any]) -> training.Step:
-    """Plain gradient descent."""
+    """Make a step of plain gradient descent."""
     import jax
 
     def step(layers: Any, batch: Any) -> tuple[Any, Any]:
@@ -188,7 +189,7 @@ def _torch_program(
 
 
 def _torch_checkpoint(segment: Any, x: Any) -> Any:
-    """Nothing in it is random, so no generator's state is kept, as PyTorch's documentation advises."""
+    """Checkpoint without preserving random state, as PyTorch advises where nothing is random."""
     from torch.utils.checkpoint import checkpoint
 
     return checkpoint(segment, x, use_reentrant=False, preserve_rng_state=False)

@@ -1,4 +1,4 @@
-"""A function that reads what is not its argument: which value a compiled one sees after it has changed."""
+"""Observe which value of a global a compiled function sees after the global has changed."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 
 class CapturedGlobal(Workload):
-    """x + a of x = 1, where a is no argument: 10 in the first call, then 10 times what it was.
+    """Compute x + a for x = 1, where a is a global: 10 in the first call, then ten times its last value.
 
     Row 61 of the claims: after a = 100 the compiled function "still" returns 11, because tracing reads a value once.
-    What Python would return is 11, 101.
+    Plain Python returns 11, then 101.
     """
 
     name = "captured-global"
     modes = {}
-    observes = {"values": "What each call returned."}
+    observes = {"values": "Values that the calls returned."}
 
     class Parameters(WorkloadParameters):
-        """How often the value changes."""
+        """Set how often the value changes."""
 
-        calls: int = Field(default=2, ge=2, le=8, description="How often; the value changes before each.")
+        calls: int = Field(default=2, ge=2, le=8, description="Number of calls; the value changes before each.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Each call is looked at."""
+        """Observe each call."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """x, and the values that a takes."""
+        """Return x, and the values of a."""
         del rng
         import numpy as np
 
@@ -43,7 +43,7 @@ class CapturedGlobal(Workload):
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Traced once."""
+        """Trace once; the first value stays in the program."""
         del parameters
         import jax
 
@@ -51,19 +51,19 @@ class CapturedGlobal(Workload):
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Python, every time."""
+        """Read the global in every call."""
         del parameters
         return _program(lambda function: function, arrays, tools)
 
     @variant("pytorch/eager")
     def eager(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Python, every time."""
+        """Read the global in every call."""
         del parameters
         return _program(lambda function: function, arrays, tools)
 
     @variant("pytorch/compile")
     def compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Guarded: compiled again where what it read has changed, the second time for any number."""
+        """Guard the global: recompile when it has changed, the second time for any value."""
         del parameters
         import torch
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what saving and loading takes, and whether training goes on from one as if nothing had been."""
+"""Measure saving and loading a checkpoint, and observe whether training resumes exactly from it."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,14 +27,14 @@ RATE = 0.1
 
 
 class Checkpoint(Workload):
-    """A training of least squares by Adam, whose state goes through a file.
+    """Train least squares by Adam, with the training's state passing through a file.
 
     Rows 55 and 56 of the claims: in JAX "just save (params, opt_state) and you can resume exactly where you left off";
-    who forgets opt_state, or to return it, finds that "your optimizer resets". orbax against torch.save and
-    torch.distributed.checkpoint. What is timed is a checkpoint saved to a new directory and loaded from it, parameters
-    and both moments. What is observed is a training that goes through a checkpoint in each call but the first, beside
-    one that does not. They promise different things: orbax compresses, and asks the disk to write; torch.save does
-    neither, and torch.distributed.checkpoint asks the disk to write.
+    whoever forgets opt_state, or forgets to return it, finds that "your optimizer resets". orbax is compared with
+    torch.save and torch.distributed.checkpoint. The timed step saves parameters and both moments to a new directory and
+    loads them. The observation runs a training that passes through a checkpoint before every call but the first, next
+    to one that does not. The libraries promise different things: orbax compresses and syncs to disk, torch.save does
+    neither, and torch.distributed.checkpoint syncs to disk.
     """
 
     name = "checkpoint"
@@ -42,30 +42,30 @@ class Checkpoint(Workload):
     modes = {}
     libraries = {"jax": ("optax", "orbax.checkpoint"), "pytorch": ("torch.distributed.checkpoint",)}
     observes = {
-        "bitwiseResumes": "Calls after which both trainings are the same to the last bit.",
-        "largestDifference": "Between parameters of the two, after all calls.",
+        "bitwiseResumes": "Calls after which both trainings are equal bit by bit.",
+        "largestDifference": "Largest difference of a parameter between the two, after all calls.",
     }
 
     class Parameters(WorkloadParameters):
-        """What is saved, and what is asked."""
+        """Set what is saved and which question is asked."""
 
         size: int = Field(
-            default=1_000_000, ge=1, le=2**30, description="Parameters; a checkpoint has three times that."
+            default=1_000_000, ge=1, le=2**30, description="Parameters; a checkpoint has three times as many numbers."
         )
-        calls: int = Field(default=4, ge=2, le=100, description="Steps of the training that is observed.")
+        calls: int = Field(default=4, ge=2, le=100, description="Steps of the observed training.")
         asks: Literal["time", "resume"] = Field(
             default="time",
-            description="time: of saving and loading; resume: whether training goes on as it would have.",
+            description="time: saving and loading; resume: does training resume exactly?",
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """A checkpoint is timed, a training is looked at."""
+        """Time a checkpoint, or observe a training."""
         if parameters.asks == "resume":
             return Measure(protocol="observe", unit="call", differentiates=True)
         return Measure(unit="checkpoint")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Parameters w (size,) and moments m and v; or w, and examples (32, size) and targets (32,) to train on."""
+        """Draw parameters w (size,) and moments m and v; or w, examples (32, size) and targets (32,) to train on."""
         import numpy as np
 
         w, m = rng.standard_normal(parameters.size), rng.standard_normal(parameters.size)
@@ -77,49 +77,49 @@ class Checkpoint(Workload):
         )
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """What was saved is what is loaded."""
+        """Return what was saved: loading must give the same."""
         del parameters, units
         return arrays.state
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """No operation; three arrays are read and written."""
+        """Count no operations, and three arrays that are written and read."""
         return Cost(flops=0.0, bytes=6.0 * parameters.size * float_bytes)
 
     @variant("jax/orbax")
     def orbax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """orbax.checkpoint.StandardCheckpointer: parameters and the optimiser's state."""
+        """Save parameters and optimizer state with orbax.checkpoint.StandardCheckpointer."""
         return _jax_program(parameters, arrays, tools, _through_orbax)
 
     @variant("jax/orbax-parameters-only")
     def orbax_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Parameters are saved, the optimiser's state is made anew."""
+        """Save the parameters, and make a new optimizer state after loading."""
         return _jax_program(parameters, arrays, tools, _through_orbax, complete=False)
 
     @variant("jax/state-not-returned")
     def state_not_returned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The article's mistake, without any file: opt_state is not returned, and each step begins with a new one."""
+        """Make the article's mistake without a file: opt_state is not returned, so each step begins with a new one."""
         if parameters.asks == "time":
-            raise ValueError("without a checkpoint there is nothing to time: ask for asks: resume")
+            raise ValueError("this variant makes no checkpoint to time: set asks: resume")
         return _jax_program(parameters, arrays, tools, lambda tree, _path: tree, complete=False)
 
     @variant("pytorch/save")
     def save(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.save and torch.load of both state_dicts."""
+        """Save both state_dicts with torch.save and read them with torch.load."""
         return _torch_program(parameters, arrays, tools, _through_save)
 
     @variant("pytorch/save-parameters-only")
     def save_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The optimiser's state_dict is left out."""
+        """Leave out the optimizer's state_dict."""
         return _torch_program(parameters, arrays, tools, _through_save, complete=False)
 
     @variant("pytorch/distributed")
     def distributed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.distributed.checkpoint, in one process."""
+        """Save with torch.distributed.checkpoint, in one process."""
         return _torch_program(parameters, arrays, tools, _through_distributed)
 
 
 Through = Callable[[Any, Path], Any]
-"""Writes a pytree of arrays to a path that is not there yet, and returns what it reads from it."""
+"""A function that writes a pytree of arrays to a new path and returns what it reads back from there."""
 
 
 def _jax_program(
@@ -182,7 +182,7 @@ def _torch_program(
 
 
 def _timed(state: Any, through: Through, left_out: Any) -> Program:
-    """`left_out` names what is not saved, and is kept as it is."""
+    """Make the timed program; `left_out` names what is not saved and stays as it is."""
 
     def step(state: Any, _: Any) -> tuple[Any, None]:
         kept = {name: state[name] for name in left_out}
@@ -193,7 +193,7 @@ def _timed(state: Any, through: Through, left_out: Any) -> Program:
 
 
 def _observed(arrays: Arrays, tools: Tools, start: Any, train: Any, resumed: Any, parameters_of: Any) -> Program:
-    """Two trainings side by side; the second goes through a checkpoint before each step but the first."""
+    """Run two trainings side by side; the second passes through a checkpoint before each step but the first."""
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         straight, through = state
@@ -207,7 +207,7 @@ def _observed(arrays: Arrays, tools: Tools, start: Any, train: Any, resumed: Any
         return {"bitwiseResumes": differences.count(0.0), "largestDifference": differences[-1] if differences else None}
 
     batches = [
-        {**tools.put({"x": each["x"], "y": each["y"]}), "number": int(each["number"])} for each in arrays.batches
+        {**tools.put({"x": leaf["x"], "y": leaf["y"]}), "number": int(leaf["number"])} for leaf in arrays.batches
     ]
     return Program(state=(start, start), step=step, batches=batches, placed=True, observe=observe)
 
@@ -239,6 +239,6 @@ def _through_distributed(tree: Any, path: Path) -> Any:
     from torch.utils import _pytree as pytree
 
     checkpoint.save(tree, checkpoint_id=path)
-    loaded = pytree.tree_map(lambda each: torch.empty_like(each) if isinstance(each, torch.Tensor) else each, tree)
+    loaded = pytree.tree_map(lambda leaf: torch.empty_like(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
     checkpoint.load(loaded, checkpoint_id=path)
     return loaded

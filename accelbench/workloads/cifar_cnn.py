@@ -1,4 +1,4 @@
-"""A small convolutional network, trained on images shaped as those of CIFAR-10."""
+"""Train a small convolutional network on images of CIFAR-10's shape."""
 
 import math
 from functools import partial
@@ -30,13 +30,13 @@ NAMES = ("weights1", "biases1", "weights2", "biases2", "weights3", "biases3")
 
 
 class CifarCnn(Workload):
-    """Twice convolution (3 x 3), relu and max-pool (2 x 2), then linear: a step of SGD on the cross-entropy.
+    """Train conv (3 x 3), relu, max-pool (2 x 2), twice, then a linear layer: one step of SGD on the cross-entropy.
 
-    Row 25 of the claims: "training a small CNN on CIFAR-10 with static input shapes", where jit is said to have the
-    least time for a step, eager PyTorch the most, and torch.compile to be marginally behind. The images are
-    `cifar-shaped`: a pattern for each class, and noise; nothing is downloaded. flax nnx and optax, with images (height,
-    width, channels), against torch.nn and torch.optim, with images (channels, height, width), as each comes. Both
-    start from the same bits, U(-1/sqrt(in), 1/sqrt(in)).
+    Row 25 of the claims: "training a small CNN on CIFAR-10 with static input shapes", where jit is said to take the
+    least time for a step, eager PyTorch the most, and torch.compile to be marginally behind jit. The images are
+    `cifar-shaped`: a pattern for each class plus noise, so nothing is downloaded. flax nnx and optax get images
+    (height, width, channels), torch.nn and torch.optim (channels, height, width), the default of each. Both start from
+    the same weights, U(-1/sqrt(in), 1/sqrt(in)).
     """
 
     name = "cifar-cnn"
@@ -45,20 +45,25 @@ class CifarCnn(Workload):
     libraries = {"jax": ("flax.nnx", "optax")}
 
     class Parameters(WorkloadParameters):
-        """The network and the batch."""
+        """Describe the network and the batch."""
 
         batch: int = Field(default=128, ge=1, le=65_536, description="Images in a step.")
-        channels: int = Field(default=32, ge=1, le=4096, description="Of the first convolution; the second has twice.")
+        channels: int = Field(
+            default=32, ge=1, le=4096, description="Of the first convolution; the second has twice as many."
+        )
         size: int = Field(default=32, ge=4, le=512, multiple_of=4, description="Rows and columns of an image.")
         learning_rate: float = Field(default=0.01, gt=0, le=10, description="Step of the gradient descent.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Three steps move every weight by more than rounding does."""
+        """Compare after three steps, which move every weight by more than rounding does."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Kernels (3, 3, in, out), weights (in, out), biases (out,); images (batch, size, size, 3); labels (batch,)."""
+        """Draw the weights, images (batch, size, size, 3) and labels (batch,).
+
+        Kernels are (3, 3, in, out), weights (in, out), biases (out,).
+        """
         p = parameters
         shapes = {
             "weights1": (TAPS, TAPS, COLOURS, p.channels),
@@ -76,7 +81,7 @@ class CifarCnn(Workload):
         return Arrays(state=network, batches=({"images": images, "labels": labels},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The chain rule by hand."""
+        """Apply the chain rule by hand."""
         import numpy as np
 
         network = dict(arrays.state)
@@ -89,23 +94,23 @@ class CifarCnn(Workload):
             before2 = _convolved(pooled1, k2) + b2
             pooled2 = _pooled(before2.clip(min=0))
             features = pooled2.reshape(len(labels), -1)
-            loss, at_logits = training.cross_entropy_and_gradient(features @ w3 + b3, labels)
-            at2 = _unpooled((at_logits @ w3.T).reshape(pooled2.shape), pooled2, before2)
+            loss, d_logits = training.cross_entropy_and_gradient(features @ w3 + b3, labels)
+            at2 = _unpooled((d_logits @ w3.T).reshape(pooled2.shape), pooled2, before2)
             at1 = _unpooled(_convolved(at2, k2[::-1, ::-1].swapaxes(2, 3)), pooled1, before1)
             gradients = (
                 *(_kernel_gradient(images, at1), at1.sum((0, 1, 2))),
                 *(_kernel_gradient(pooled1, at2), at2.sum((0, 1, 2))),
-                *(features.T @ at_logits, at_logits.sum(0)),
+                *(features.T @ d_logits, d_logits.sum(0)),
             )
             for name, gradient in zip(NAMES, gradients, strict=True):
                 network[name] = network[name] - parameters.learning_rate * gradient
         return {**network, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """2 for a tap inside the image, forward and for each gradient; images, weights and activations once.
+        """Count 2 operations a tap inside the image, forward and per gradient; every array moves once.
 
-        The first layer's input needs no gradient. For each number before a pool: bias, relu and pool, and their way
-        back; for each weight two in the update.
+        The first layer's input needs no gradient. Each number before a pool adds bias, relu and pool, forward and
+        backward; each weight adds two operations of the update.
         """
         p = parameters
         inside = [(TAPS * side - 2) ** 2 for side in (p.size, p.size // 2)]
@@ -119,12 +124,12 @@ class CifarCnn(Workload):
         return Cost(flops=flops, bytes=float(numbers) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Two convolutions forward and their two gradients, which PyTorch counts as one each; three products."""
+        """Count two convolutions forward with their two gradients each, and three matrix products."""
         least = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT
         return Operations(convolutions=4, products=3 * least)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """With flax nnx and optax."""
+        """Use flax nnx and optax."""
         import optax
         from flax import nnx
 
@@ -156,35 +161,35 @@ class CifarCnn(Workload):
 
         def export(state: Any, loss: Any) -> dict[str, Any]:
             layers = nnx.to_pure_dict(state[0])["layers"]
-            found = [layers[number][name] for number in (0, 3, 7) for name in ("kernel", "bias")]
-            return {**dict(zip(NAMES, found, strict=True)), "loss": loss}
+            weights = [layers[number][name] for number in (0, 3, 7) for name in ("kernel", "bias")]
+            return {**dict(zip(NAMES, weights, strict=True)), "loss": loss}
 
         state = (numbers, optimizer.init(numbers))
         step = training.optax_step(cross_entropy, optimizer)
         return Program(state=state, step=step, batches=tools.put(arrays.batches), donate=True, export=export)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """With torch.nn and torch.optim."""
+        """Use torch.nn and torch.optim."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Forward pass and loss, and so their backward pass, under torch.compile; the optimiser as it is."""
+        """Compile forward pass and loss, and so the backward pass, with torch.compile; the optimizer runs eagerly."""
         return _torch_program(parameters, arrays, tools, "loss")
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The optimiser's step under torch.compile too."""
+        """Compile the optimizer's step as well."""
         return _torch_program(parameters, arrays, tools, "step")
 
 
 def _features(parameters: CifarCnn.Parameters) -> int:
-    """Numbers that the linear layer is given for an image."""
+    """Return how many numbers of an image reach the linear layer."""
     return (parameters.size // 4) ** 2 * 2 * parameters.channels
 
 
 def _patches(images: Array) -> Array:
-    """The 3 x 3 surroundings of each place, zeros beyond the border: (batch, rows, columns, channels, 3, 3)."""
+    """Return the 3 x 3 surroundings of each pixel, padded with zeros: (batch, rows, columns, channels, 3, 3)."""
     import numpy as np
 
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -197,11 +202,11 @@ def _convolved(images: Array, kernel: Array) -> Array:
     return np.asarray(np.tensordot(_patches(images), kernel.transpose(2, 0, 1, 3), 3))
 
 
-def _kernel_gradient(images: Array, at_output: Array) -> Array:
+def _kernel_gradient(images: Array, d_output: Array) -> Array:
     import numpy as np
 
     places = (0, 1, 2)
-    return np.asarray(np.tensordot(_patches(images), at_output, (places, places)).transpose(1, 2, 0, 3))
+    return np.asarray(np.tensordot(_patches(images), d_output, (places, places)).transpose(1, 2, 0, 3))
 
 
 def _pooled(x: Array) -> Array:
@@ -211,12 +216,12 @@ def _pooled(x: Array) -> Array:
     return np.asarray(x.reshape(batch, rows // 2, 2, columns // 2, 2, channels).max((2, 4)))
 
 
-def _unpooled(at_pooled: Array, pooled: Array, before: Array) -> Array:
-    """Vjp through pool and relu: to where the greatest was, if it was above zero."""
+def _unpooled(d_pooled: Array, pooled: Array, before: Array) -> Array:
+    """Backpropagate through pool and relu: to the place of the maximum, if the maximum was above zero."""
     import numpy as np
 
-    at, greatest = (each.repeat(2, 1).repeat(2, 2) for each in (at_pooled, pooled))
-    return np.asarray(at * ((before == greatest) & (before > 0)))
+    d_here, greatest = (array.repeat(2, 1).repeat(2, 2) for array in (d_pooled, pooled))
+    return np.asarray(d_here * ((before == greatest) & (before > 0)))
 
 
 def _torch_program(
@@ -240,7 +245,7 @@ def _torch_program(
     for layer, kernel, biases in ((model[0], k1, b1), (model[3], k2, b2)):
         layer.weight = torch.nn.Parameter(kernel.permute(3, 2, 0, 1).contiguous())
         layer.bias = torch.nn.Parameter(biases)
-    # Its inputs come channel by channel, and not place by place.
+    # PyTorch flattens images channel by channel, the reference pixel by pixel.
     by_channel = w3.view(side, side, 2 * p.channels, CLASSES).permute(3, 2, 0, 1)
     model[7].weight, model[7].bias = torch.nn.Parameter(by_channel.reshape(CLASSES, -1)), torch.nn.Parameter(b3)
 
@@ -251,8 +256,8 @@ def _torch_program(
         k1, k2, w3 = (trained[f"{number}.weight"] for number in (0, 3, 7))
         b1, b2, b3 = (trained[f"{number}.bias"] for number in (0, 3, 7))
         w3 = w3.view(CLASSES, 2 * p.channels, side, side).permute(2, 3, 1, 0).reshape(-1, CLASSES)
-        found = (k1.permute(2, 3, 1, 0), b1, k2.permute(2, 3, 1, 0), b2, w3, b3)
-        return dict(zip(NAMES, found, strict=True))
+        weights = (k1.permute(2, 3, 1, 0), b1, k2.permute(2, 3, 1, 0), b2, w3, b3)
+        return dict(zip(NAMES, weights, strict=True))
 
     batch = arrays.batches[0]
     batches = tools.put(({**batch, "images": batch["images"].transpose(0, 3, 1, 2).copy()},))

@@ -1,4 +1,4 @@
-"""A branch on what an array holds: where tracing cannot follow Python, and what to write instead."""
+"""Observe a branch on an array's values, which tracing cannot follow, and its alternatives."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,30 +12,32 @@ if TYPE_CHECKING:
 
 
 class DataDependentBranch(Workload):
-    """2 x where the sum of x is above 0, else -x; x is (size,), its sum by turns 1 and -1.
+    """Return 2 x if the sum of x is above 0, else -x; x is (size,), and its sum alternates between 1 and -1.
 
-    Rows 16 and 17 of the claims: of such a branch under jit one article says that it "will re-trace every time",
-    another that it is an error; of `jnp.where` that its condition must be static inside jit. What is right sums to
-    2, 1, 2, 1.
+    Rows 16 and 17 of the claims: about such a branch under jit, one article writes that it "will re-trace every time",
+    another that it is an error, and about `jnp.where` that its condition must be static inside jit. The right outputs
+    sum to 2, 1, 2, 1.
     """
 
     name = "data-dependent-branch"
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
-    observes = {"sums": "Sum of what each call returned: 2, 1, 2, 1 is right."}
+    observes = {"sums": "Sums of the returned arrays; right are 2, 1, 2, 1."}
 
     class Parameters(WorkloadParameters):
-        """Shape and number of calls."""
+        """Set the shape and the number of calls."""
 
         size: int = Field(default=4, ge=1, le=1_000_000, description="Numbers in x.")
-        calls: int = Field(default=4, ge=2, le=100, description="How often; the branch changes from call to call.")
+        calls: int = Field(
+            default=4, ge=2, le=100, description="Number of calls; the branch changes from call to call."
+        )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Each call is looked at."""
+        """Observe each call."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """All numbers of x alike; nothing is random."""
+        """Return x with equal elements; nothing is random."""
         del rng
         import numpy as np
 
@@ -43,18 +45,18 @@ class DataDependentBranch(Workload):
         return Arrays(state={}, batches=[{"x": -x if call % 2 else x} for call in range(parameters.calls)])
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Python's own `if`."""
+        """Use Python's `if`."""
         del parameters
         return _program(_python_if, arrays, tools, placed=False)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Python's own `if`."""
+        """Use Python's `if`."""
         del parameters
         return _program(_python_if, arrays, tools, placed=False)
 
     @variant("jax/jit-cond")
     def jit_cond(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`lax.cond`: one program holds both branches and runs one."""
+        """Use `lax.cond`: one program holds both branches and runs one."""
         del parameters
         import jax
 
@@ -66,7 +68,7 @@ class DataDependentBranch(Workload):
 
     @variant("jax/jit-where")
     def jit_where(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`jnp.where`: one program computes both branches and chooses."""
+        """Use `jnp.where`: one program computes both branches and selects."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -79,7 +81,7 @@ class DataDependentBranch(Workload):
 
     @variant("pytorch/compile-cond")
     def compile_cond(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`torch.cond`: one graph holds both branches and runs one."""
+        """Use `torch.cond`: one graph holds both branches and runs one."""
         del parameters
         import torch
 
@@ -91,7 +93,7 @@ class DataDependentBranch(Workload):
 
     @variant("pytorch/compile-where")
     def compile_where(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`torch.where`: one graph computes both branches and chooses."""
+        """Use `torch.where`: one graph computes both branches and selects."""
         del parameters
         import torch
 

@@ -1,4 +1,4 @@
-"""Arithmetic on every element of a vector: what fusing operations into one pass over memory is worth."""
+"""Measure elementwise arithmetic on a vector: the gain of fusing operations into one pass over memory."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class ElementwiseFusion(Workload):
-    """x <- sin(x) + cos(x), or x <- cos(sin(x)) + 1, on a vector of `size` elements.
+    """Compute x <- sin(x) + cos(x), or x <- cos(sin(x)) + 1, on a vector of `size` elements.
 
-    Rows 8 to 10 of the claims: unfused, "three passes over the data". A call is one evaluation, never several: a
-    compiler would fuse those too. Each evaluation works on the result of the one before.
+    Rows 8 to 10 of the claims: unfused, "three passes over the data". A call is one evaluation, never several, because
+    a compiler would fuse those too. Each evaluation takes the result of the last.
     """
 
     name = "elementwise-fusion"
@@ -22,7 +22,7 @@ class ElementwiseFusion(Workload):
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile"), "numpy": ("eager",)}
 
     class Parameters(WorkloadParameters):
-        """Length of the vector and what is computed."""
+        """Set the length of the vector and the expression."""
 
         size: int = Field(default=2**20, ge=1, le=2**30, description="Elements of the vector.")
         form: Literal["sum", "chain"] = Field(
@@ -30,16 +30,16 @@ class ElementwiseFusion(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """One evaluation of the whole vector at a time."""
+        """Count one evaluation of the whole vector as a unit."""
         del parameters
         return Measure(unit="evaluation")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Standard normal x of shape (size,)."""
+        """Draw a standard normal x of shape (size,)."""
         return Arrays(state={"x": rng.standard_normal(parameters.size)})
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The same in NumPy."""
+        """Compute the same in NumPy."""
         import numpy as np
 
         x = arrays.state["x"]
@@ -48,23 +48,23 @@ class ElementwiseFusion(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Three operations an element, a sine counted as one; fused, x is read once and written once."""
+        """Count three operations an element, a sine as one; fused, x is read once and written once."""
         return Cost(flops=3.0 * parameters.size, bytes=2.0 * parameters.size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """In jax.numpy."""
+        """Use jax.numpy."""
         import jax.numpy as jnp
 
         return _program(parameters.form, jnp, arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """In torch."""
+        """Use torch."""
         import torch
 
         return _program(parameters.form, torch, arrays, tools)
 
     def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """In NumPy."""
+        """Use NumPy."""
         import numpy as np
 
         return _program(parameters.form, np, arrays, tools)

@@ -1,4 +1,4 @@
-"""Training with the first layers frozen: whether what is frozen is also not computed."""
+"""Measure training with the first layers frozen: are their gradients computed all the same?"""
 
 from typing import Any, Self
 
@@ -10,13 +10,13 @@ from accelbench.workloads import _training as training
 
 
 class FreezeLayers(network.DeepNetwork):
-    """A step of gradient descent on a network of tanh layers (width x width), whose first `frozen` layers stay.
+    """Train a network of tanh layers (width x width) by gradient descent, with its first `frozen` layers fixed.
 
     Row 57 of the claims: freezing is `requires_grad = False` in PyTorch, while in JAX "you'd filter the pytree
-    manually". Frozen layers need no gradient, and nothing before the first that is trained needs a way back. In
-    JAX that is done by optax's masking (gradients of everything are written down, and a compiler may drop them), or by
-    differentiating by the trained layers alone; in PyTorch by `requires_grad_(False)`, and beside it stands what a step
-    takes where that is forgotten.
+    manually". Frozen layers need no gradient, and no backward pass is needed below the first trained layer. In JAX,
+    optax can mask updates (gradients of everything are written, and a compiler may drop them), or the loss is
+    differentiated by the trained layers alone. In PyTorch it is `requires_grad_(False)`; another variant shows the cost
+    of forgetting that call.
     """
 
     name = "freeze-layers"
@@ -24,9 +24,9 @@ class FreezeLayers(network.DeepNetwork):
     libraries = {"jax": ("optax",)}
 
     class Parameters(network.DeepNetwork.Parameters):
-        """The network, the batch, and how much is frozen."""
+        """Describe the network, the batch, and how many layers are frozen."""
 
-        frozen: int = Field(default=8, ge=0, le=1000, description="Layers that stay as they are, from the first on.")
+        frozen: int = Field(default=8, ge=0, le=1000, description="Layers that stay fixed, from the first.")
 
         @model_validator(mode="after")
         def _something_is_trained(self) -> Self:
@@ -35,11 +35,11 @@ class FreezeLayers(network.DeepNetwork):
             return self
 
     def frozen(self, parameters: Parameters) -> int:
-        """As asked."""
+        """Return the parameter `frozen`."""
         return parameters.frozen
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """optax.partition: gradients of all layers, of which those of the frozen ones are set to zero."""
+        """Use optax.partition: compute gradients of all layers and set those of the frozen ones to zero."""
         import optax
 
         p = parameters
@@ -56,7 +56,7 @@ class FreezeLayers(network.DeepNetwork):
 
     @variant("jax/jit-trained-only")
     def jit_trained_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Differentiated by the trained layers alone; all of the state is given away."""
+        """Differentiate by the trained layers alone, and donate the whole state."""
         import jax
         import optax
 
@@ -81,19 +81,19 @@ class FreezeLayers(network.DeepNetwork):
         return training.jit_donating(program)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """requires_grad_(False), and the optimiser is given what is left: as PyTorch's tutorial on transfer has it."""
+        """Call requires_grad_(False) and give the optimizer the rest, as PyTorch's transfer learning tutorial does."""
         return _torch_program(parameters, arrays, tools, requires_grad=False)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """requires_grad_(False); forward pass and loss under torch.compile."""
+        """Call requires_grad_(False), and compile forward pass and loss with torch.compile."""
         return _torch_program(parameters, arrays, tools, requires_grad=False, compiled=True)
 
     @variant("pytorch/left-out")
     def left_out(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """requires_grad_ is forgotten: the optimiser is not given the frozen layers, but their gradients are computed.
+        """Forget requires_grad_: the optimizer gets no frozen layer, but their gradients are computed.
 
-        No baseline: it shows what requires_grad_(False) saves.
+        It is no baseline: it shows what requires_grad_(False) saves.
         """
         return _torch_program(parameters, arrays, tools, requires_grad=True)
 
@@ -111,6 +111,6 @@ def _torch_program(
 
     loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
     trained = model[2 * parameters.frozen :].parameters()
-    # An optimiser does not clear the gradients of what it is not given.
+    # An optimizer clears only the gradients of its own parameters.
     clear_all = requires_grad
     return network.torch_training(model, trained, loss_of, parameters.learning_rate, arrays, tools, clear_all=clear_all)

@@ -1,4 +1,4 @@
-"""x = x + 1, several times: whether each new x takes memory beside the old one."""
+"""Measure repeated updates x = x + 1: does each new x need memory of its own?"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 ROW = 256
-"""Numbers in a row, where rows are updated."""
+"""Numbers in a row, for updates of rows."""
 LOWEST, HIGHEST = 1.5, 2.0
-"""Factors of a sine: its iterates come near to one of two numbers, and never to 0."""
+"""Factors of the sine: its iterates approach one of two numbers and never 0."""
 
 Update = Callable[[Any, Any, Any], Any]
 """(x, batch, number of the update) -> the next x."""
 
 
 class InplaceUpdate(Workload):
-    """x <- x + 1 for x of (size,), or another update of it, `updates` times in a step.
+    """Update x <- x + 1 for x of (size,), or by another rule, `updates` times in a step.
 
     Rows 13 and 14 of the claims: JAX's arrays are immutable, but "if you're in a jitted function, XLA's optimizer often
-    eliminates the copy", which `x += 1` does not make in the first place. Between updates in one function a compiler
-    may do without; a function's result lies in memory of its own unless the caller gives the old array away (donation).
-    Of additions of 1 XLA makes one addition, so that nothing is left to eliminate. Of sines it cannot, but may compute
-    all updates of a number one after the other. A row that is multiplied by a matrix leaves all others as they are:
-    immutable, each update is a copy of everything.
+    eliminates the copy", which `x += 1` never makes. Between updates inside one function a compiler may avoid copies;
+    the function's result needs new memory unless the caller donates the old array. XLA folds additions of 1 into one
+    addition, which leaves nothing to eliminate. It cannot fold sines, but may compute all updates of one number in
+    sequence. A row that is multiplied by a matrix leaves all other rows unchanged: with immutable arrays, each such
+    update copies everything.
     """
 
     name = "inplace-update"
@@ -36,10 +36,10 @@ class InplaceUpdate(Workload):
     modes = {"pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):
-        """Shape of x, what an update is, and how many there are."""
+        """Set the shape of x, the kind of update, and how many there are."""
 
         size: int = Field(default=2**24, ge=1, le=2**31, description="Numbers in x.")
-        updates: int = Field(default=1, ge=1, le=1000, description="In a step.")
+        updates: int = Field(default=1, ge=1, le=1000, description="Updates in a step.")
         update: Literal["one", "sine", "row"] = Field(
             default="one",
             description="one: x + 1; sine: sin(x) * y; row: one row of 256 numbers, the next in each update, is "
@@ -47,7 +47,7 @@ class InplaceUpdate(Workload):
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """X standard normal, (size,) or (size / 256, 256); for sines y (size,), for rows w (256, 256)."""
+        """Draw a standard normal x, (size,) or (size / 256, 256); for sines also y (size,), for rows w (256, 256)."""
         import numpy as np
 
         x = rng.standard_normal(parameters.size)
@@ -61,7 +61,7 @@ class InplaceUpdate(Workload):
         return Arrays(state={"x": x.reshape(-1, ROW)}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The same in NumPy."""
+        """Compute the same in NumPy."""
         import numpy as np
 
         if parameters.update == "one":
@@ -73,7 +73,7 @@ class InplaceUpdate(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """A number is read and written once; of its additions a compiler may make one, as a fused step does."""
+        """Count one read and one write of each number; a compiler may fold its additions into one."""
         size, updates = float(parameters.size), parameters.updates
         if parameters.update == "row":
             return Cost(flops=2.0 * updates * ROW**2, bytes=float((2 * updates + ROW) * ROW * float_bytes))
@@ -83,26 +83,26 @@ class InplaceUpdate(Workload):
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """A new array, under jit."""
+        """Return a new array, under jit."""
         import jax
 
         return _jax_program(arrays, tools, jax.jit(_jax_step(parameters)))
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """A new array."""
+        """Return a new array, without jit."""
         return _jax_program(arrays, tools, _jax_step(parameters))
 
     @variant("jax/jit-donated")
     def jit_donated(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The old array is given away, and the new one takes its place."""
+        """Donate the old array, whose memory the new one takes."""
         import jax
 
         return _jax_program(arrays, tools, jax.jit(_jax_step(parameters), donate_argnums=0))
 
     @variant("jax/jit-fori")
     def jit_fori(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The updates as a lax.fori_loop, under jit: a loop of the program's own, its body compiled once."""
+        """Run the updates in a lax.fori_loop under jit, whose body is compiled once."""
         import jax
 
         update = _jax_update(parameters)
@@ -113,19 +113,19 @@ class InplaceUpdate(Workload):
         return _jax_program(arrays, tools, jax.jit(step))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """X = x + 1: a new tensor."""
+        """Compute x = x + 1: a new tensor."""
         import torch
 
         return _program(arrays, tools, _step(parameters, _update(parameters, torch.sin, _with_row(torch.clone))))
 
     @variant("pytorch/in-place")
     def in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """X += 1, eager."""
+        """Compute x += 1, eagerly."""
         return replace(_program(arrays, tools, _step(parameters, _in_place(parameters))), placed=True)
 
     @variant("pytorch/compile-in-place")
     def torch_compile_in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """X += 1 under torch.compile, which writes into what it is given."""
+        """Compute x += 1 under torch.compile, which writes into its argument."""
         import torch
 
         step = torch.compile(_step(parameters, _in_place(parameters)), fullgraph=True)
@@ -135,7 +135,7 @@ class InplaceUpdate(Workload):
 def _update(
     parameters: InplaceUpdate.Parameters, sine: Callable[[Any], Any], with_row: Callable[[Any, Any, Any], Any]
 ) -> Update:
-    """None of them changes the x that it is given."""
+    """Make an update that leaves its argument unchanged."""
     if parameters.update == "one":
         return lambda x, _batch, _number: x + 1
     if parameters.update == "sine":
@@ -144,7 +144,7 @@ def _update(
 
 
 def _with_row(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """In NumPy and PyTorch, each with its own way to copy."""
+    """Make an update of one row for NumPy or PyTorch, given the function that copies an array."""
 
     def with_row(x: Any, number: int, row: Any) -> Any:
         new = copy(x)
@@ -155,7 +155,7 @@ def _with_row(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
 
 
 def _in_place(parameters: InplaceUpdate.Parameters) -> Update:
-    """In PyTorch: it changes the x that it is given."""
+    """Make a PyTorch update that changes its argument."""
 
     def update(x: Any, batch: Any, number: int) -> Any:
         if parameters.update == "one":
@@ -189,7 +189,7 @@ def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Every block begins with a copy that nobody else holds, as PyTorch's does: else what is kept apart is hidden."""
+    """Begin every block with a fresh copy, as the PyTorch program does, so that donation is possible."""
     return replace(_program(arrays, tools, step), placed=True, donate=True)
 
 

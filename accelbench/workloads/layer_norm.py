@@ -1,4 +1,4 @@
-"""Layer normalisation: whether a framework's own kernel is needed, or a compiler makes one of plain operations."""
+"""Measure layer normalization: a hand-written kernel against plain operations that a compiler fuses."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,11 @@ EPSILON = 1e-5
 
 
 class LayerNorm(Workload):
-    """x <- (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis of x, (rows, features).
+    """Compute x <- (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis of x, (rows, features).
 
-    Row 12 of the claims: PyTorch needs named, hand-optimised kernels where jit makes them of plain operations. Written
-    out in both frameworks, beside `torch.nn.functional.layer_norm`. Each evaluation works on the result of the one
-    before; gains around 1 keep the numbers' size.
+    Row 12 of the claims: PyTorch needs named, hand-optimized kernels where jit makes them from plain operations. Both
+    frameworks write it out, next to `torch.nn.functional.layer_norm`. Each evaluation takes the result of the last;
+    gains around 1 keep the scale of the numbers.
     """
 
     name = "layer-norm"
@@ -25,20 +25,20 @@ class LayerNorm(Workload):
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):
-        """Shape of x."""
+        """Set the shape of x."""
 
-        rows: int = Field(default=4096, ge=1, le=2**24, description="Rows, each normalised by itself.")
+        rows: int = Field(default=4096, ge=1, le=2**24, description="Rows, normalised one by one.")
         features: int = Field(default=1024, ge=2, le=2**20, description="Numbers in a row.")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Standard normal x of shape (rows, features); gain and bias (features,)."""
+        """Draw a standard normal x of shape (rows, features), gain and bias of (features,)."""
         features = parameters.features
         gain, bias = 1 + 0.1 * rng.standard_normal(features), 0.1 * rng.standard_normal(features)
         x = rng.standard_normal((parameters.rows, features))
         return Arrays(state={"x": x}, batches=({"gain": gain, "bias": bias},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The same in NumPy."""
+        """Compute the same in NumPy."""
         import numpy as np
 
         del parameters
@@ -50,12 +50,12 @@ class LayerNorm(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Seven operations a number; fused, x is read once and written once."""
+        """Count seven operations a number; fused, x is read once and written once."""
         size = parameters.rows * parameters.features
         return Cost(flops=7.0 * size, bytes=2.0 * size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Written out."""
+        """Write it out in plain operations."""
         import jax
 
         del parameters
@@ -68,7 +68,7 @@ class LayerNorm(Workload):
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Written out."""
+        """Write it out in plain operations."""
         import torch
 
         del parameters
@@ -82,7 +82,7 @@ class LayerNorm(Workload):
 
     @variant("pytorch/built-in")
     def built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.nn.functional.layer_norm, eager."""
+        """Call torch.nn.functional.layer_norm, eagerly."""
         from dataclasses import replace
 
         from torch.nn.functional import layer_norm

@@ -1,4 +1,4 @@
-"""Least squares by gradient descent: a loop of steps that each compute next to nothing."""
+"""Fit least squares by gradient descent: a loop of steps with almost no arithmetic."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,29 +25,29 @@ NOISE = 0.1
 
 
 class LinearRegression(Workload):
-    """w <- w - rate * d/dw mean((x w - y)^2) on `samples` rows of three numbers; one step is one update.
+    """Update w <- w - rate * d/dw mean((x w - y)^2) on `samples` rows of three numbers; one step is one update.
 
-    Row 52 of the claims: 200 steps of gradient descent on 100 samples, whose targets are x (2, -1, 0.5) and noise of
-    0.1. Each step takes the weights of the one before; the gradient is each framework's own, never written by hand.
+    Row 52 of the claims: 200 steps of gradient descent on 100 samples, whose targets are x (2, -1, 0.5) plus noise of
+    0.1. Each step takes the weights of the last; each framework computes the gradient itself.
     """
 
     name = "linear-regression"
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
 
     class Parameters(WorkloadParameters):
-        """The data and the descent."""
+        """Describe the data and the descent."""
 
         samples: int = Field(default=100, ge=1, le=10_000_000, description="Rows of x.")
         rate: float = Field(default=0.01, gt=0, le=0.4, description="Step of the gradient descent.")
         steps: int = Field(default=200, ge=1, le=1_000_000, description="Steps in one call of jax/scan-steps.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Ten steps are enough to tell a wrong gradient."""
+        """Compare after ten steps, enough to detect a wrong gradient."""
         del parameters
         return Measure(parity_units=10, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Zeros for w (3,); x (samples, 3) standard normal, y (samples,) with noise."""
+        """Return zeros for w (3,), a standard normal x (samples, 3) and noisy y (samples,)."""
         import numpy as np
 
         x = rng.standard_normal((parameters.samples, len(WEIGHTS)))
@@ -55,7 +55,7 @@ class LinearRegression(Workload):
         return Arrays(state={"w": np.zeros(len(WEIGHTS))}, batches=({"x": x, "y": y},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The gradient by hand: 2/n x' (x w - y)."""
+        """Write out the gradient: 2/n x' (x w - y)."""
         import numpy as np
 
         x, y = arrays.batches[0]["x"], arrays.batches[0]["y"]
@@ -67,18 +67,18 @@ class LinearRegression(Workload):
         return {"w": w, "loss": np.asarray(loss)}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Forward and back 2 n 3 operations each, and five for each error; x is read twice, y once."""
+        """Count 2 n 3 operations forward and backward each, and five an error; x is read twice, y once."""
         n, width = parameters.samples, len(WEIGHTS)
         return Cost(flops=float(n * (4 * width + 5)), bytes=float(n * (2 * width + 1) * float_bytes))
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """jax.value_and_grad."""
+        """Use jax.value_and_grad."""
         state, batch = tools.put((arrays.state["w"], arrays.batches[0]))
         return Program(state=state, step=_jax_step(parameters), batches=(batch,), export=_export)
 
     @variant("jax/scan-steps")
     def scan_steps(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """All steps of a descent as one compiled program."""
+        """Compile all steps of a descent into one program."""
         import jax
 
         step = _jax_step(parameters)
@@ -93,17 +93,17 @@ class LinearRegression(Workload):
         )
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Tensors and autograd."""
+        """Use tensors and autograd."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The loss under torch.compile, which compiles its gradient too."""
+        """Compile the loss with torch.compile, which compiles its gradient too."""
         return _torch_program(parameters, arrays, tools, compiled=True)
 
     @variant("pytorch/compile-whole")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The whole step in one graph, gradients by torch.func."""
+        """Compile the whole step into one graph, with gradients by torch.func."""
         w, batch = tools.put((arrays.state["w"], arrays.batches[0]))
         return Program(
             state={"w": w},

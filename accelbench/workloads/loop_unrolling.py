@@ -1,4 +1,4 @@
-"""A long loop: unrolled, as one loop of the compiled program, or as the one operation that it is."""
+"""Measure a long loop: unrolled, as a loop in the compiled program, or as one operation."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class LoopUnrolling(Workload):
-    """carry <- carry + x[i] for x = 0, 1/n, 2/n, ...; or carry <- sin(carry + x[i]).
+    """Compute carry <- carry + x[i] for x = 0, 1/n, 2/n, ...; or carry <- sin(carry + x[i]).
 
     Rows 14 and 15 of the claims: under jit a Python loop is unrolled, so that "the compiler sees 1000 copies of the
-    loop body", and scan is "much faster than unrolling"; the article's example is the running sum of arange(1000).
-    There every sum is kept (`body: sum`), so that no compiler can fold the loop into one addition; but unrolled, XLA
-    for CPUs computes each sum anew from the first number on, and takes a time to compile that grows as n squared. Of
-    the sines (`body: sine`) only the last is kept: nothing is folded, and nothing computed twice. One step is one loop,
-    and the next begins with the last sum over n, or with the last sine.
+    loop body", and scan is "much faster than unrolling"; the article's example is the running sum of arange(1000). With
+    `body: sum`, every sum is kept, so no compiler can fold the loop into one addition. Unrolled, XLA for CPUs
+    recomputes each sum from the first number, and its compile time grows as n squared. With `body: sine`, only the last
+    value is kept: nothing is folded, and nothing is computed twice. One step is one loop; the next begins with the last
+    sum over n, or the last sine.
     """
 
     name = "loop-unrolling"
@@ -27,16 +27,16 @@ class LoopUnrolling(Workload):
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):
-        """How long the loop is."""
+        """Set the length and the body of the loop."""
 
-        length: int = Field(default=1000, ge=1, le=100_000, description="n, the numbers that are added up.")
+        length: int = Field(default=1000, ge=1, le=100_000, description="n, the numbers to add.")
         body: Literal["sum", "sine"] = Field(
             default="sum",
-            description="sum: a running sum, each kept; sine: a sine around every addition, the last of them kept.",
+            description="sum: a running sum, all kept; sine: a sine around every addition, only the last kept.",
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Carry () and x (n,); nothing is random."""
+        """Return carry () and x (n,); nothing is random."""
         del rng
         import numpy as np
 
@@ -44,7 +44,7 @@ class LoopUnrolling(Workload):
         return Arrays(state={"carry": np.zeros(())}, batches=({"x": np.arange(n) / n},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The same in NumPy."""
+        """Compute the same in NumPy."""
         import numpy as np
 
         carry, x = arrays.state["carry"], arrays.batches[0]["x"]
@@ -60,14 +60,14 @@ class LoopUnrolling(Workload):
         return {"carry": np.asarray(carry), "sums": sums}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """An addition for each number, and a sine; x is read, sums that are kept are written."""
+        """Count an addition for each number, and a sine; x is read, kept sums are written."""
         n = parameters.length
         if parameters.body == "sine":
             return Cost(flops=2.0 * n, bytes=float(n) * float_bytes)
         return Cost(flops=float(n + 1), bytes=2.0 * n * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """A Python loop, which jit unrolls."""
+        """Use a Python loop, which jit unrolls."""
         import jax.numpy as jnp
 
         def last(carry: Any, x: Any) -> Any:
@@ -77,7 +77,7 @@ class LoopUnrolling(Workload):
 
     @variant("jax/jit-scan")
     def jit_scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """lax.scan: the loop is the program's own, its body compiled once."""
+        """Use lax.scan: a loop inside the program, whose body is compiled once."""
         import jax
         import jax.numpy as jnp
 
@@ -98,14 +98,14 @@ class LoopUnrolling(Workload):
 
     @variant("jax/jit-fori")
     def jit_fori(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """lax.fori_loop, which writes each sum into its place."""
+        """Use lax.fori_loop, which writes each sum into its place."""
         import jax
         import jax.numpy as jnp
 
         def sums(carry: Any, x: Any) -> Any:
             def add(i: Any, state: Any) -> Any:
-                total, found = state
-                return total + x[i], found.at[i].set(total + x[i])
+                total, kept = state
+                return total + x[i], kept.at[i].set(total + x[i])
 
             return jax.lax.fori_loop(0, parameters.length, add, (carry, jnp.zeros_like(x)))[1]
 
@@ -116,14 +116,14 @@ class LoopUnrolling(Workload):
 
     @variant("jax/jit-cumsum")
     def jit_cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """jnp.cumsum: no loop at all; sums only."""
+        """Use jnp.cumsum, without a loop; sums only."""
         import jax
         import jax.numpy as jnp
 
         return _program(parameters, arrays, tools, lambda carry, x: carry + jnp.cumsum(x), place=jax.jit)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """A Python loop, which torch.compile unrolls."""
+        """Use a Python loop, which torch.compile unrolls."""
         import torch
 
         def last(carry: Any, x: Any) -> Any:
@@ -133,14 +133,14 @@ class LoopUnrolling(Workload):
 
     @variant("pytorch/cumsum")
     def cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.cumsum, eager; sums only."""
+        """Use torch.cumsum, eagerly; sums only."""
         import torch
 
         return _program(parameters, arrays, tools, lambda carry, x: carry + torch.cumsum(x, 0), place=lambda step: step)
 
     @variant("pytorch/compile-cumsum")
     def compile_cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.cumsum under torch.compile; sums only."""
+        """Use torch.cumsum under torch.compile; sums only."""
         import torch
 
         return _program(parameters, arrays, tools, lambda carry, x: carry + torch.cumsum(x, 0), place=torch.compile)
@@ -168,7 +168,7 @@ def _program(
     last_sine_of: Callable[[Any, Any], Any] | None = None,
     place: Callable[[Any], Any] | None = None,
 ) -> Program:
-    """Both are given carry and x; `place` is what compiles the step, None where the adapter does by its mode."""
+    """Make a program of carry and x; `place` compiles the step, or is None if the adapter does."""
     if parameters.body == "sum":
 
         def step(carry: Any, batch: Any) -> tuple[Any, Any]:
@@ -181,7 +181,7 @@ def _program(
             return last_sine_of(carry, batch["x"]), None
 
     else:
-        raise ValueError("there is no cumsum of sines: leave this variant out, or ask for body: sum")
+        raise ValueError("cumsum cannot compute sines: leave this variant out, or set body: sum")
 
     return Program(
         state=tools.put(arrays.state["carry"]),

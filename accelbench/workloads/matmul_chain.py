@@ -1,4 +1,4 @@
-"""A chain of matrix products: what compilation is worth where one large operation does all the work."""
+"""Multiply a chain of matrices: the gain of compilation where one large operation does all the work."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class MatmulChain(Workload):
-    """x <- x @ w, `length` times in one call; x and w are (size, size).
+    """Compute x <- x @ w, `length` times in one call; x and w are (size, size).
 
     Rows 1 to 5 of the claims: "PyTorch takes ~0.0087s ... JAX clocks in at ~0.0031s". The article multiplies x by
-    itself, which overflows at the fifth product (`scaling: none`); w is orthogonal here unless that is asked for, so
-    that every product has numbers of the same size to work on.
+    itself, which overflows at the fifth product (`scaling: none`). By default w is orthogonal, so that all products
+    work on numbers of the same scale.
     """
 
     name = "matmul-chain"
@@ -34,7 +34,7 @@ class MatmulChain(Workload):
     moves_once = True
 
     class Parameters(WorkloadParameters):
-        """Shape of the chain."""
+        """Describe the chain."""
 
         size: int = Field(default=512, ge=1, le=32768, description="Rows and columns of the matrices.")
         length: int = Field(default=100, ge=1, le=2000, description="Products in one call.")
@@ -44,12 +44,12 @@ class MatmulChain(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """One product at a time; the verbatim chain is expected to overflow."""
+        """Count one product as a unit; the verbatim chain is expected to overflow."""
         overflows = "x @ x squares the numbers with every product: infinite at about the fifth, then not a number"
         return Measure(unit="product", non_finite=overflows if parameters.scaling == "none" else None)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Standard normal x; w is a Hartley matrix with random signs, its columns shuffled: dense, orthogonal."""
+        """Draw a standard normal x; w is a Hartley matrix with random signs and shuffled columns: dense, orthogonal."""
         import numpy as np
 
         n = parameters.size
@@ -63,7 +63,7 @@ class MatmulChain(Workload):
         return Arrays(state={"x": x}, batches=({"w": (signs * hartley)[:, rng.permutation(n)]},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The state after x @ w^units; without scaling the products one by one, however they overflow."""
+        """Return x @ w^units; without scaling, compute the products one by one, with their overflow."""
         import numpy as np
 
         x = arrays.state["x"]
@@ -75,24 +75,24 @@ class MatmulChain(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """2 n^3 operations; two matrices read and one written."""
+        """Count 2 n^3 operations, two matrices read and one written."""
         n = parameters.size
         return Cost(flops=2.0 * n**3, bytes=3.0 * n**2 * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """The product itself; compilers turn those of very small matrices into sums."""
+        """Count the product itself, unless the matrices are so small that compilers turn it into sums."""
         return Operations(products=1) if parameters.size >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`@` is the same in all frameworks."""
+        """Use `@`, which is the same in all frameworks."""
         return _program(parameters, arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`@` is the same in all frameworks."""
+        """Use `@`, which is the same in all frameworks."""
         return _program(parameters, arrays, tools)
 
     def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`@` is the same in all frameworks."""
+        """Use `@`, which is the same in all frameworks."""
         return _program(parameters, arrays, tools)
 
 

@@ -1,4 +1,4 @@
-"""Late interaction (MaxSim): how well each document's tokens match a query's, as in ColBERT."""
+"""Compute late interaction (MaxSim): how well each document's tokens match a query's, as in ColBERT."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Maxsim(Workload):
-    """score_d = sum over the query's tokens of the greatest dot product with a token of document d.
+    """Score documents: score_d = sum over query tokens of the greatest dot product with a token of document d.
 
-    Row 12 of the claims, beside `layer-norm`: a product, a maximum and a sum, for which PyTorch has no kernel.
-    The query of a call is the one before, moved by a small share of the scores' mean, so that no call repeats another.
+    Row 12 of the claims, next to `layer-norm`: a product, a maximum and a sum, for which PyTorch has no kernel. The
+    query of a call is that of the last call, moved by a small share of the mean score, so that no call repeats another.
     """
 
     name = "maxsim"
@@ -32,15 +32,15 @@ class Maxsim(Workload):
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):
-        """The query and the documents."""
+        """Describe the query and the documents."""
 
-        documents: int = Field(default=256, ge=1, le=2**20, description="Documents that are scored.")
+        documents: int = Field(default=256, ge=1, le=2**20, description="Documents to score.")
         document_tokens: int = Field(default=128, ge=1, le=8192, description="Tokens of each document.")
         query_tokens: int = Field(default=32, ge=1, le=8192, description="Tokens of the query.")
         features: int = Field(default=128, ge=1, le=8192, description="Numbers in the embedding of a token.")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Query (query tokens, features) and documents (documents, tokens, features): rows of length 1."""
+        """Draw query (query tokens, features) and documents (documents, tokens, features), with rows of length 1."""
         import numpy as np
 
         def unit(*shape: int) -> Any:
@@ -52,7 +52,7 @@ class Maxsim(Workload):
         return Arrays(state={"query": query}, batches=({"documents": documents},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The same in NumPy."""
+        """Compute the same in NumPy."""
         import numpy as np
 
         del parameters
@@ -64,18 +64,18 @@ class Maxsim(Workload):
         return {"scores": scores, "query": query}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """2 operations for each number of each pair of tokens; the documents are read once."""
+        """Count 2 operations for each feature of each pair of tokens; the documents are read once."""
         tokens = parameters.documents * parameters.document_tokens
         flops = 2.0 * tokens * parameters.query_tokens * parameters.features
         return Cost(flops=flops, bytes=float(tokens * parameters.features * float_bytes))
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """All dot products are one product, of matrices large enough."""
+        """Count one product: all dot products are one, if the matrices are large enough."""
         least = min(parameters.document_tokens, parameters.query_tokens, parameters.features)
         return Operations(products=1) if least >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """In jax.numpy."""
+        """Use jax.numpy."""
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
@@ -85,7 +85,7 @@ class Maxsim(Workload):
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """In torch."""
+        """Use torch."""
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Training with float32 weights and products in a narrow type."""
+"""Train with float32 weights and products in a narrow type."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from accelbench.workloads import _deep_network as network
 from accelbench.workloads import _training as training
 
 SCALE = 2.0**10
-"""Of the loss, to begin with, in float16: what is too small for it would vanish from the gradients."""
+"""Initial scale of the loss in float16, in which small gradients would vanish."""
 
 
 class MixedPrecision(network.DeepNetwork):
-    """A step of gradient descent on a network of tanh layers, its products in the type of the precision policy.
+    """Train a network of tanh layers by gradient descent, with products in the type of the precision policy.
 
     Row 63 of the claims: "I've found PyTorch's AMP more ergonomic"; in JAX "you manage precision manually", and "you're
-    responsible for loss scaling". Ask for it with the precision bfloat16 or float16. Weights and their update are in
+    responsible for loss scaling". Run it with the precision bfloat16 or float16. Weights and their update are in
     float32, forward and backward pass in the narrow type: by torch.autocast and torch.amp.GradScaler, or by casting the
-    weights inside the loss and flax's DynamicScale. The variants called `full` compute everything in float32, and are
-    held against the same tolerance.
+    weights inside the loss and flax's DynamicScale. The variants called `full` compute everything in float32, with the
+    same tolerance.
     """
 
     name = "mixed-precision"
@@ -25,26 +25,26 @@ class MixedPrecision(network.DeepNetwork):
     libraries = {"jax": ("flax.training.dynamic_scale",)}
 
     def jax(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Weights are cast inside the loss, which is scaled in float16."""
+        """Cast weights inside the loss, and scale the loss in float16."""
         return _jax_program(parameters, arrays, tools, narrow=True)
 
     @variant("jax/jit-full")
     def jit_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Everything in float32."""
+        """Compute everything in float32."""
         return training.jit_donating(_jax_program(parameters, arrays, tools, narrow=False))
 
     def pytorch(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.autocast, and torch.amp.GradScaler in float16, which waits for a GPU in every step."""
+        """Use torch.autocast and, in float16, torch.amp.GradScaler, which waits for a GPU in every step."""
         return _torch_program(parameters, arrays, tools, narrow=True)
 
     @variant("pytorch/eager-full")
     def eager_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Everything in float32."""
+        """Compute everything in float32."""
         return _torch_program(parameters, arrays, tools, narrow=False)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Forward pass and loss under torch.compile, and under torch.autocast."""
+        """Compile forward pass and loss with torch.compile, under torch.autocast."""
         return _torch_program(parameters, arrays, tools, narrow=True, compiled=True)
 
 

@@ -1,4 +1,4 @@
-"""A small multilayer perceptron, with the libraries that people use: flax nnx and optax, torch.nn and torch.optim."""
+"""Train a small multilayer perceptron with the usual libraries: flax nnx and optax, torch.nn and torch.optim."""
 
 import math
 from itertools import pairwise
@@ -30,12 +30,12 @@ NAMES = ("weights1", "biases1", "weights2", "biases2")
 
 
 class Mlp(Workload):
-    """Linear, relu, linear: a step of training by gradient descent on the mean squared error, or of prediction.
+    """Train linear, relu, linear by gradient descent on the mean squared error, or predict with it.
 
     Rows 19, 21 and 53 of the claims: "for a small MLP, this takes ~0.5 seconds", and "subsequent calls are instant";
-    widths, batch and learning rate are those of article A3. Training returns to the same batch in every step.
-    Prediction runs as a forecast does: what is predicted takes the place of the oldest inputs, and the next step
-    predicts from that. Both frameworks start from the same bits, U(-1/sqrt(in), 1/sqrt(in)) as torch.nn.Linear does.
+    widths, batch and learning rate are those of article A3. Training takes the same batch in every step. Prediction
+    runs as a forecast does: predictions replace the oldest inputs, and the next step predicts from that. Both
+    frameworks start from the same weights, U(-1/sqrt(in), 1/sqrt(in)) as torch.nn.Linear does.
     """
 
     name = "mlp"
@@ -44,11 +44,11 @@ class Mlp(Workload):
     libraries = {"jax": ("flax.nnx", "optax")}
 
     class Parameters(WorkloadParameters):
-        """The network, the batch, and what is done with them."""
+        """Describe the network and the batch, and choose training or prediction."""
 
         inputs: int = Field(default=10, ge=1, le=65_536, description="Features of an example.")
         hidden: int = Field(default=64, ge=1, le=65_536, description="Width of the hidden layer.")
-        outputs: int = Field(default=1, ge=1, le=65_536, description="Numbers that are predicted for an example.")
+        outputs: int = Field(default=1, ge=1, le=65_536, description="Predicted numbers of an example.")
         batch: int = Field(default=32, ge=1, le=1_048_576, description="Examples in a step.")
         learning_rate: float = Field(default=0.001, gt=0, le=10, description="Step of the gradient descent.")
         work: Literal["train", "predict"] = Field(
@@ -64,11 +64,11 @@ class Mlp(Workload):
             return self
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Ten steps move the weights by far more than rounding does."""
+        """Compare after ten steps, which move the weights by far more than rounding does."""
         return Measure(parity_units=10, differentiates=parameters.work == "train")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Weights (in, out) and biases (out,) of both layers; inputs (batch, in); targets (batch, out) to train on."""
+        """Draw weights (in, out) and biases (out,) of both layers, inputs (batch, in), and targets to train on."""
         widths = (parameters.inputs, parameters.hidden, parameters.outputs)
         network = {}
         for number, (fan_in, fan_out) in enumerate(pairwise(widths), start=1):
@@ -82,13 +82,13 @@ class Mlp(Workload):
         return Arrays(state=network, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The chain rule by hand."""
+        """Apply the chain rule by hand."""
         import numpy as np
 
         if parameters.work == "predict":
             inputs = arrays.state["inputs"]
             for _ in range(units):
-                inputs = _moved_on(np.concatenate, inputs, _forward(arrays.batches[0], inputs)[1])
+                inputs = _shift_in(np.concatenate, inputs, _forward(arrays.batches[0], inputs)[1])
             return {"inputs": inputs}
         network = dict(arrays.state)
         inputs, targets = arrays.batches[0]["inputs"], arrays.batches[0]["targets"]
@@ -97,15 +97,15 @@ class Mlp(Workload):
             hidden, outputs = _forward(network, inputs)
             error = outputs - targets
             loss = np.mean(error**2)
-            at_outputs = 2 * error / error.size
-            at_hidden = at_outputs @ network["weights2"].T * (hidden > 0)
-            gradients = (inputs.T @ at_hidden, at_hidden.sum(0), hidden.T @ at_outputs, at_outputs.sum(0))
+            d_outputs = 2 * error / error.size
+            d_hidden = d_outputs @ network["weights2"].T * (hidden > 0)
+            gradients = (inputs.T @ d_hidden, d_hidden.sum(0), hidden.T @ d_outputs, d_outputs.sum(0))
             for name, gradient in zip(NAMES, gradients, strict=True):
                 network[name] = network[name] - parameters.learning_rate * gradient
         return {**network, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """2 n m k for a product; biases, relu, loss and update one for each number; everything once through memory."""
+        """Count 2 n m k for a product, one a number for bias, relu, loss and update; all arrays move once."""
         p = parameters
         weights = p.inputs * p.hidden + p.hidden * p.outputs
         numbers = weights + p.hidden + p.outputs
@@ -119,9 +119,9 @@ class Mlp(Workload):
         return Cost(flops=forward + backward + loss + 2.0 * numbers, bytes=float(2 * numbers + examples) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """A product forward for each layer, one for its weights' gradient, one for the hidden layer's.
+        """Count a product forward for each layer, one for its weights' gradient, and one for the hidden layer's.
 
-        A layer's products have the same three lengths, in another order; compilers turn short ones into sums.
+        A layer's products have the same three lengths in another order; compilers turn short ones into sums.
         """
         p = parameters
         first, second = ((p.inputs, p.hidden), (p.hidden, p.outputs))
@@ -130,7 +130,7 @@ class Mlp(Workload):
         return Operations(products=sum(number for number, there in zip(products, least, strict=True) if there))
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """With flax nnx and optax: the network's graph stays, its numbers are handed from step to step."""
+        """Use flax nnx and optax: the network's graph is fixed, its weights pass from step to step."""
         import jax.numpy as jnp
         import optax
         from flax import nnx
@@ -144,13 +144,13 @@ class Mlp(Workload):
             )
 
         train = parameters.work == "train"
-        graph, numbers = nnx.split(nnx.eval_shape(build))  # shapes alone: nothing is drawn that we overwrite
+        graph, numbers = nnx.split(nnx.eval_shape(build))  # shapes alone, without random weights
         w1, b1, w2, b2 = tools.put(_numbers(arrays.state if train else arrays.batches[0]))
         nnx.replace_by_pure_dict(numbers, {"layers": {0: {"kernel": w1, "bias": b1}, 2: {"kernel": w2, "bias": b2}}})
 
         def predict(inputs: Any, numbers: Any) -> tuple[Any, None]:
             outputs = nnx.merge(graph, numbers)(inputs)
-            return _moved_on(jnp.concatenate, inputs, outputs), None
+            return _shift_in(jnp.concatenate, inputs, outputs), None
 
         if not train:
             return _predicting(tools.put(arrays.state["inputs"]), predict, numbers)
@@ -162,8 +162,8 @@ class Mlp(Workload):
 
         def export(state: Any, loss: Any) -> dict[str, Any]:
             layers = nnx.to_pure_dict(state[0])["layers"]
-            found = [layers[layer][name] for layer in (0, 2) for name in ("kernel", "bias")]
-            return {**dict(zip(NAMES, found, strict=True)), "loss": loss}
+            named_weights = [layers[layer][name] for layer in (0, 2) for name in ("kernel", "bias")]
+            return {**dict(zip(NAMES, named_weights, strict=True)), "loss": loss}
 
         return Program(
             state=(numbers, optimizer.init(numbers)),
@@ -175,22 +175,22 @@ class Mlp(Workload):
         )
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """With torch.nn and torch.optim."""
+        """Use torch.nn and torch.optim."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Forward pass and loss, and so their backward pass, under torch.compile; the optimiser as it is."""
+        """Compile forward pass and loss, and so the backward pass, with torch.compile; the optimizer runs eagerly."""
         return _torch_program(parameters, arrays, tools, "loss")
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The optimiser's step under torch.compile too; to predict, the same as pytorch/compile."""
+        """Compile the optimizer's step as well; for prediction, the same as pytorch/compile."""
         return _torch_program(parameters, arrays, tools, "step")
 
     @variant("pytorch/compile-whole")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The whole step in one graph, gradients by torch.func; to predict, the same as pytorch/compile."""
+        """Compile the whole step into one graph by torch.func; for prediction, the same as pytorch/compile."""
         return _torch_program(parameters, arrays, tools, "whole")
 
 
@@ -199,13 +199,13 @@ def _numbers(network: NamedArrays) -> list[Array]:
 
 
 def _forward(network: NamedArrays, inputs: Array) -> tuple[Array, Array]:
-    """Activations of the hidden layer (batch, hidden), and the outputs (batch, outputs)."""
+    """Return the hidden layer's activations (batch, hidden) and the outputs (batch, outputs)."""
     hidden = (inputs @ network["weights1"] + network["biases1"]).clip(min=0)
     return hidden, hidden @ network["weights2"] + network["biases2"]
 
 
-def _moved_on(concatenate: Any, inputs: Any, outputs: Any) -> Any:
-    """The outputs after the inputs, and as many of the oldest gone; shapes (batch, inputs) and (batch, outputs)."""
+def _shift_in(concatenate: Any, inputs: Any, outputs: Any) -> Any:
+    """Append outputs (batch, outputs) to inputs (batch, inputs) and drop as many of the oldest."""
     return concatenate([inputs, outputs], -1)[:, -inputs.shape[-1] :]
 
 
@@ -236,7 +236,7 @@ def _torch_program(
         layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
 
     def predict(inputs: Any, model: Any) -> tuple[Any, None]:
-        return _moved_on(torch.cat, inputs, model(inputs)), None
+        return _shift_in(torch.cat, inputs, model(inputs)), None
 
     if not train:
         inputs = tools.put(arrays.state["inputs"])
@@ -248,8 +248,8 @@ def _torch_program(
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
     def exported(p: training.Tensors) -> dict[str, Any]:
-        found = (p["0.weight"].T, p["0.bias"], p["2.weight"].T, p["2.bias"])
-        return dict(zip(NAMES, found, strict=True))
+        named_weights = (p["0.weight"].T, p["0.bias"], p["2.weight"].T, p["2.bias"])
+        return dict(zip(NAMES, named_weights, strict=True))
 
     batches = tools.put(arrays.batches)
     return training.torch_program(model, mean_squared_error, parameters.learning_rate, batches, exported, compiled)

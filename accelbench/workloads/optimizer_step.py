@@ -1,4 +1,4 @@
-"""One step of Adam: a functional optimiser that returns its state, and one that changes it where it lies."""
+"""Measure a step of Adam: a functional optimizer that returns its state against one that updates it in place."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -25,13 +25,13 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class OptimizerStep(Workload):
-    """Adam (Kingma and Ba 2015, algorithm 1) on `tensors` parameters of (size,) each, whose gradients are given.
+    """Apply Adam (Kingma and Ba 2015, algorithm 1) to `tensors` parameters of (size,) each, with given gradients.
 
-    Row 54 of the claims: PyTorch's optimisers hold their state and "mutate it in-place", in JAX it is threaded through
-    every step. optax.adam, with and without giving the old state away; torch.optim.Adam as it comes (on a CPU tensor by
-    tensor, on CUDA foreach), foreach and fused. By default parameters, gradients and moments take 256 MiB in
-    float32: more than caches hold. The gradients stay the same; they are between 0.5 and 1.5, or -0.5 and -1.5, so that
-    none is lost in a narrow type.
+    Row 54 of the claims: PyTorch's optimizers hold their state and "mutate it in-place", in JAX it is threaded through
+    every step. Compared are optax.adam, with and without donating the old state, and torch.optim.Adam with its default
+    implementation (on a CPU tensor by tensor, on CUDA foreach), foreach and fused. By default parameters, gradients and
+    moments take 256 MiB in float32, more than caches hold. The gradients stay the same, with magnitudes from 0.5 to
+    1.5, so that none vanishes in a narrow type.
     """
 
     name = "optimizer-step"
@@ -40,19 +40,19 @@ class OptimizerStep(Workload):
     libraries = {"jax": ("optax",)}
 
     class Parameters(WorkloadParameters):
-        """What is optimised."""
+        """Set the number and size of the parameters."""
 
-        tensors: int = Field(default=16, ge=1, le=1024, description="Parameters, each a tensor of its own.")
-        size: int = Field(default=2**20, ge=1, le=2**30, description="Numbers in each.")
+        tensors: int = Field(default=16, ge=1, le=1024, description="Parameter tensors.")
+        size: int = Field(default=2**20, ge=1, le=2**30, description="Numbers in each tensor.")
         learning_rate: float = Field(default=0.001, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Three steps: bias corrections differ from one to the next."""
+        """Compare after three steps: the bias corrections differ from step to step."""
         del parameters
         return Measure(parity_units=3)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Standard normal parameters p0, p1, ... of shape (size,), and gradients by the same names."""
+        """Draw standard normal parameters p0, p1, ... of shape (size,), and gradients by the same names."""
         names = [f"p{number}" for number in range(parameters.tensors)]
         gradients = {
             name: rng.choice((-1.0, 1.0), parameters.size) * rng.uniform(0.5, 1.5, parameters.size) for name in names
@@ -60,10 +60,10 @@ class OptimizerStep(Workload):
         return Arrays(state={name: rng.standard_normal(parameters.size) for name in names}, batches=(gradients,))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The algorithm as it is printed."""
+        """Follow the algorithm as printed."""
         import numpy as np
 
-        found: dict[str, Array] = {}
+        outputs: dict[str, Array] = {}
         for name, start in arrays.state.items():
             p, gradient = start, arrays.batches[0][name]
             m, v = np.zeros_like(p), np.zeros_like(p)
@@ -71,38 +71,38 @@ class OptimizerStep(Workload):
                 m = BETA1 * m + (1 - BETA1) * gradient
                 v = BETA2 * v + (1 - BETA2) * gradient**2
                 p = p - parameters.learning_rate * (m / (1 - BETA1**t)) / (np.sqrt(v / (1 - BETA2**t)) + EPSILON)
-            found |= {name: p, f"{name}.m": m, f"{name}.v": v}
-        return found
+            outputs |= {name: p, f"{name}.m": m, f"{name}.v": v}
+        return outputs
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Fourteen operations a number; it, its gradient and both moments are read, all but the gradient written."""
+        """Count fourteen operations a number; numbers, gradients and moments are read, all but gradients written."""
         numbers = parameters.tensors * parameters.size
         return Cost(flops=14.0 * numbers, bytes=7.0 * numbers * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """optax.adam and optax.apply_updates. The old state is kept, which shows what that costs."""
+        """Use optax.adam and optax.apply_updates without donation, which shows the cost of keeping the old state."""
         return _jax_program(parameters, arrays, tools)
 
     @variant("jax/jit-donated")
     def jit_donated(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The old parameters and moments are given away."""
+        """Donate the old parameters and moments."""
         import jax
 
         program = _jax_program(parameters, arrays, tools)
         return replace(program, step=jax.jit(program.step, donate_argnums=0), placed=True, donate=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.optim.Adam, in the implementation that it chooses for the device."""
+        """Use torch.optim.Adam with its default implementation for the device."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/foreach")
     def foreach(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.optim.Adam, each operation on all tensors at once."""
+        """Use torch.optim.Adam with foreach: each operation on all tensors at once."""
         return _torch_program(parameters, arrays, tools, foreach=True)
 
     @variant("pytorch/fused")
     def fused(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.optim.Adam, one kernel of PyTorch's own for a whole step."""
+        """Use torch.optim.Adam with fused: one kernel for a whole step."""
         return _torch_program(parameters, arrays, tools, fused=True)
 
 

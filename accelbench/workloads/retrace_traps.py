@@ -1,4 +1,4 @@
-"""Ways to make a compiler compile in every call, or never, and the way to do it once."""
+"""Observe ways to make a compiler recompile in every call, or fail, and the ways to compile once."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
 
 
 class RetraceTraps(Workload):
-    """The numbers of x that are above 0; x is (size,) and holds one more of them in each call.
+    """Select the numbers of x that are above 0; x is (size,), and each call has one more of them.
 
     Row 24 of the claims: "if you find jit is recompiling on every call, check whether your function's output shape is
-    fixed". A function made anew in every call is one trap, an output whose shape depends on the values another, and an
-    input whose shape depends on them a third. What is right sums to 1, 2, 3, 4.
+    fixed". The traps are a function that is created anew in every call, an output whose shape depends on values, and an
+    input whose shape depends on values. The right outputs sum to 1, 2, 3, 4.
     """
 
     name = "retrace-traps"
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
-    observes = {"sums": "Sum of what each call returned: 1, 2, 3, 4 is right."}
+    observes = {"sums": "Sums of the returned arrays; right are 1, 2, 3, 4."}
 
     class Parameters(WorkloadParameters):
-        """Shape and number of calls."""
+        """Set the shape and the number of calls."""
 
         size: int = Field(default=16, ge=4, le=1_000_000, description="Numbers in x.")
-        calls: int = Field(default=4, ge=2, le=100, description="How often.")
+        calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Each call is looked at."""
+        """Observe each call."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Ones, one more in each call, and minus ones; nothing is random."""
+        """Return ones, one more in each call, and minus ones; nothing is random."""
         del rng
         import numpy as np
 
@@ -45,14 +45,14 @@ class RetraceTraps(Workload):
         )
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """One function, kept; zeros in place of the others, so that the shape is fixed."""
+        """Keep one function, and put zeros in place of the other numbers, so the shape is fixed."""
         del parameters
         import jax.numpy as jnp
 
         return _program(lambda x: jnp.where(x > 0, x, 0), arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """One function, kept; zeros in place of the others, so that the shape is fixed."""
+        """Keep one function, and put zeros in place of the other numbers, so the shape is fixed."""
         del parameters
         import torch
 
@@ -60,7 +60,7 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-fresh-lambda")
     def jit_fresh_lambda(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """A new function in every call."""
+        """Create a new function in every call."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -72,7 +72,7 @@ class RetraceTraps(Workload):
 
     @variant("pytorch/compile-fresh-lambda")
     def compile_fresh_lambda(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """A new function in every call, of the same code."""
+        """Create a new function from the same code in every call."""
         del parameters
         import torch
 
@@ -83,7 +83,7 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-boolean-mask")
     def jit_boolean_mask(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`x[x > 0]`: the shape of the output depends on the values."""
+        """Return `x[x > 0]`: the output's shape depends on the values."""
         del parameters
         import jax
 
@@ -91,7 +91,7 @@ class RetraceTraps(Workload):
 
     @variant("pytorch/compile-boolean-mask")
     def compile_boolean_mask(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`x[x > 0]`: the shape of the output depends on the values."""
+        """Return `x[x > 0]`: the output's shape depends on the values."""
         del parameters
         import torch
 
@@ -99,7 +99,7 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-mask-outside")
     def jit_mask_outside(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The mask is applied outside, in NumPy: jit gets arrays of one, two, three and four numbers."""
+        """Apply the mask outside, in NumPy: jit gets arrays of one, two, three and four numbers."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -108,7 +108,7 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-mask-outside-sum")
     def jit_mask_outside_sum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The same, and their sum: the output always has the same shape."""
+        """Apply the mask outside and return the sum, whose shape is fixed."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -117,7 +117,7 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-fixed-size")
     def jit_fixed_size(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`jnp.nonzero(..., size=)`: the numbers above 0 first, then zeros, in a shape that is fixed."""
+        """Use `jnp.nonzero(..., size=)`: the numbers above 0, then zeros, in a fixed shape."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -130,7 +130,7 @@ class RetraceTraps(Workload):
 
 
 def _after_mask(jitted: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`jitted` of the numbers above 0, which NumPy picks: its indexing compiles nothing."""
+    """Call `jitted` with the numbers above 0, selected by NumPy, whose indexing compiles nothing."""
     import numpy as np
 
     def masked(x: Any) -> Any:

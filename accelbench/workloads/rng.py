@@ -1,4 +1,4 @@
-"""Random masks, call after call: whether they differ, and who notices where they do not."""
+"""Observe random masks, call after call: do they differ, and is a repetition noticed?"""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,58 +16,58 @@ KEEP = 0.5
 
 
 class Rng(Workload):
-    """A dropout mask of (size,) in each call; half of it is kept.
+    """Draw a dropout mask of (size,) in each call, which keeps half.
 
-    Row 59 of the claims: who forgets to split JAX's key has "identical dropout masks every step", and no error says so.
-    Row 60: "if you're running multiple experiments in threads, PyTorch's global state can cause race conditions". There
-    every call seeds anew, and `threads` threads each draw `draws` masks at once: what can be reproduced is the same in
-    every call.
+    Row 59 of the claims: whoever forgets to split JAX's key has "identical dropout masks every step", without an error.
+    Row 60: "if you're running multiple experiments in threads, PyTorch's global state can cause race conditions". For
+    row 60, every call seeds anew, and `threads` threads draw `draws` masks each at once: reproducible draws are the
+    same in every call.
     """
 
     name = "rng"
     modes = {"pytorch": ("eager", "compile")}
     observes = {
-        "distinctMasks": "Masks that differ from each other, of all calls.",
-        "masksAlike": "Whether every call that returned had the same mask.",
+        "distinctMasks": "Number of distinct masks in all calls.",
+        "masksAlike": "Did all calls that returned give the same mask?",
     }
 
     class Parameters(WorkloadParameters):
-        """Shape and number of calls."""
+        """Set the shape and the number of calls."""
 
         size: int = Field(default=1024, ge=64, le=10_000_000, description="Numbers in the mask.")
-        calls: int = Field(default=4, ge=2, le=100, description="How often.")
-        threads: int = Field(default=8, ge=2, le=64, description="Of the variants that draw in threads.")
-        draws: int = Field(default=50, ge=1, le=10_000, description="Masks that each thread draws in a call.")
+        calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
+        threads: int = Field(default=8, ge=2, le=64, description="Threads of the variants that draw in threads.")
+        draws: int = Field(default=50, ge=1, le=10_000, description="Masks for each thread and call.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Each call is looked at."""
+        """Observe each call."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """A seed, and ones to drop."""
+        """Return a seed, and ones to drop."""
         import numpy as np
 
         state = {"seed": rng.integers(2**31), "ones": np.ones(parameters.size)}
-        return Arrays(state={name: np.asarray(each) for name, each in state.items()}, batches=[{}] * parameters.calls)
+        return Arrays(state={name: np.asarray(array) for name, array in state.items()}, batches=[{}] * parameters.calls)
 
     @variant("jax/jit-reused-key")
     def jit_reused_key(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The article's bug: one key for all calls."""
+        """Reuse one key for all calls, as in the article's bug."""
         return _with_key(parameters, arrays, tools, splits=False)
 
     @variant("jax/jit-split-key")
     def jit_split_key(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The key is split in every call, as it should be."""
+        """Split the key in every call, as JAX requires."""
         return _with_key(parameters, arrays, tools, splits=True)
 
     @variant("jax/jit-reused-key-checked")
     def jit_reused_key_checked(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The same bug, with jax.debug_key_reuse."""
+        """Reuse one key for all calls, with jax.debug_key_reuse."""
         return _with_key(parameters, arrays, tools, splits=False, checked=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The generator is global, and moves on by itself."""
+        """Use the global generator, which advances by itself."""
         del parameters
         import torch
 
@@ -80,7 +80,7 @@ class Rng(Workload):
 
     @variant("pytorch/threads")
     def torch_threads(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """All threads draw from the one generator, seeded before they start."""
+        """Draw in all threads from the global generator, seeded before they start."""
         import torch
 
         seed = int(arrays.state["seed"])
@@ -94,7 +94,7 @@ class Rng(Workload):
 
     @variant("pytorch/threads-own-generator")
     def torch_threads_own_generator(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Each thread draws from a torch.Generator of its own."""
+        """Draw in each thread from its own torch.Generator."""
         import torch
 
         seed = int(arrays.state["seed"])
@@ -108,7 +108,7 @@ class Rng(Workload):
 
     @variant("jax/threads")
     def jax_threads(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Each thread has a key of its own, folded in from one."""
+        """Give each thread its own key, folded in from one."""
         import jax
         import jax.numpy as jnp
 
@@ -129,7 +129,7 @@ class Rng(Workload):
 
 
 def _in_threads(parameters: Rng.Parameters, draw: Callable[[int], Any]) -> list[Any]:
-    """What each thread drew, thread by thread; they all begin at once."""
+    """Return the draws of each thread; all threads begin at once."""
     start = Barrier(parameters.threads)
 
     def run(thread: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""SELU of numbers, vectors and a matrix: what a compiler's cache is keyed by."""
+"""Observe SELU of numbers, vectors and a matrix: which calls share a compiled program?"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 ALPHA, LAMBDA = 1.67, 1.05
-"""As the article rounds them."""
+"""Rounded as in the article."""
 
 
 class Selu(Workload):
-    """lambda * (x if x > 0 else alpha * (exp(x) - 1)) of 1.234, of 5.678, of two vectors and of a matrix.
+    """Compute lambda * (x if x > 0 else alpha * (exp(x) - 1)) of 1.234, of 5.678, of two vectors and of a matrix.
 
-    Row 11 of the claims: compiled code is cached "based on the metadata" of what a function is called with, so that the
-    second number and the second vector compile nothing: three programs for five calls.
+    Row 11 of the claims: compiled code is cached "based on the metadata" of a function's arguments, so the second
+    number and the second vector compile nothing: three programs for five calls.
     """
 
     name = "selu"
@@ -26,18 +26,20 @@ class Selu(Workload):
     observes = {"values": "SELU of the two numbers."}
 
     class Parameters(WorkloadParameters):
-        """Shapes of the vectors and of the matrix."""
+        """Set the shapes of the vectors and of the matrix."""
 
-        length: int = Field(default=8, ge=2, le=1_000_000, description="Of the vectors, and columns of the matrix.")
-        rows: int = Field(default=4, ge=2, le=1000, description="Of the matrix.")
+        length: int = Field(
+            default=8, ge=2, le=1_000_000, description="Length of the vectors, and columns of the matrix."
+        )
+        rows: int = Field(default=4, ge=2, le=1000, description="Rows of the matrix.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Five calls, each looked at."""
+        """Observe each of five calls."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Two numbers, two vectors of one length, a matrix."""
+        """Draw two numbers, two vectors of one length, and a matrix."""
         import numpy as np
 
         vectors = [rng.standard_normal(parameters.length) for _ in range(2)]
@@ -45,7 +47,7 @@ class Selu(Workload):
         return Arrays(state={}, batches=[{"x": x} for x in (np.array(1.234), np.array(5.678), *vectors, matrix)])
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """As the article writes it."""
+        """Write it as the article does."""
         del parameters
         import jax.numpy as jnp
 
@@ -56,7 +58,7 @@ class Selu(Workload):
         return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_numbers)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The same in PyTorch."""
+        """Write the article's function in PyTorch."""
         del parameters
         import torch
 
@@ -68,7 +70,7 @@ class Selu(Workload):
 
     @variant("jax/jit-built-in")
     def jit_built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """jax.nn.selu, whose constants are not rounded."""
+        """Call jax.nn.selu, whose constants are not rounded."""
         del parameters
         import jax
 
@@ -77,7 +79,7 @@ class Selu(Workload):
 
     @variant("pytorch/built-in")
     def built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.nn.functional.selu, eager: a kernel of its own."""
+        """Call torch.nn.functional.selu, eagerly: one kernel."""
         del parameters
         from torch.nn.functional import selu
 

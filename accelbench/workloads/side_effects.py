@@ -1,4 +1,4 @@
-"""What Python does beside computing: how often it happens once a function is compiled."""
+"""Observe how often a Python side effect happens once a function is compiled."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,38 +11,38 @@ if TYPE_CHECKING:
 
 
 class SideEffects(Workload):
-    """x + 1 of x (size,), and a note in a list outside that it was called.
+    """Compute x + 1 of x (size,), and append to a list outside on each call.
 
-    Row 62 of the claims: a breakpoint in a compiled function fires "once during tracing" and never again; so does
-    whatever else Python does there.
+    Row 62 of the claims: a breakpoint in a compiled function fires "once during tracing" and never again; so does any
+    other side effect.
     """
 
     name = "side-effects"
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
-    observes = {"sideEffects": "Notes in the list after all calls."}
+    observes = {"sideEffects": "Entries in the list after all calls."}
 
     class Parameters(WorkloadParameters):
-        """Shape and number of calls."""
+        """Set the shape and the number of calls."""
 
         size: int = Field(default=4, ge=1, le=1_000_000, description="Numbers in x.")
-        calls: int = Field(default=4, ge=2, le=100, description="How often.")
+        calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Each call is looked at."""
+        """Observe each call."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """The state is counted up; batches are nothing but calls."""
+        """Return the counter as state, and a batch for each call."""
         return Arrays(state={"x": rng.standard_normal(parameters.size)}, batches=[{}] * parameters.calls)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`+` is the same in both frameworks."""
+        """Use `+`, which is the same in both frameworks."""
         del parameters
         return _program(arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """`+` is the same in both frameworks."""
+        """Use `+`, which is the same in both frameworks."""
         del parameters
         return _program(arrays, tools)
 

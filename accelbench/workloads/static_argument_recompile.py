@@ -1,4 +1,4 @@
-"""A slice whose length is an argument: a program for each length, and what else there is."""
+"""Observe a slice whose length is an argument: a program for each length, and the alternatives."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 
 class StaticArgumentRecompile(Workload):
-    """x[:size] of x (100 k,) for size = 10, 20, ... 10 k, and then for all of them again.
+    """Return x[:size] of x (100 k,) for size = 10, 20, ... 10 k, and then for all of them again.
 
     Row 18 of the claims: with `static_argnums` jit "compiles again for size=20"; known lengths compile nothing.
     """
 
     name = "static-argument-recompile"
     modes = {"pytorch": ("eager", "compile")}
-    observes = {"lengths": "Of what each call returned."}
+    observes = {"lengths": "Lengths of the returned arrays."}
 
     class Parameters(WorkloadParameters):
-        """How many lengths."""
+        """Set the number of lengths."""
 
-        values: int = Field(default=4, ge=1, le=50, description="k, the distinct lengths; each is asked for twice.")
+        values: int = Field(default=4, ge=1, le=50, description="k, the distinct lengths; each is used twice.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Each call is looked at."""
+        """Observe each call."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """x, and the lengths."""
+        """Return x, and the lengths."""
         import numpy as np
 
         lengths = [10 * (1 + call % parameters.values) for call in range(2 * parameters.values)]
@@ -43,7 +43,7 @@ class StaticArgumentRecompile(Workload):
 
     @variant("jax/jit-static")
     def jit_static(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The article's way: the length is part of the program."""
+        """Make the length a static argument, as the article does: it is part of the program."""
         del parameters
         import jax
 
@@ -51,14 +51,14 @@ class StaticArgumentRecompile(Workload):
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The length is traced like any other argument, and a slice cannot have a length that is."""
+        """Trace the length like any other argument, which a slice refuses."""
         del parameters
         import jax
 
         return _program(jax.jit(_slice), arrays, tools, placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.compile takes the second length for a reason to make it a symbol."""
+        """Slice as usual: at the second length torch.compile makes it a symbol."""
         del parameters
         return _program(_slice, arrays, tools)
 

@@ -1,4 +1,4 @@
-"""Real training on real data: the loss after each epoch, and what was learnt, in both frameworks."""
+"""Train on real data, and observe the loss of each epoch and what was learned, in both frameworks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 CLASSES = 10
 HELD_OUT = 0.2
 DECAY1, DECAY2, EPSILON = 0.9, 0.999, 1e-8
-"""Adam's, which optax and torch.optim have alike."""
+"""Adam's defaults, the same in optax and torch.optim."""
 DATA = ("sklearn.datasets", "mnist1d.data")
 
 
 class TrainingCurve(Workload):
-    """Linear, tanh, linear, trained by Adam on the cross-entropy, in mini-batches; a call is an epoch.
+    """Train linear, tanh, linear by Adam on the cross-entropy, in mini-batches; a call is an epoch.
 
-    The data comes with installed packages, and nothing is downloaded: `digits` are the 1,797 images of 8 x 8 that
+    The data comes with installed packages, so nothing is downloaded: `digits` are the 1,797 images of 8 x 8 that
     scikit-learn has from the UCI repository, `mnist1d` 5,000 signals of 40 numbers made by mnist1d (Greydanus and Kobak
-    2024). A fifth is held out. Both frameworks start from the same weights and are given the same mini-batches in the
-    same order; beside them stands the same training in NumPy and float64. Nothing is timed: what is asked is whether
-    what is faster also learns, and learns alike.
+    2024). A fifth is held out. Both frameworks start from the same weights and see the same mini-batches in the same
+    order; they are compared with the same training in NumPy and float64. Nothing is timed: the question is whether the
+    faster program also learns, and learns the same.
     """
 
     name = "training-curve"
@@ -45,28 +45,30 @@ class TrainingCurve(Workload):
     libraries = {"jax": ("optax", *DATA), "pytorch": DATA}
     observes = {
         "losses": "Mean loss of each epoch's mini-batches, to three digits.",
-        "testAccuracy": "Share of what was held out that is classified right after the last epoch.",
-        "largestRelativeDifference": "Of an epoch's loss from that of the same training in float64, over the latter.",
+        "testAccuracy": "Share of the held-out examples classified correctly after the last epoch.",
+        "largestRelativeDifference": "Largest relative difference of a loss from the same training in float64.",
     }
 
     class Parameters(WorkloadParameters):
-        """The data, the network, and the training."""
+        """Choose the data, the network, and the training."""
 
-        data: Literal["digits", "mnist1d"] = Field(default="digits", description="What is learnt.")
+        data: Literal["digits", "mnist1d"] = Field(default="digits", description="The data set.")
         hidden: int = Field(default=64, ge=1, le=4096, description="Width of the hidden layer.")
-        batch: int = Field(default=64, ge=1, le=1024, description="Examples in a mini-batch; an epoch's rest is left.")
-        epochs: int = Field(default=10, ge=1, le=12, description="How often all examples are seen.")
-        learning_rate: float = Field(default=0.003, gt=0, le=1, description="Adam's.")
+        batch: int = Field(
+            default=64, ge=1, le=1024, description="Examples in a mini-batch; an incomplete last batch is dropped."
+        )
+        epochs: int = Field(default=10, ge=1, le=12, description="Passes over all examples.")
+        learning_rate: float = Field(default=0.003, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Each epoch is looked at."""
+        """Observe each epoch."""
         del parameters
         return Measure(protocol="observe", unit="epoch", differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Weights (in, out), biases; each epoch's inputs (steps, batch, in) and labels (steps, batch).
+        """Draw weights (in, out), biases, and each epoch's inputs (steps, batch, in) and labels (steps, batch).
 
-        With every epoch comes what is held out, inputs (examples, in) and labels (examples,).
+        Every epoch also holds the validation data: inputs (examples, in) and labels (examples,).
         """
         p = parameters
         inputs, labels = _digits() if p.data == "digits" else _mnist1d()
@@ -92,7 +94,7 @@ class TrainingCurve(Workload):
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Jit around a step, with optax; a Python loop over the mini-batches."""
+        """Compile a step with jit and optax, in a Python loop over the mini-batches."""
         import jax
 
         def through(step: Any) -> Any:
@@ -111,7 +113,7 @@ class TrainingCurve(Workload):
 
     @variant("jax/scan")
     def scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """An epoch as one compiled scan over its mini-batches."""
+        """Compile an epoch as one scan over its mini-batches."""
         import jax
 
         def through(step: Any) -> Any:
@@ -125,27 +127,27 @@ class TrainingCurve(Workload):
 
     @variant("pytorch/eager")
     def eager(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.nn and torch.optim."""
+        """Use torch.nn and torch.optim."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Forward pass and loss under torch.compile; the optimiser as it is."""
+        """Compile forward pass and loss with torch.compile; the optimizer runs eagerly."""
         return _torch_program(parameters, arrays, tools, compiled=True)
 
 
 Seen = Callable[[NamedArrays], Any]
-"""How an epoch's mini-batches, stacked in NumPy, are to lie on the device."""
+"""A function that puts an epoch's mini-batches, stacked in NumPy, on the device."""
 
 
 def one_by_one(stacked: NamedArrays) -> list[dict[str, Array]]:
-    """Each mini-batch by itself."""
+    """Put each mini-batch on the device by itself."""
     steps = len(stacked["labels"])
     return [{name: array[step] for name, array in stacked.items()} for step in range(steps)]
 
 
 def _digits() -> tuple[Array, Array]:
-    """Images (1797, 64), each pixel from 0 to 1, and labels (1797,)."""
+    """Return images (1797, 64), with pixels from 0 to 1, and labels (1797,)."""
     from sklearn.datasets import load_digits
 
     inputs, labels = load_digits(return_X_y=True)
@@ -153,7 +155,7 @@ def _digits() -> tuple[Array, Array]:
 
 
 def _mnist1d() -> tuple[Array, Array]:
-    """Signals (5000, 40) of mean 0 and deviation 1, and labels (5000,); made here, from the package's own seed."""
+    """Make signals (5000, 40) of mean 0 and deviation 1, and labels (5000,), from the package's own seed."""
     import numpy as np
     from mnist1d.data import make_dataset
 
@@ -195,7 +197,7 @@ def _torch_program(
 
     place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
     w1, b1, w2, b2 = tools.put([arrays.state[name] for name in ("weights1", "biases1", "weights2", "biases2")])
-    linear = partial(torch.nn.Linear, device="meta")  # what it would draw is overwritten
+    linear = partial(torch.nn.Linear, device="meta")  # its random weights would be overwritten
     model = torch.nn.Sequential(linear(*w1.shape), torch.nn.Tanh(), linear(*w2.shape))
     for layer, weights, biases in ((model[0], w1, b1), (model[2], w2, b2)):
         layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
@@ -208,8 +210,8 @@ def _torch_program(
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         losses = []
-        for each in batch["seen"]:
-            state, loss = update(state, each)
+        for mini_batch in batch["seen"]:
+            state, loss = update(state, mini_batch)
             losses.append(loss)
         inputs, labels = batch["held_out"]
         with torch.no_grad():
@@ -248,25 +250,25 @@ def _program(
 
 
 def curve(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: float) -> list[float]:
-    """The mean loss of each epoch, in NumPy and float64: the chain rule and Adam (Kingma and Ba 2015) by hand."""
+    """Return the mean loss of each epoch, in NumPy and float64: chain rule and Adam (Kingma and Ba 2015) by hand."""
     import numpy as np
 
     w = dict(network)
     m, v = ({name: np.zeros_like(w[name]) for name in w} for _ in range(2))
-    found, number = [], 0
+    losses_of_epochs, number = [], 0
     for epoch in epochs:
         losses = []
         for inputs, labels in zip(epoch["inputs"], epoch["labels"], strict=True):
             hidden = np.tanh(inputs @ w["weights1"] + w["biases1"])
             logits = hidden @ w["weights2"] + w["biases2"]
-            loss, at_logits = training.cross_entropy_and_gradient(logits, labels)
+            loss, d_logits = training.cross_entropy_and_gradient(logits, labels)
             losses.append(loss)
-            at_hidden = at_logits @ w["weights2"].T * (1 - hidden**2)
+            d_hidden = d_logits @ w["weights2"].T * (1 - hidden**2)
             gradients = {
-                "weights1": inputs.T @ at_hidden,
-                "biases1": at_hidden.sum(0),
-                "weights2": hidden.T @ at_logits,
-                "biases2": at_logits.sum(0),
+                "weights1": inputs.T @ d_hidden,
+                "biases1": d_hidden.sum(0),
+                "weights2": hidden.T @ d_logits,
+                "biases2": d_logits.sum(0),
             }
             number += 1
             for name, gradient in gradients.items():
@@ -274,5 +276,5 @@ def curve(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: fl
                 v[name] = DECAY2 * v[name] + (1 - DECAY2) * gradient**2
                 scale = np.sqrt(v[name] / (1 - DECAY2**number)) + EPSILON
                 w[name] = w[name] - learning_rate * m[name] / (1 - DECAY1**number) / scale
-        found.append(float(np.mean(losses)))
-    return found
+        losses_of_epochs.append(float(np.mean(losses)))
+    return losses_of_epochs

@@ -1,4 +1,4 @@
-"""Sequences of several lengths: a program for each, padding to few lengths, or a program for all."""
+"""Run on sequences of several lengths: a program for each, padding to few lengths, or one program for all."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 LENGTHS = (128, 256, 512, 77)
-"""The article's two, one longer, and the one that is no power of two."""
+"""The article's two lengths, a longer one, and one that is no power of two."""
 LAYERS, HEADS = 2, 4
 
 
 class VariableLength(Workload):
-    """The mean over the tokens after two transformer blocks, for texts of 128, 256, 512 and 77 tokens by turns.
+    """Compute the mean over the tokens after two transformer blocks, for texts of 128, 256, 512 and 77 tokens in turn.
 
     Rows 22 and 23 of the claims: "pass in a batch with sequence length 128, JAX compiles for that shape. Next batch is
-    256? Recompile", of which PyTorch is said to have less. Lengths as they are, padded to the longest, or to the next
-    power of two (a bucket), with padding masked; torch.compile as it comes, or with its option `dynamic`. What is
-    timed is one pass over all texts, compiling included and the padding itself not; or the same pass is observed.
-    Each text has the mean of the one before added to all its tokens.
+    256? Recompile", of which PyTorch is said to have less. Lengths stay as they are, or are padded to the longest or to
+    the next power of two (a bucket), with padding masked; torch.compile runs with its defaults or with `dynamic`. The
+    timed episode is one pass over all texts, compilation included and padding excluded; or the same pass is observed.
+    Each text has the mean of the last one added to all its tokens.
     """
 
     name = "variable-length"
     moves_once = True
     modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
     observes = {
-        "paddingShare": "Tokens that are padding, of all that are computed.",
-        "shapes": "Distinct lengths that the program is given.",
+        "paddingShare": "Share of padding in all computed tokens.",
+        "shapes": "Distinct lengths that the program gets.",
     }
 
     class Parameters(WorkloadParameters):
-        """The texts, and what is asked."""
+        """Describe the texts, and choose the question."""
 
-        passes: int = Field(default=2, ge=1, le=1000, description="How often each of the four lengths comes.")
-        shortening: int = Field(default=1, ge=1, le=8, description="All lengths are divided by this.")
+        passes: int = Field(default=2, ge=1, le=1000, description="Passes over the four lengths.")
+        shortening: int = Field(default=1, ge=1, le=8, description="Divisor of all lengths.")
         batch: int = Field(default=4, ge=1, le=4096, description="Texts in a call, all of one length.")
-        width: int = Field(default=64, ge=4, le=8192, multiple_of=HEADS, description="Numbers for each token.")
+        width: int = Field(default=64, ge=4, le=8192, multiple_of=HEADS, description="Features of each token.")
         asks: Literal["time", "compilations"] = Field(
-            default="time", description="time: of one pass, compiling included; compilations: what each call compiles."
+            default="time", description="time: one pass, compilation included; compilations: what each call compiles."
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """One ordered pass, timed or looked at."""
+        """Time or observe one ordered pass."""
         return Measure(protocol="episode" if parameters.asks == "time" else "observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Zeros for the mean (batch, width); weights with the first text, texts (batch, length, width)."""
+        """Return zeros for the mean (batch, width), weights with the first text, and texts (batch, length, width)."""
         import numpy as np
 
         p = parameters
@@ -73,7 +73,7 @@ class VariableLength(Workload):
         return Arrays(state={"mean": np.zeros((p.batch, p.width))}, batches=[{**texts[0], **weights}, *texts[1:]])
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The same in NumPy, without any padding."""
+        """Compute the same in NumPy, without padding."""
         del parameters
         mean = arrays.state["mean"]
         first = arrays.batches[0]
@@ -86,7 +86,7 @@ class VariableLength(Workload):
         return {"mean": mean}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Of a call on average, without padding: the blocks' products; text and weights once through memory."""
+        """Count an average call without padding: the blocks' products; text and weights move once."""
         p = parameters
         lengths = [length // p.shortening for length in LENGTHS]
         flops = sum(LAYERS * transformer.block_flops(p.batch, length, p.width) for length in lengths) / len(lengths)
@@ -95,7 +95,7 @@ class VariableLength(Workload):
         return Cost(flops=flops, bytes=(weights + text) * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Every length as it is."""
+        """Keep every length."""
 
         def step(mean: Any, batch: Any) -> tuple[Any, Any]:
             text, blocks = batch
@@ -110,18 +110,18 @@ class VariableLength(Workload):
 
     @variant("jax/jit-padded")
     def jit_padded(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Every text padded to the longest."""
+        """Pad every text to the longest."""
         longest = max(LENGTHS) // parameters.shortening
         return _padded(arrays, tools, lambda _: longest)
 
     @variant("jax/jit-bucketed")
     def jit_bucketed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Every text padded to the next power of two."""
+        """Pad every text to the next power of two."""
         del parameters
         return _padded(arrays, tools, lambda length: 2 ** math.ceil(math.log2(length)))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Every length as it is; torch.compile takes the second length for a reason to make it a symbol."""
+        """Keep every length: at the second one torch.compile makes it a symbol."""
         del parameters
 
         def step(mean: Any, batch: Any) -> tuple[Any, Any]:
@@ -142,7 +142,7 @@ def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array
 
 
 def _exact(arrays: Arrays, tools: Tools, step: Any, block: Callable[[Any], Any]) -> Program:
-    """`block` makes of a block's weights, on the device, what the step takes for a block."""
+    """Make a step without padding; `block` turns a block's weights on the device into what the step takes."""
     texts, blocks = _texts_and_blocks(arrays)
     placed = [block(weights) for weights in tools.put(blocks)]
     batches = [(tools.put(text), placed) for text in texts]
@@ -150,7 +150,7 @@ def _exact(arrays: Arrays, tools: Tools, step: Any, block: Callable[[Any], Any])
 
 
 def _padded(arrays: Arrays, tools: Tools, padded_length: Callable[[int], int]) -> Program:
-    """Under jit, every text made as long as `padded_length` says of its own length, and masked."""
+    """Make a step under jit that pads each text to `padded_length` of its length and masks the padding."""
     import jax
     import jax.numpy as jnp
     import numpy as np

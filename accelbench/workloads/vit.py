@@ -1,4 +1,4 @@
-"""A vision transformer: how long a deep network of equal layers takes to compile, to run and to train."""
+"""Compile, run and train a vision transformer, a deep network of equal layers."""
 
 import math
 from collections.abc import Callable
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 COLOURS = 3
 NUDGE = 1e-3
 OUTSIDE = ("embed", "token", "positions", "gain", "gain_bias", "head")
-"""The weights that are no block's."""
+"""Weights outside the blocks."""
 
 
 class Vit(Workload):
-    """Logits of images: patches, a class token and positions, `layers` blocks, layer normalisation, a linear head.
+    """Classify images: patches, a class token and positions, `layers` blocks, layer normalisation, a linear head.
 
-    Rows 20 and 26 of the claims: compiling a ViT-Large takes "8+ seconds", which is 24 layers of width 1024 with 16
+    Rows 20 and 26 of the claims: compiling a ViT-Large takes "8+ seconds", which has 24 layers of width 1024 with 16
     heads on images of 224 x 224 in patches of 16 x 16 (Dosovitskiy and others 2021, table 1), and torch.compile is said
-    to make training "1.3x to 2x" as fast. Layers are unrolled, or scanned as one. A step predicts, and the next one's
-    images are these and a thousandth of the mean logit; or it trains, by SGD on the cross-entropy.
+    to make training "1.3x to 2x" as fast. Layers are unrolled, or scanned as one. A step predicts, and adds a
+    thousandth of the mean logit to the next step's images; or it trains, by SGD on the cross-entropy.
     """
 
     name = "vit"
@@ -49,11 +49,11 @@ class Vit(Workload):
     libraries = {"jax": ("optax",)}
 
     class Parameters(WorkloadParameters):
-        """The network, the batch, and what is done with them; the defaults are ViT-Large on one image."""
+        """Describe the network and the batch, and choose training or prediction; by default ViT-Large on one image."""
 
         layers: int = Field(default=24, ge=1, le=200, description="Blocks.")
-        width: int = Field(default=1024, ge=1, le=16_384, description="Numbers for each token.")
-        heads: int = Field(default=16, ge=1, le=256, description="Of attention; they share the width.")
+        width: int = Field(default=1024, ge=1, le=16_384, description="Features of each token.")
+        heads: int = Field(default=16, ge=1, le=256, description="Attention heads, which divide the width.")
         image: int = Field(default=224, ge=1, le=4096, description="Rows and columns of an image.")
         patch: int = Field(default=16, ge=1, le=512, description="Rows and columns of a patch.")
         classes: int = Field(default=1000, ge=1, le=100_000, description="Logits of an image.")
@@ -66,28 +66,28 @@ class Vit(Workload):
         @model_validator(mode="after")
         def _whole_patches_and_heads(self) -> Self:
             if self.image % self.patch:
-                raise ValueError("image must be a multiple of patch: an image is cut into whole patches")
+                raise ValueError("image must be a multiple of patch, because images are cut into whole patches")
             if self.width % self.heads:
-                raise ValueError("width must be a multiple of heads: heads share it evenly")
+                raise ValueError("width must be a multiple of heads, which divide it evenly")
             return self
 
         @property
         def tokens(self) -> int:
-            """Patches of an image, and the class token."""
+            """Return the number of patches and the class token."""
             return (self.image // self.patch) ** 2 + 1
 
         @property
         def pixels(self) -> int:
-            """Numbers in a patch."""
+            """Return the numbers in a patch."""
             return self.patch**2 * COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Three steps of training move every weight by more than rounding does."""
+        """Compare after three steps of training, which move every weight by more than rounding does."""
         train = parameters.work == "train"
         return Measure(parity_units=3 if train else 1, differentiates=train)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Images (batch, image, image, 3); all weights, those of the blocks stacked; labels (batch,) to train on."""
+        """Draw images (batch, image, image, 3), all weights, stacked for the blocks, and to train labels (batch,)."""
         p = parameters
         weights = {
             "embed": rng.standard_normal((p.pixels, p.width)) / math.sqrt(p.pixels),
@@ -104,7 +104,7 @@ class Vit(Workload):
         return Arrays(state=weights, batches=({"images": images, "labels": rng.integers(p.classes, size=p.batch)},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The same in NumPy, the chain rule by hand."""
+        """Compute the same in NumPy, with the chain rule by hand."""
         import numpy as np
 
         if parameters.work == "predict":
@@ -119,16 +119,16 @@ class Vit(Workload):
         loss = np.zeros(())
         for _ in range(units):
             logits, back = _logits_vjp(images, weights, parameters)
-            loss, at_logits = training.cross_entropy_and_gradient(logits, labels)
-            gradients = back(at_logits)
+            loss, d_logits = training.cross_entropy_and_gradient(logits, labels)
+            gradients = back(d_logits)
             for name, weight in weights.items():  # one at a time: those of a ViT-Large are gigabytes
                 weights[name] = weight - parameters.learning_rate * gradients.pop(name)
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """The products, threefold to train, where images need no gradient; weights, images, logits once through memory.
+        """Count the products, threefold to train, without gradients of images; weights, images and logits move once.
 
-        What is trained is read and written, and updated by two operations a number.
+        Trained weights are read and written, and updated by two operations a number.
         """
         p = parameters
         embed = 2.0 * p.batch * p.width * (p.tokens - 1) * p.pixels
@@ -141,7 +141,7 @@ class Vit(Workload):
         return Cost(flops=2 * embed + 3 * others + 2.0 * weights, bytes=float(2 * weights + images) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Of the blocks, but for attention, which may be one kernel; none that a compiler would turn into sums."""
+        """Count the blocks' products, without attention, which may be one kernel, and without tiny products."""
         p = parameters
         if min(p.batch * p.tokens, p.width) < SMALLEST_PRODUCT:
             return None
@@ -149,7 +149,7 @@ class Vit(Workload):
         return Operations(products=blocks + 1 if p.work == "predict" else 3 * blocks + 2)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Layer after layer in a Python loop, which jit unrolls."""
+        """Loop over the layers in Python, which jit unrolls."""
 
         def through(x: Any, blocks: Any) -> Any:
             for weights in blocks:
@@ -160,7 +160,7 @@ class Vit(Workload):
 
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """One layer, compiled once, in a loop over stacked weights."""
+        """Compile one layer, in a loop over stacked weights."""
         import jax
 
         def through(x: Any, blocks: Any) -> Any:
@@ -173,22 +173,22 @@ class Vit(Workload):
         return replace(program, step=jax.jit(program.step), placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Layer after layer."""
+        """Loop over the layers."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The step under torch.compile; to train, forward pass and loss, and the optimiser as it is."""
+        """Compile the step with torch.compile; for training, forward pass and loss, and an eager optimizer."""
         return _torch_program(parameters, arrays, tools, "loss")
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The optimiser's step under torch.compile too; to predict, the same as pytorch/compile."""
+        """Compile the optimizer's step as well; for prediction, the same as pytorch/compile."""
         return _torch_program(parameters, arrays, tools, "step")
 
 
 def _patches(images: Any, patch: int) -> Any:
-    """Each patch as one row: (batch, patches, patch * patch * 3); of arrays of any framework."""
+    """Return each patch as one row, (batch, patches, patch * patch * 3), for arrays of any framework."""
     batch, side = len(images), images.shape[1] // patch
     cut = images.reshape(batch, side, patch, side, patch, COLOURS).swapaxes(2, 3)
     return cut.reshape(batch, side * side, patch * patch * COLOURS)
@@ -197,14 +197,14 @@ def _patches(images: Any, patch: int) -> Any:
 def _logits_vjp(
     images: Array, w: NamedArrays, parameters: Vit.Parameters
 ) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
-    """Logits in NumPy, and the gradients by each weight from that by the logits.
+    """Compute logits in NumPy, and a function from their gradient to those of the weights.
 
-    Of each block its input alone is kept; what is between is computed again on the way back.
+    Only the input of each block is kept; the rest is recomputed in the backward pass.
     """
     import numpy as np
 
     patches = _patches(images, parameters.patch)
-    outside, *blocks = _apart(w, parameters.layers)
+    outside, *blocks = _split_blocks(w, parameters.layers)
     x = np.concatenate([np.repeat(w["token"], len(images), 0), patches @ w["embed"]], 1) + w["positions"]
     given = []
     for block in blocks:
@@ -212,37 +212,37 @@ def _logits_vjp(
         x = transformer.block(x, block, parameters.heads)
     last, back_to_token = transformer.normalised_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
-    def back_to_weights(at: Array) -> dict[str, Array]:
-        by_weight = {"head": last.T @ at, **{name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}}
-        at_token, by_weight["gain"], by_weight["gain_bias"] = back_to_token(at @ w["head"].T)
-        at_x = np.zeros_like(x)
-        at_x[:, 0] = at_token
+    def back_to_weights(d_logits: Array) -> dict[str, Array]:
+        by_weight = {"head": last.T @ d_logits, **{name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}}
+        d_token, by_weight["gain"], by_weight["gain_bias"] = back_to_token(d_logits @ w["head"].T)
+        d_x = np.zeros_like(x)
+        d_x[:, 0] = d_token
         for layer in reversed(range(parameters.layers)):
-            at_x, gradients = transformer.block_vjp(given[layer], blocks[layer], parameters.heads)[1](at_x)
+            d_x, gradients = transformer.block_vjp(given[layer], blocks[layer], parameters.heads)[1](d_x)
             for name, gradient in gradients.items():
                 by_weight[name][layer] = gradient
-        by_weight["embed"] = np.tensordot(patches, at_x[:, 1:], ((0, 1), (0, 1)))
-        return by_weight | {"token": at_x[:, :1].sum(0, keepdims=True), "positions": at_x.sum(0)}
+        by_weight["embed"] = np.tensordot(patches, d_x[:, 1:], ((0, 1), (0, 1)))
+        return by_weight | {"token": d_x[:, :1].sum(0, keepdims=True), "positions": d_x.sum(0)}
 
     return last @ outside["head"], back_to_weights
 
 
-def _apart(weights: NamedArrays, layers: int) -> list[dict[str, Array]]:
-    """The weights that are no block's, then each block's."""
-    outside, blocks = _in_two(weights)
+def _split_blocks(weights: NamedArrays, layers: int) -> list[dict[str, Array]]:
+    """Return the weights outside the blocks, then each block's."""
+    outside, blocks = _split_stacked(weights)
     return [outside, *(transformer.one(blocks, layer) for layer in range(layers))]
 
 
-def _in_two(weights: NamedArrays) -> list[dict[str, Array]]:
-    """The weights that are no block's, and those of all blocks, stacked."""
+def _split_stacked(weights: NamedArrays) -> list[dict[str, Array]]:
+    """Return the weights outside the blocks, and the stacked weights of all blocks."""
     return [
         {name: weights[name] for name in OUTSIDE},
         {name: weights[name] for name in weights if name not in OUTSIDE},
     ]
 
 
-def _together(apart: Any, stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """The opposite."""
+def _join_stacked(apart: Any, stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
+    """Join what `_in_two` separates."""
     outside, *blocks = apart
     return {**outside, **{name: stack([block[name] for block in blocks]) for name in blocks[0]}}
 
@@ -259,7 +259,7 @@ def _jax_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, throu
         return transformer.jax_normalised(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
 
     def placed(weights: NamedArrays) -> Any:
-        return tools.put(_in_two(weights) if stacked else _apart(weights, parameters.layers))
+        return tools.put(_split_stacked(weights) if stacked else _split_blocks(weights, parameters.layers))
 
     if parameters.work == "predict":
         return _predicting(arrays, tools, logits_of, placed(arrays.batches[0]))
@@ -272,7 +272,7 @@ def _jax_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, throu
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
         outside, *blocks = state[0]
-        return {**(outside | blocks[0] if stacked else _together(state[0], jnp.stack)), "loss": loss}
+        return {**(outside | blocks[0] if stacked else _join_stacked(state[0], jnp.stack)), "loss": loss}
 
     return Program(
         state=(weights, optimizer.init(weights)),
@@ -289,7 +289,7 @@ def _torch_program(
     import torch
 
     predict = parameters.work == "predict"
-    weights = tools.put(_apart(arrays.batches[0] if predict else arrays.state, parameters.layers))
+    weights = tools.put(_split_blocks(arrays.batches[0] if predict else arrays.state, parameters.layers))
     model = _torch_model()(weights, parameters)
     if predict:
         program = _predicting(arrays, tools, lambda model, images: model(images), model)
@@ -303,7 +303,7 @@ def _torch_program(
         outside = dict(zip(OUTSIDE, (trained[name] for name in names), strict=True))
         outside |= {name: outside[name].T for name in ("embed", "head")}
         blocks = (transformer.torch_block_weights(trained, f"blocks.{layer}") for layer in range(parameters.layers))
-        return _together([outside, *blocks], torch.stack)
+        return _join_stacked([outside, *blocks], torch.stack)
 
     batches = tools.put(arrays.batches)
     return training.torch_program(model, cross_entropy, parameters.learning_rate, batches, exported, compiled)
@@ -311,7 +311,7 @@ def _torch_program(
 
 @cache
 def _torch_model() -> Any:
-    """The class of the model, made once: what is compiled for one class is compiled again for another."""
+    """Create the model's class once, because torch.compile compiles again for another class."""
     import torch
 
     class Model(torch.nn.Module):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""A network of nine numbers learns exclusive or: nearly nothing to compute, so only the ways of calling it differ."""
+"""Train a network of nine weights on exclusive or: with almost no arithmetic, only the ways of calling it differ."""
 
 import itertools
 import math
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 
 
 class Xor(Workload):
-    """Stochastic gradient descent on mean squared error, one sample after another; an epoch is four samples.
+    """Train by stochastic gradient descent on the squared error, sample by sample; an epoch is four samples.
 
     Rows 28 to 37 of the claims: the same training written in eight ways, which take from 0.08 to 126 s for 10,000
     epochs; pytorch/compile-whole is ours. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). The article
-    makes an array of every sample when its turn comes, and reads every loss after its sample, which has the program
-    wait for it: `samples: converted` and `losses: read`. Here samples are on the device beforehand and losses stay
-    there unless that is asked for. The learning rate is a number of Python's that every call is given, as the article
-    has it, but for torch.optim. What is one program from end to end, jax/scan-epochs, takes all samples at once and
-    reads its losses at the end.
+    converts each sample in its turn and reads every loss after its sample, which blocks: `samples: converted` and
+    `losses: read`. By default samples are on the device beforehand and losses stay there. The learning rate is a Python
+    number that is passed in every call, as in the article, except with torch.optim. jax/scan-epochs is one program from
+    end to end: it takes all samples at once and reads its losses at the end.
     """
 
     name = "xor"
@@ -43,17 +42,17 @@ class Xor(Workload):
     modes = {}
 
     class Parameters(WorkloadParameters):
-        """How the network is trained."""
+        """Set how the network is trained."""
 
         epochs: int = Field(default=10_000, ge=1, le=1_000_000, description="Epochs in one call of jax/scan-epochs.")
         learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
         losses: Literal["kept", "read"] = Field(
             default="kept",
-            description="kept: losses stay on the device; read: each is read as a Python number after its sample.",
+            description="kept: losses stay on the device; read: each becomes a Python number after its sample.",
         )
         samples: Literal["placed", "converted"] = Field(
             default="placed",
-            description="placed: samples are on the device beforehand; converted: each is brought there in its turn.",
+            description="placed: samples are on the device beforehand; converted: each is moved there in its turn.",
         )
         compared_epochs: int = Field(
             default=10,
@@ -63,11 +62,11 @@ class Xor(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Ten epochs are enough to tell a wrong gradient; how a whole training ends takes as many as it has."""
+        """Compare after ten epochs, enough to detect a wrong gradient, or after a whole training."""
         return Measure(unit="epoch", parity_units=parameters.compared_epochs, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Weights (out, in) and biases (out,) of both layers; inputs (4, 2) and targets (4, 1)."""
+        """Draw weights (out, in) and biases (out,) of both layers; return inputs (4, 2) and targets (4, 1)."""
         import numpy as np
 
         del parameters
@@ -81,7 +80,7 @@ class Xor(Workload):
         return Arrays(state=state, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """The chain rule by hand."""
+        """Apply the chain rule by hand."""
         import numpy as np
 
         w1, b1, w2, b2 = (arrays.state[name].copy() for name in ("weights1", "biases1", "weights2", "biases2"))
@@ -105,7 +104,7 @@ class Xor(Workload):
         return {"weights1": w1, "biases1": b1, "weights2": w2, "biases2": b2, "losses": losses}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """For a sample: forward twice, gradients twice as much, update; nothing of it leaves the cache."""
+        """Count a sample's forward pass twice, gradients twice as much, and the update; nothing leaves the cache."""
         del parameters, float_bytes
         products = sum(2 * fan_in * fan_out for fan_in, fan_out in shared.LAYERS)
         numbers = sum((fan_in + 1) * fan_out for fan_in, fan_out in shared.LAYERS)
@@ -113,7 +112,7 @@ class Xor(Workload):
 
     @variant("pytorch/nn")
     def nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.nn layers and torch.optim.SGD."""
+        """Use torch.nn layers and torch.optim.SGD."""
         import torch
 
         def train(state: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -130,7 +129,7 @@ class Xor(Workload):
 
     @variant("pytorch/no-optimizer")
     def no_optimizer(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """torch.nn layers, the update by hand."""
+        """Use torch.nn layers, and update by hand."""
         import torch
 
         def train(model: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -147,19 +146,19 @@ class Xor(Workload):
 
     @variant("pytorch/no-nn")
     def no_nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Tensors and autograd alone."""
+        """Use tensors and autograd alone."""
         return _torch_plain(parameters, arrays, tools, lambda train: train)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """As no-nn, with a sample's whole step under torch.compile, whose graph breaks at the call of backward()."""
+        """Compile a sample's step of no-nn with torch.compile, whose graph breaks at the call of backward()."""
         import torch
 
         return _torch_plain(parameters, arrays, tools, torch.compile)
 
     @variant("pytorch/compile-whole")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """A sample's whole step in one graph, gradients by torch.func."""
+        """Compile a sample's whole step into one graph, with gradients by torch.func."""
         import torch
 
         def loss_of(layers: Any, x: Any, y: Any) -> Any:
@@ -184,26 +183,26 @@ class Xor(Workload):
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Nothing compiled as a whole."""
+        """Compile nothing as a whole."""
         return _jax_program(parameters, arrays, tools, _train_sample())
 
     @variant("jax/jit-pieces")
     def jit_pieces(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Forward pass, loss and update under jit, each by itself; differentiated from outside."""
+        """Compile forward pass, loss and update by jit one by one, and differentiate from outside."""
         import jax
 
         return _jax_program(parameters, arrays, tools, _train_sample(jax.jit))
 
     @variant("jax/jit-step")
     def jit_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """A sample's whole step under jit."""
+        """Compile a sample's whole step by jit."""
         import jax
 
         return _jax_program(parameters, arrays, tools, jax.jit(_train_sample()))
 
     @variant("jax/scan-epochs")
     def scan_epochs(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """The whole training as one compiled program: samples scanned inside scanned epochs."""
+        """Compile the whole training into one program: samples scanned inside scanned epochs."""
         import jax
 
         train, read, rate = _train_sample(), shared.reading(parameters), parameters.learning_rate
@@ -299,7 +298,7 @@ def _torch_program(
 
 
 def _train_sample(place: "Callable[[Any], Any]" = lambda function: function) -> Any:
-    """(layers, x, y, learning rate) -> (layers, loss); `place` is applied to each of its pieces."""
+    """Return (layers, x, y, learning rate) -> (layers, loss); `place` is applied to each of its pieces."""
     import jax
 
     @place

@@ -10,5 +10,5 @@ from accelbench.workloads.loop_unrolling import LoopUnrolling, _program
 
 def test_a_cumsum_of_sines_is_refused() -> None:
     unused: Any = None
-    with pytest.raises(ValueError, match="there is no cumsum of sines: leave this variant out, or ask for body: sum"):
+    with pytest.raises(ValueError, match="cumsum cannot compute sines: leave this variant out, or set body: sum"):
         _program(LoopUnrolling.Parameters(body="sine"), Arrays(state={}), unused, sums_of=unused)
