@@ -4,6 +4,7 @@ The claim itself is its manifests' expectations. A claim about a whole suite is 
 about whole trainings to their total times. docs/method/claims-policy.md has the rules.
 """
 
+import functools
 from collections.abc import Iterable
 from datetime import date, datetime
 from pathlib import Path
@@ -31,6 +32,7 @@ ClaimVerdict = Literal[
 UNNAMED = "unnamed"
 """A machine whose time an article gives, and which it does not name."""
 LEDGER = "ledger.yaml"
+REWORDED = "reworded.yaml"
 StoredInGit = Annotated[str, Field(pattern=r"^([0-9a-f]{7,40}:\S+)?$")]
 """A directory in git's history, COMMIT:PATH, as `git show` takes it. Empty: no result was kept."""
 LEFT_OUT = " [...] "
@@ -218,6 +220,17 @@ def load(path: Path) -> tuple[Claim, ...]:
     if twice := {row for row in rows if rows.count(row) > 1}:
         raise InvalidLedgerError(f"{file}: row {min(twice)} is there twice")
     return tuple(sorted(claims, key=lambda claim: claim.row))
+
+
+@functools.cache
+def reworded(path: Path) -> dict[str, list[str]]:
+    """Return the digests of earlier sources that count as today's, by the digest of today's source."""
+    file = path / REWORDED
+    try:
+        digests: dict[str, list[str]] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise InvalidLedgerError(f"{file}: {error}") from error
+    return digests
 
 
 def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:

@@ -164,9 +164,11 @@ def _same_question(recorded: "BenchmarkRun", asked: "BenchmarkRun") -> bool:
 
 
 def older(result: "Result") -> bool:
-    """Whether the source of its workload has changed since; not, where either is not known."""
+    """Return True if the program of its workload has changed since; False if either source is unknown."""
     measured, today = result.fingerprint.get("workloadSource"), _source(result.case.workload)
-    return bool(measured and today) and measured != today
+    if not (measured and today):
+        return False
+    return measured not in {today, *ledger.reworded(ledger.directory()).get(today, ())}
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import yaml
 from accelbench.claims import articles
 from accelbench.claims.ledger import (
     LEDGER,
+    REWORDED,
     InvalidLedgerError,
     UnknownRowError,
     choose,
@@ -30,7 +31,7 @@ def test_every_manifest_is_in_the_ledger_under_its_row() -> None:
 
 def test_an_installed_accelbench_has_the_same_claims() -> None:
     assert load(directory()) == CLAIMS
-    assert {path.name for path in directory().glob("*.yaml")} == {*MANIFESTS, LEDGER, articles.ARTICLES}
+    assert {path.name for path in directory().glob("*.yaml")} == {*MANIFESTS, LEDGER, REWORDED, articles.ARTICLES}
 
 
 def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:

@@ -14,7 +14,7 @@ RUN: dict[str, dict[Where, tuple[str, ...]]] = {
     },
     "docs/operations/security.md": {"control plane": ("Pod Security",)},
     "docs/operations/troubleshooting.md": {"control plane": ("Troubleshooting",)},
-    "docs/operations/upgrade.md": {"control plane": ("Do it", "Take it back", "On a laptop")},
+    "docs/operations/upgrade.md": {"control plane": ("Do it", "Take it back")},
     "docs/tutorials/ci-gate.md": {"laptop": ("What to expect", "The workflow")},
     "docs/tutorials/cluster.md": {"node": ("Ask", "Read", "Your own code", "As a gate", "Stop and clean up")},
     "docs/tutorials/laptop.md": {
