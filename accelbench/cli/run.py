@@ -1,5 +1,6 @@
-"""`accelbench run FILE`: a manifest measured on this machine, ending in a verdict."""
+"""`accelbench run FILE`: measure a manifest on this machine, and print its verdict."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,24 +10,21 @@ from accelbench.local.exits import Exit
 from accelbench.terminal.options import TARGET, Assignments, Output, Variants
 
 if TYPE_CHECKING:
+    from accelbench.api.run import BenchmarkRun
+    from accelbench.local.directory import RunDirectory
+    from accelbench.local.interrupt import Signals
     from accelbench.local.run import RunOutcome
 
 ACCEPT_NOISE = "measurement.acceptNoise=true"
 
 
-def _available(wanted: int | None) -> int | None:
+def _in_range(wanted: int | None) -> int | None:
     import os
 
-    there = len(os.sched_getaffinity(0))
-    if wanted is not None and not 1 <= wanted <= there:
-        raise typer.BadParameter(f"{wanted}; this machine offers 1 to {there}")
+    usable = len(os.sched_getaffinity(0))
+    if wanted is not None and not 1 <= wanted <= usable:
+        raise typer.BadParameter(f"{wanted}; this machine offers 1 to {usable}")
     return wanted
-
-
-def _compile_for(targets: list[str]) -> list[str]:
-    """The assignments that `--target` stands for: what is compiled needs no device."""
-    names = [name.strip() for each in targets for name in each.split(",") if name.strip()]
-    return [f"accelerator.targets=[{', '.join(dict.fromkeys(names))}]", "accelerator.profile=cpu"] if names else []
 
 
 def run(
@@ -55,7 +53,7 @@ def run(
     ] = None,
     processors: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Use only N processors, idle ones first. Default: all.", callback=_available),
+        typer.Option(metavar="N", help="Use only N processors, idle ones first. Default: all.", callback=_in_range),
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")] = Output.TABLE,
 ) -> None:
@@ -67,76 +65,120 @@ def run(
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.
     """
-    from accelbench.local.device import (
-        missing_frameworks,
-        platform_of,
-        require_a_framework,
-        targeted,
-        without_what_runs,
-    )
-    from accelbench.local.errors import InvalidSpecError, OccupiedError
-    from accelbench.local.interrupt import Signals
-    from accelbench.local.manifests import read_target, script_of
-    from accelbench.local.run import measure, reserve, write_page
-    from accelbench.report import terminal
-    from accelbench.report.live import display
-    from accelbench.terminal.console import console
-    from accelbench.terminal.results import json_report
+    changes = [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else []), *_target_assignments(targets or [])]
+    runs = _read(file, variants or [], changes, compiled=bool(targets))
+    _measure_all(runs, _reserve([run for run, _ in runs], out), file, processors, output)
+
+
+def _target_assignments(targets: Sequence[str]) -> list[str]:
+    """Return the assignments for `--target`; the profile is cpu, because compiling needs no device."""
+    names = [name.strip() for target in targets for name in target.split(",") if name.strip()]
+    return [f"accelerator.targets=[{', '.join(dict.fromkeys(names))}]", "accelerator.profile=cpu"] if names else []
+
+
+def _read(
+    file: str, variants: Sequence[str], changes: Sequence[str], *, compiled: bool
+) -> "list[tuple[BenchmarkRun, str]]":
+    """Read the runs of a file, each with its platform; end the command if one cannot run here."""
+    from accelbench.local.device import platform_of, require_a_framework, targeted, without_what_runs
+    from accelbench.local.errors import InvalidSpecError
+    from accelbench.local.manifests import read_target
 
     try:
-        changes = [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else []), *_compile_for(targets or [])]
-        runs = read_target(file, variants or (), changes)
-        runs = tuple(targeted(without_what_runs(each) if targets else each) for each in runs)
-        platforms = [platform_of(each) for each in runs]
+        runs = read_target(file, variants, changes)
+        runs = tuple(targeted(without_what_runs(run) if compiled else run) for run in runs)
+        platforms = [platform_of(run) for run in runs]
         require_a_framework(*runs)
     except InvalidSpecError as error:
         typer.echo(error.explained(), err=True)
         raise typer.Exit(Exit.INVALID_SPEC) from error
+    return list(zip(runs, platforms, strict=True))
+
+
+def _reserve(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
+    """Create a directory for each run; end the command if that is not possible."""
+    from accelbench.local.errors import OccupiedError
+    from accelbench.local.run import reserve
 
     try:
-        directories = reserve(runs, out)
-    except (OccupiedError, OSError) as error:
-        what = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-        typer.echo(f"error: {what}", err=True)
+        return reserve(runs, out)
+    except OccupiedError as error:
+        typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Exit.USAGE) from error
+    except OSError as error:
+        typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        raise typer.Exit(Exit.USAGE) from error
+
+
+def _measure_all(
+    runs: "Sequence[tuple[BenchmarkRun, str]]",
+    directories: "Sequence[RunDirectory]",
+    file: str,
+    processors: int | None,
+    output: Output,
+) -> None:
+    """Measure and print one run after the other, and end with the exit code of the worst."""
+    from accelbench.local.interrupt import Signals
+    from accelbench.local.manifests import script_of
 
     codes: list[Exit] = []
     with Signals() as signals:
-        for each, platform, directory in zip(runs, platforms, directories, strict=True):
-            for variant, what in missing_frameworks(each).items():
-                typer.echo(f"warning: {variant} will fail: {what}", err=True)
-            try:
-                with display(console(stderr=True)) as shown:
-                    outcome = measure(
-                        each,
-                        platform,
-                        directory,
-                        signals=signals,
-                        display=shown,
-                        script=script_of(each, file),
-                        processors=processors,
-                    )
-            except OSError as error:
-                typer.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)
-                raise typer.Exit(Exit.USAGE) from error
+        for (run, platform), directory in zip(runs, directories, strict=True):
+            outcome = _measure(run, platform, directory, signals, script_of(run, file), processors)
+            _print(outcome, directory, output)
             codes.append(outcome.exit)
-            for line in (line for case in outcome.cases for line in case.trouble):
-                typer.echo(line, err=True)
-            if output is Output.JSON:
-                typer.echo(json_report(outcome.measured, outcome.record))
-            else:
-                console().print(terminal.reports(outcome.measured))
-            if (absent := write_page(directory)) is not None:
-                typer.echo(f"no report.html: {absent}", err=True)
-            typer.echo(f"results: {directory.path}", err=True)
             if signals.received is not None:
                 typer.echo(f"interrupted: what was measured is kept{_not_reached(outcome)}", err=True)
                 break
     raise typer.Exit(Exit.worst(codes))
 
 
+def _measure(
+    run: "BenchmarkRun",
+    platform: str,
+    directory: "RunDirectory",
+    signals: "Signals",
+    script: Path | None,
+    processors: int | None,
+) -> "RunOutcome":
+    """Measure one run with its progress on standard error; end the command if results cannot be written."""
+    from accelbench.local.device import missing_frameworks
+    from accelbench.local.run import measure
+    from accelbench.report.live import display
+    from accelbench.terminal.console import console
+
+    for variant, reason in missing_frameworks(run).items():
+        typer.echo(f"warning: {variant} will fail: {reason}", err=True)
+    try:
+        with display(console(stderr=True)) as shown:
+            return measure(
+                run, platform, directory, signals=signals, display=shown, script=script, processors=processors
+            )
+    except OSError as error:
+        typer.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)
+        raise typer.Exit(Exit.USAGE) from error
+
+
+def _print(outcome: "RunOutcome", directory: "RunDirectory", output: Output) -> None:
+    """Print the verdicts, write the HTML page, and name the directory of the results."""
+    from accelbench.local.run import write_page
+    from accelbench.report import terminal
+    from accelbench.terminal.console import console
+    from accelbench.terminal.results import json_report
+
+    for line in (line for case in outcome.cases for line in case.trouble):
+        typer.echo(line, err=True)
+    if output is Output.JSON:
+        typer.echo(json_report(outcome.measured, outcome.record))
+    else:
+        console().print(terminal.reports(outcome.measured))
+    if (missing := write_page(directory)) is not None:
+        typer.echo(f"no report.html: {missing}", err=True)
+    typer.echo(f"results: {directory.path}", err=True)
+
+
 def _not_reached(outcome: "RunOutcome") -> str:
-    """The cases that were not begun, for the end of a sentence."""
-    begun = {each.case.name for each in outcome.cases}
-    left = [name for name in outcome.record.cases if name not in begun]
-    return f"; not reached: {', '.join(left)}" if left else ""
+    """Return the cases that were not started, for the end of a sentence."""
+    started = {case.case.name for case in outcome.cases}
+    missing = [name for name in outcome.record.cases if name not in started]
+    return f"; not reached: {', '.join(missing)}" if missing else ""
