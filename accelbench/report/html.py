@@ -7,8 +7,9 @@ import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import accelbench
 from accelbench import figures
@@ -16,9 +17,12 @@ from accelbench.api.result import Check, CheckOutcome, Result
 from accelbench.document import on_one_line
 from accelbench.report import certificate, details, launches, machine, overview, reproduce, targets, view
 from accelbench.report.launches import LaunchSeries
-from accelbench.report.table import Table, TableColumn, filled
+from accelbench.report.table import Table, TableColumn
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.redaction import redact_invalid
+
+if TYPE_CHECKING:
+    from accelbench.report.plots.canvas import Plot
 
 NEEDS = ("jinja2", "matplotlib")
 COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."
@@ -44,12 +48,20 @@ def missing() -> str | None:
 
 
 def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, Any] | None = None) -> str:
-    """The whole page; `manifest` is that of the run, where it is known, else each case says for itself."""
+    """Return the whole page.
+
+    Args:
+        name: Heading of the page, usually the run's name.
+        cases: The cases to show, in order.
+        manifest: The run's manifest, for the command that measures it again. Without one, a single case has the
+            manifest that its result implies, and several cases have no command.
+    """
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["verdict_class"] = _verdict_class
     environment.filters["first_sentence"] = _first_sentence
+    environment.globals |= {"certificate": certificate, "details": details, "machine": machine, "view": view}
     page = files("accelbench.report") / "page"
     template = environment.from_string((page / "report.html.j2").read_text(encoding="utf-8"))
     if manifest is None and len(cases) == 1:
@@ -57,6 +69,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
     results = [case.result for case in cases]
     processors = reproduce.processors_asked_for(results[0]) if results else None
     sentences = overview.sentences(results)
+    drawn_whole = len(cases) <= DRAWN_CASES
     page_text: str = template.render(
         name=on_one_line(name),
         title=sentences[0] if sentences else "no result",
@@ -64,111 +77,153 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         css=(page / "report.css").read_text(encoding="utf-8"),
         sentences=sentences,
         overview=_overview(results),
-        cases=[_case(f"case-{number}", case, whole=len(cases) <= DRAWN_CASES) for number, case in enumerate(cases, 1)],
+        cases=[CasePage(f"case-{number}", case, drawn_whole=drawn_whole) for number, case in enumerate(cases, 1)],
         command=reproduce.command(manifest, processors) if manifest else "",
         command_about=COMMAND_ABOUT,
     )
     return page_text.strip() + "\n"
 
 
-def _case(identity: str, case: MeasuredCase, *, whole: bool) -> dict[str, Any]:
-    from accelbench.report.plots import amortisation, blocks, forest, phases
+class CasePage:
+    """Hold what the template shows of one case and no module computes on its own."""
 
-    result = redact_invalid(case.result)
-    taken = case.series or launches.of_result(result)
-    timed = [variant.name for variant in view.ordered(result) if variant.seconds]
-    series = {name: taken[name] for name in timed if name in taken}
-    margin = f"{100 * float(result.case.measurement.equivalence_margin):.4g} %"
-    confidence = figures.percent(float(result.case.measurement.confidence))
-    checks = result.certificate.checks
-    compiled = targets.is_compiled(result)
-    baseline = result.case.baseline
-    return {
-        "id": identity,
-        "title": view.title(result.case),
-        "when": f"{'compiled' if compiled else 'measured'} {result.started[:16].replace('T', ' ')} UTC",
-        "unit": result.unit,
-        "partial": view.state(result),
-        "sentences": targets.sentences(result) if compiled else view.sentences(result),
-        "trouble": () if compiled else certificate.trouble(result),  # what was not compiled, the sentences say
-        "remarks": view.remarks(result),
-        "measured": not view.nothing_measured(result),
-        "finding": _finding(result),
-        "verdicts": targets.memory([result]) if compiled else _observations(result) or _verdicts(result),
-        "basis": [
-            f"{line[:1].upper()}{line[1:]}."
-            for line in (targets.footnotes([result]) if compiled else (view.basis(result), *view.time_is(result)))
-        ],
-        "expectations": case.expectations,
-        "forest": forest.plot(result, f"{identity}-forest"),
-        "forest_caption": f"Each line is the interval of a speedup over {baseline}, with {confidence} confidence"
-        f" for all together. An interval inside the shaded {margin} on either side of 1x is equivalent.",
-        "phases": _phases(result),
-        "tail": details.tail(result),
-        "first_calls": details.first_calls(result),
-        "work": targets.sizes([result]) if compiled else details.work(result),
-        "work_about": _work_about(result),
-        "programs": targets.programs([result]) if compiled else details.programs(result),
-        "spread": details.spread(result),
-        "phases_plot": phases.plot(result, f"{identity}-phases") if whole else None,
-        "amortisation": amortisation.plot(result, f"{identity}-amortisation") if whole else None,
-        "blocks": blocks.plot(series, f"{identity}-blocks", quarantined={each.round for each in result.quarantined})
-        if whole
-        else None,
-        "blocks_caption": _blocks_caption(result, whole=bool(case.series)),
-        "checks_summary": f"{certificate.summary(result)[:1].upper()}{certificate.summary(result)[1:]}.",
-        "checks_outcome": certificate.worst_outcome(result),
-        "open_checks": _checks(
-            "Checks that failed or are untested", [check for check in checks if check.outcome != "passed"]
-        ),
-        "passed_checks": _passed(checks),
-        "notes": result.notes,
-        "machine": machine.line(result.fingerprint),
-        "fingerprint": Table(
-            "Fingerprint", (TableColumn("what"), TableColumn("value")), tuple(sorted(result.fingerprint.items()))
-        ),
-    }
+    def __init__(self, identity: str, case: MeasuredCase, *, drawn_whole: bool) -> None:
+        """`identity` prefixes the ids of this case on the page; without `drawn_whole` only speedups are drawn."""
+        self.id = identity
+        self.result = redact_invalid(case.result)
+        self.expectations = case.expectations
+        self._series = case.series
+        self._drawn_whole = drawn_whole
+        self._compiled = targets.is_compiled(case.result)
+
+    @property
+    def when(self) -> str:
+        """When it was measured or compiled."""
+        return f"{'compiled' if self._compiled else 'measured'} {self.result.started[:16].replace('T', ' ')} UTC"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The findings."""
+        return targets.sentences(self.result) if self._compiled else view.sentences(self.result)
+
+    @property
+    def trouble(self) -> tuple[str, ...]:
+        """Failures and failed checks; the sentences of a compiled case already contain its failures."""
+        return () if self._compiled else certificate.trouble(self.result)
+
+    @property
+    def finding(self) -> str:
+        """Heading of the table of verdicts."""
+        if self._compiled:
+            return "Compiled, not run"
+        return "Observations" if self.result.observations else "Verdict"
+
+    @property
+    def verdicts(self) -> Table | None:
+        """The table below that heading."""
+        if self._compiled:
+            return targets.memory([self.result])
+        if observed := view.observation_table(self.result):
+            return observed
+        return view.verdict_table(self.result).without_empty_columns().with_verdict_first()
+
+    @property
+    def basis(self) -> str:
+        """Sentences about rounds, confidence and the meaning of the times."""
+        lines = targets.footnotes([self.result]) if self._compiled else (view.basis(self.result),)
+        return " ".join(map(_sentence, (*lines, *(() if self._compiled else view.time_is(self.result)))))
+
+    @property
+    def work(self) -> Table | None:
+        """Work, memory and energy, or the memory that a compiled program is planned to take."""
+        return targets.sizes([self.result]) if self._compiled else details.work(self.result)
+
+    @property
+    def programs(self) -> Table | None:
+        """Numbers of the compiled programs."""
+        return targets.programs([self.result]) if self._compiled else details.programs(self.result)
+
+    @property
+    def work_about(self) -> str:
+        """Where limits and bytes come from; empty if no share of a limit is shown."""
+        return _work_about(self.result)
+
+    @cached_property
+    def forest(self) -> "Plot | None":
+        """The plot of speedups."""
+        from accelbench.report.plots import forest
+
+        return forest.plot(self.result, f"{self.id}-forest")
+
+    @property
+    def forest_caption(self) -> str:
+        """Caption of the plot of speedups."""
+        measurement, baseline = self.result.case.measurement, self.result.case.baseline
+        margin = f"{100 * float(measurement.equivalence_margin):.4g} %"
+        confidence = figures.percent(float(measurement.confidence))
+        return (
+            f"Each line is the interval of a speedup over {baseline}, with {confidence} confidence"
+            f" for all together. An interval inside the shaded {margin} on either side of 1x is equivalent."
+        )
+
+    @cached_property
+    def phases_plot(self) -> "Plot | None":
+        """The plot of phases."""
+        from accelbench.report.plots import phases
+
+        return phases.plot(self.result, f"{self.id}-phases") if self._drawn_whole else None
+
+    @cached_property
+    def amortisation(self) -> "Plot | None":
+        """The plot of when compiling pays back."""
+        from accelbench.report.plots import amortisation
+
+        return amortisation.plot(self.result, f"{self.id}-amortisation") if self._drawn_whole else None
+
+    @cached_property
+    def blocks(self) -> "Plot | None":
+        """The plot of all blocks, or of the launches' summaries if the blocks are not at hand."""
+        from accelbench.report.plots import blocks
+
+        if not self._drawn_whole:
+            return None
+        known = self._series or launches.of_result(self.result)
+        timed = [variant.name for variant in view.ordered(self.result) if variant.seconds]
+        series = {name: known[name] for name in timed if name in known}
+        quarantined = {disturbed.round for disturbed in self.result.quarantined}
+        return blocks.plot(series, f"{self.id}-blocks", quarantined=quarantined)
+
+    @property
+    def blocks_caption(self) -> str:
+        """Caption of the plot of blocks."""
+        return _blocks_caption(self.result, whole=bool(self._series))
+
+    @property
+    def checks_summary(self) -> str:
+        """How many checks passed."""
+        return _sentence(certificate.summary(self.result))
+
+    @property
+    def open_checks(self) -> Table:
+        """Checks that did not pass, with their readings."""
+        checks = [check for check in self.result.certificate.checks if check.outcome != "passed"]
+        return _checks("Checks that failed or are untested", checks)
+
+    @property
+    def passed_checks(self) -> Table:
+        """Checks that passed, with their readings."""
+        passed = [check for check in self.result.certificate.checks if check.outcome == "passed"]
+        return _checks(f"Checks that passed, each with its reading: {len(passed)}", passed)
+
+    @property
+    def fingerprint(self) -> Table:
+        """The fingerprint, entry by entry."""
+        columns = (TableColumn("what"), TableColumn("value"))
+        return Table("Fingerprint", columns, tuple(sorted(self.result.fingerprint.items())))
 
 
-def _finding(result: Result) -> str:
-    if targets.is_compiled(result):
-        return "Compiled, not run"
-    return "Observations" if result.observations else "Verdict"
-
-
-def _observations(result: Result) -> Table | None:
-    rows = tuple((row.variant, row.name, row.value) for row in view.observation_rows(result))
-    return filled(
-        "What each variant did", (TableColumn("variant"), TableColumn("observed"), TableColumn("value")), rows
-    )
-
-
-def _verdicts(result: Result) -> Table:
-    columns = (
-        TableColumn("variant"),
-        TableColumn("verdict", kind="verdict"),  # first, so that a phone shows it without scrolling
-        TableColumn("speedup", number=True),
-        TableColumn("interval", kind="nowrap"),
-        TableColumn(f"time per {result.unit}", number=True),
-        TableColumn("spread", number=True),
-    )
-    rows = [
-        (row.name, row.verdict, row.speedup, row.interval, row.seconds, row.spread) for row in view.variant_rows(result)
-    ]
-    # Without a variant that stands there is still something to say: the name of each.
-    return filled(f"Variants against {result.case.baseline}", columns, rows) or Table(
-        "Variants", (TableColumn("variant"),), tuple((row[0],) for row in rows)
-    )
-
-
-def _phases(result: Result) -> Table | None:
-    shown = view.phases_shown(result)
-    if not shown:
-        return None
-    rows = tuple((row.name, *row.seconds) for row in view.phase_rows(result))
-    return Table(
-        "Phases of a launch", (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in shown)), rows
-    )
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _work_about(result: Result) -> str:
@@ -201,11 +256,6 @@ def _checks(caption: str, checks: Sequence[Check]) -> Table:
         for (name, outcome, reading, threshold), variants in alike.items()
     )
     return Table(caption, columns, rows)
-
-
-def _passed(checks: Sequence[Check]) -> Table:
-    passed = [check for check in checks if check.outcome == "passed"]
-    return _checks(f"Checks that passed, each with its reading: {len(passed)}", passed)
 
 
 def _overview(results: Sequence[Result]) -> Table | None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accelbench.report.view import Bounds
+from accelbench.report.table import Bounds
 
 MARGIN = 1.02
 """The axis reaches this factor beyond what it shows, so that nothing sits on its edge."""

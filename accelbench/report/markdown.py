@@ -38,14 +38,14 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     if view.nothing_measured(result):
         return [*parts, *_beside(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
     parts += [escaped(sentence) for sentence in view.sentences(result)]
-    if observed := view.observation_rows(result):
-        observations = [(row.variant, row.name, row.value) for row in observed]
-        parts += [
-            markdown_table(("variant", "observed", "value"), observations, right=set()),
-            *_lines((view.basis(result),)),
-        ]
+    if observed := view.observation_table(result):
+        parts += [_rows(observed), *_lines((view.basis(result),))]
     else:
-        parts += _verdicts(result)
+        parts += [_rows(view.verdict_table(result)), *_lines((view.basis(result), *view.time_is(result)))]
+        if phases := view.phase_table(result):
+            parts.append(_rows(phases, first="phases"))
+        for table in details.tables(result):
+            parts += _table(table)
     notes = [
         certificate.summary(result),
         *certificate.trouble(result),
@@ -81,25 +81,14 @@ def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> l
 
 
 def _table(table: Table) -> list[str]:
+    return [f"{escaped(table.caption)}:", _rows(table)]
+
+
+def _rows(table: Table, *, first: str = "") -> str:
+    """Paint the table without its caption; `first` replaces the head of the first column."""
+    names = [column.name for column in table.columns]
     right = {number for number, column in enumerate(table.columns) if column.number}
-    return [
-        f"{escaped(table.caption)}:",
-        markdown_table([column.name for column in table.columns], table.rows, right),
-    ]
-
-
-def _verdicts(result: Result) -> list[str]:
-    rows = view.variant_rows(result)
-    header = ("variant", f"time per {result.unit}", "spread", "speedup", "interval", "verdict")
-    columns = [(row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict) for row in rows]
-    parts = [markdown_table(header, columns, right={1, 2, 3}), *_lines((view.basis(result), *view.time_is(result)))]
-    if phases := view.phase_rows(result):
-        shown = view.phases_shown(result)
-        right = set(range(1, len(shown) + 1))
-        parts.append(markdown_table(("phases", *shown), [(row.name, *row.seconds) for row in phases], right=right))
-    for table in details.tables(result):
-        parts += _table(table)
-    return parts
+    return markdown_table([first or names[0], *names[1:]], table.rows, right)
 
 
 def _lines(texts: Iterable[str]) -> list[str]:

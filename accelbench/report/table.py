@@ -1,37 +1,59 @@
-"""A table as every report takes it: a caption, columns, rows of text. The terminal, Markdown and HTML draw the same."""
+"""Describe a table once: a caption, columns, rows of text. The terminal, Markdown and HTML each paint it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from accelbench.report.view import Bounds
+
+@dataclass(frozen=True)
+class Bounds:
+    """Hold a speedup with its interval, as numbers to draw."""
+
+    lower: float
+    estimate: float
+    upper: float
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """`number`: its cells are aligned at the right; `kind` is a class of the page's style sheet."""
+    """Describe a column of a table."""
 
     name: str
     number: bool = False
+    """Cells are aligned at the right."""
     kind: str = ""
+    """Class of the page's style sheet; `verdict` and `aside` have a style in the terminal too."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text; the first cell of each is its header."""
+    """Hold rows of text; the first cell of each is its header."""
 
     caption: str
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[str, ...], ...]
-    drawn: tuple[Bounds | None, ...] = ()
-    """Of each row the interval that may be drawn beside it."""
+    intervals: tuple[Bounds | None, ...] = ()
+    """For each row, the interval that can be drawn next to its verdict."""
+
+    def without_empty_columns(self) -> "Table":
+        """Return the table without columns that are empty in every row; the first one always stays."""
+        kept = [0, *(number for number in range(1, len(self.columns)) if any(row[number] for row in self.rows))]
+        return self._with_columns(kept)
+
+    def with_verdict_first(self) -> "Table":
+        """Return the table with the verdict right after the row's header, where a narrow screen shows it."""
+        order = sorted(range(1, len(self.columns)), key=lambda number: self.columns[number].kind != "verdict")
+        return self._with_columns([0, *order])
+
+    def _with_columns(self, numbers: Iterable[int]) -> "Table":
+        numbers = tuple(numbers)
+        return replace(
+            self,
+            columns=tuple(self.columns[number] for number in numbers),
+            rows=tuple(tuple(row[number] for number in numbers) for row in self.rows),
+        )
 
 
 def filled(caption: str, columns: Iterable[TableColumn], rows: Iterable[tuple[str, ...]]) -> Table | None:
-    """The table without the columns that say nothing in any row; None where only the headers of rows would be left."""
-    columns, rows = tuple(columns), tuple(rows)
-    kept = [0, *(number for number in range(1, len(columns)) if any(row[number] for row in rows))]
-    if len(kept) == 1:
-        return None
-    return Table(
-        caption, tuple(columns[number] for number in kept), tuple(tuple(row[number] for number in kept) for row in rows)
-    )
+    """Return the table without empty columns; None if only the headers of rows would be left."""
+    table = Table(caption, tuple(columns), tuple(rows)).without_empty_columns()
+    return table if len(table.columns) > 1 else None

@@ -1,7 +1,7 @@
 """A result for the terminal: from values to rich renderables, readable from 80 columns on. Pure: it prints nothing."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement, measure_renderables
@@ -69,7 +69,7 @@ class TerminalReport:
         for sentence in view.sentences(result):
             yield Text(sentence)
         observed = view.observation_rows(result)
-        yield observation_table(observed) if observed else Padding(Fitted(verdict_table(result)), (1, 0))
+        yield observation_table(observed) if observed else Padding(Fitted(view.verdict_table(result)), (1, 0))
         yield Text(view.basis(result), style="dim")
         yield from (Text(line, style="dim") for line in view.time_is(result))
         if result.comparisons or result.variants:
@@ -89,21 +89,6 @@ def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> R
     return TerminalReport(result, expectations)
 
 
-def verdict_table(result: Result) -> TextTable:
-    """Variant, time, speedup and verdict."""
-    columns = (
-        TableColumn("variant"),
-        TableColumn(f"time per\n{result.unit}", number=True),
-        TableColumn("spread", number=True, kind="aside"),
-        TableColumn("speedup", number=True),
-        TableColumn("interval", kind="interval"),
-        TableColumn("verdict", kind="verdict"),
-    )
-    rows = view.variant_rows(result)
-    cells = tuple((row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict) for row in rows)
-    return TextTable("", columns, cells, drawn=tuple(row.bounds for row in rows))
-
-
 def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
     """What was observed, each variant named once."""
     table = _table()
@@ -119,13 +104,15 @@ def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
 
 
 def _phases(result: Result) -> Iterable[RenderableType]:
-    rows = view.phase_rows(result)
-    if not rows:
+    table = view.phase_table(result)
+    if table is None:
         return
-    # Two short lines rather than one long: seven phases have to fit beside a name into 80 columns.
-    heads = (phase.replace("-", "-\n") if len(phase) > len("compile") else phase for phase in view.phases_shown(result))
-    columns = (TableColumn("phases"), *(TableColumn(head, number=True) for head in heads))
-    yield Padding(Fitted(TextTable("", columns, tuple((row.name, *row.seconds) for row in rows))), (1, 0))
+    # Two short lines instead of a long one: seven phases have to fit next to a name into 80 columns.
+    columns = tuple(
+        replace(column, name=column.name.replace("-", "-\n") if len(column.name) > len("compile") else column.name)
+        for column in table.columns
+    )
+    yield Padding(Fitted(replace(table, columns=columns), first="phases"), (1, 0))
 
 
 def _details(result: Result) -> Iterable[RenderableType]:
@@ -174,7 +161,7 @@ class Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The first that fits of: with intervals drawn, as it is, closer together, cells in several lines, as lists."""
-        room_for_plots = options.max_width >= DRAWN_FROM and any(self.table.drawn)
+        room_for_plots = options.max_width >= DRAWN_FROM and any(self.table.intervals)
         for gap, folded, plots in WAYS:
             if plots and not room_for_plots:
                 continue
@@ -202,19 +189,19 @@ class Fitted:
                 found.append(_Column(Text("│ equal speed"), self._plots(number), whole=True))
             name = self.first if number == 0 else column.name
             cells = tuple(Text(row[number], style=_style(column, row[number])) for row in self.table.rows)
-            whole = column.number or column.kind in {"nowrap", "interval"}
+            whole = column.number or column.kind == "nowrap"
             found.append(_Column(Text(name), cells, number=column.number, whole=whole))
         return found
 
     def _plots(self, number: int) -> tuple[Text, ...]:
         """Each row's interval, in the colour of its verdict, which is in column `number`."""
-        axis = interval_plot.axis([bounds for bounds in self.table.drawn if bounds], PLOT_WIDTH)
+        axis = interval_plot.axis([bounds for bounds in self.table.intervals if bounds], PLOT_WIDTH)
         return tuple(
             Text(
                 interval_plot.draw(bounds, axis) if bounds else "",
                 style=_style(self.table.columns[number], row[number]),
             )
-            for bounds, row in zip(self.table.drawn, self.table.rows, strict=True)
+            for bounds, row in zip(self.table.intervals, self.table.rows, strict=True)
         )
 
     def _lists(self) -> RenderResult:

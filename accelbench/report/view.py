@@ -5,7 +5,7 @@ Pure. Nothing is computed here that the result does not state; numbers are only 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -14,6 +14,7 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Comparison, Phase, Result, VariantResult
 from accelbench.report import noise, undecided
+from accelbench.report.table import Bounds, Table, TableColumn, filled
 from accelbench.stats.interval import MINIMUM_PAIRS
 from accelbench.stats.summary import TIME, geometric_mean
 from accelbench.verdict.redaction import compared_seconds, rejections, step_seconds
@@ -26,34 +27,33 @@ NOTHING_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """A speedup with its interval, as numbers, for whoever draws it."""
-
-    lower: float
-    estimate: float
-    upper: float
-
-
-@dataclass(frozen=True)
 class VariantRow:
-    """One line of the verdict table; empty where there is nothing to say."""
+    """Describe a variant's line in a verdict table; a text is empty if there is nothing to show."""
 
     name: str
     seconds: str
     spread: str
-    speedup: str
-    interval: str
     verdict: str
     """`baseline`, one of the four verdicts, `invalid: CHECK`, `failed: REASON`, why there is no interval, or empty."""
-    bounds: Bounds | None = None
+    comparison: Comparison | None = None
 
+    @property
+    def bounds(self) -> Bounds | None:
+        """The speedup's interval, if there is one."""
+        found = self.comparison
+        if found is None or not (found.speedup and found.lower and found.upper):
+            return None
+        return Bounds(float(found.lower), float(found.speedup), float(found.upper))
 
-@dataclass(frozen=True)
-class PhaseRow:
-    """One variant's phases, as many as `phases_shown` names."""
+    @property
+    def speedup(self) -> str:
+        """The speedup, as text."""
+        return figures.speedup(self.bounds.estimate) if self.bounds else ""
 
-    name: str
-    seconds: tuple[str, ...]
+    @property
+    def interval(self) -> str:
+        """The interval, as text."""
+        return figures.interval(self.bounds.lower, self.bounds.upper) if self.bounds else ""
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,25 @@ def _nothing_stands(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     return (f"None of {total} comparisons with {comparisons[0].baseline} {none}. {which}: {names}.",)
 
 
+def verdict_table(result: Result) -> Table:
+    """Return the table of variants with times, speedups and verdicts."""
+    rows = variant_rows(result)
+    columns: tuple[tuple[TableColumn, Callable[[VariantRow], str]], ...] = (
+        (TableColumn("variant"), lambda row: row.name),
+        (TableColumn(f"time per\n{result.unit}", number=True), lambda row: row.seconds),
+        (TableColumn("spread", number=True, kind="aside"), lambda row: row.spread),
+        (TableColumn("speedup", number=True), lambda row: row.speedup),
+        (TableColumn("interval", kind="nowrap"), lambda row: row.interval),
+        (TableColumn("verdict", kind="verdict"), lambda row: row.verdict),
+    )
+    return Table(
+        f"Variants against {result.case.baseline}",
+        tuple(column for column, _ in columns),
+        tuple(tuple(text(row) for _, text in columns) for row in rows),
+        intervals=tuple(row.bounds for row in rows),
+    )
+
+
 def variant_rows(result: Result) -> tuple[VariantRow, ...]:
     """The verdict table, the baseline first, then as the manifest lists them."""
     return _rows(result, result.comparisons, {each.name: step_seconds(each) for each in result.variants})
@@ -215,17 +234,12 @@ def _row(
     if quantiles is not None and len(variant.launches) > 1:
         half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
         spread = figures.spread(half_range / float(quantiles.geometric_mean_seconds))
-    bounds = None
-    if comparison is not None and comparison.speedup and comparison.lower and comparison.upper:
-        bounds = Bounds(float(comparison.lower), float(comparison.speedup), float(comparison.upper))
     return VariantRow(
         name=variant.name,
         seconds="" if seconds is None else figures.seconds(seconds, digits),
         spread=spread,
-        speedup=figures.speedup(bounds.estimate) if bounds else "",
-        interval=figures.interval(bounds.lower, bounds.upper) if bounds else "",
         verdict=_verdict(result, variant, comparison),
-        bounds=bounds,
+        comparison=comparison,
     )
 
 
@@ -251,13 +265,20 @@ def _no_interval(result: Result, comparison: Comparison) -> str:
 
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
-    """Everything that was observed, variant by variant; empty where a case is timed."""
+    """Return everything that was observed, variant by variant; empty if the case was timed."""
     return tuple(
-        ObservationRow(of.variant, found.name, found.text, differs=len(found.values) > 1)
-        for of in result.observations
-        for found in of.found
-        if not (found.name == "raisedCalls" and found.text == "0")  # said by `raised: nothing`
+        ObservationRow(observations.variant, one.name, one.text, differs=len(one.values) > 1)
+        for observations in result.observations
+        for one in observations.found
+        if not (one.name == "raisedCalls" and one.text == "0")  # `raised: nothing` says the same
     )
+
+
+def observation_table(result: Result) -> Table | None:
+    """Return the table of everything that was observed; None if the case was timed."""
+    columns = (TableColumn("variant"), TableColumn("observed"), TableColumn("value"))
+    rows = tuple((row.variant, row.name, row.value) for row in observation_rows(result))
+    return filled("What each variant did", columns, rows)
 
 
 def phases_shown(result: Result) -> tuple[Phase, ...]:
@@ -266,15 +287,16 @@ def phases_shown(result: Result) -> tuple[Phase, ...]:
     return tuple(phase for phase in PHASES if phase in seen)
 
 
-def phase_rows(result: Result) -> tuple[PhaseRow, ...]:
-    """Median seconds per phase, a row a variant."""
+def phase_table(result: Result) -> Table | None:
+    """Return the median seconds of each phase, a row for each variant; None if no variant reached one."""
     shown = phases_shown(result)
+    columns = (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in shown))
     rows = []
     for variant in ordered(result):
         times = {time.phase: phase_seconds(float(time.median_seconds)) for time in variant.phases}
         if times:
-            rows.append(PhaseRow(variant.name, tuple(times.get(phase, "") for phase in shown)))
-    return tuple(rows)
+            rows.append((variant.name, *(times.get(phase, "") for phase in shown)))
+    return Table("Phases of a launch", columns, tuple(rows)) if rows else None
 
 
 def phase_seconds(seconds: float) -> str:

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.report.interval_plot import axis, draw
-from accelbench.report.view import Bounds
+from accelbench.report.table import Bounds
 
 speedups = st.floats(min_value=1e-3, max_value=1e3)
 
