@@ -20,13 +20,13 @@ def divide(axes: Mapping[str, int], devices: int) -> dict[str, int]:
     rest = [name for name, count in axes.items() if not count]
     if len(rest) > 1:
         raise UnevenMeshError(
-            f"{figures.listed(rest)} cannot both be 0, what is left of {devices} devices: set one of them"
+            f"{figures.listed(rest)} cannot both be 0 (the rest of {devices} devices): set one of them"
         )
     fixed = {name: count for name, count in axes.items() if count}
     product = math.prod(fixed.values())
     text = " x ".join(f"{name} {count}" for name, count in fixed.items())
     if rest and devices % product:
-        raise UnevenMeshError(f"{text} do not divide {devices} devices, so {rest[0]} cannot be 0, what is left")
+        raise UnevenMeshError(f"{text} do not divide {devices} devices, so {rest[0]} cannot be 0 (the rest)")
     if not rest and product != devices:
-        raise UnevenMeshError(f"{text} are {product} devices, not {devices}: set one of them to 0, what is left")
+        raise UnevenMeshError(f"{text} are {product} devices, not {devices}: set one of them to 0 (the rest)")
     return {name: count or devices // product for name, count in axes.items()}

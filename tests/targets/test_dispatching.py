@@ -106,10 +106,10 @@ def test_what_is_changed_in_place_takes_no_memory(tmp_path: Path) -> None:
     ("target", "workload", "use", "said"),
     [
         ("v5e-16", "mlp", "pytorch/eager", "PyTorch computes on cpu and cuda, and not on tpu"),
-        ("h100", "mlp", "pytorch/compile", "torch.compile generates its kernels for a device whose driver is there"),
-        ("h100", "data-dependent-branch", "pytorch/eager", "the step looks at a number"),
-        ("h100", "checkpoint", "pytorch/save", "the step fails on arrays that have no numbers"),
-        ("h100", "rng", "pytorch/threads", "the step fails on arrays that have no numbers"),
+        ("h100", "mlp", "pytorch/compile", "torch.compile generates kernels only if the device's driver is installed"),
+        ("h100", "data-dependent-branch", "pytorch/eager", "the step reads a number"),
+        ("h100", "checkpoint", "pytorch/save", "the step fails on arrays without numbers"),
+        ("h100", "rng", "pytorch/threads", "the step fails on arrays without numbers"),
     ],
 )
 def test_what_cannot_be_said_is_refused_in_a_sentence(

@@ -28,7 +28,7 @@ def test_one_device_divides_nothing_so_that_one_file_is_for_one_and_for_many() -
     [
         ({"data": 1, "fsdp": 0, "tensor": 3}, "data 1 x tensor 3 do not divide 16 devices, so fsdp cannot be 0"),
         ({"data": 2, "fsdp": 2, "tensor": 2}, "data 2 x fsdp 2 x tensor 2 are 8 devices, not 16: set one of them to 0"),
-        ({"data": 0, "fsdp": 0}, "data and fsdp cannot both be 0, what is left of 16 devices: set one of them"),
+        ({"data": 0, "fsdp": 0}, "data and fsdp cannot both be 0 (the rest of 16 devices): set one of them"),
     ],
 )
 def test_what_does_not_come_to_the_targets_devices_is_said_with_what_to_change(axes: dict[str, int], said: str) -> None:

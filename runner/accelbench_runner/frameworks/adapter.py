@@ -16,7 +16,7 @@ from accelbench.targets import Target
 from accelbench.workload import Array, Operations, Program
 from accelbench_runner.frameworks.work import Work
 
-NOT_PLACED = "A variant of your own runs as it is written: Program(..., placed=True)"
+NOT_PLACED = "To run a variant of your own as it is written, return Program(..., placed=True)"
 """Advice for a variant whose mode the framework does not have."""
 
 

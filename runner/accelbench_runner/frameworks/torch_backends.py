@@ -46,7 +46,7 @@ class HostBackend:
         self.device = torch.device(name)
 
     def start(self, *, compiles: bool) -> None:
-        """Do what takes time only once; raise UnsupportedError if there is no such device."""
+        """Prepare the backend once; raise UnsupportedError if there is no such device."""
         if compiles:
             _detect_vector_instructions()
 

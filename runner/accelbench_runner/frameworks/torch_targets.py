@@ -43,9 +43,9 @@ NO_KERNEL = {
     *("_local_scalar_dense", "_record_function_enter_new", "_record_function_exit", "_unsafe_view", "_reshape_alias"),
 }
 """Operations, apart from views, for which no kernel runs."""
-NO_DRIVER = "torch.compile generates its kernels for a device whose driver is there: ask for pytorch/eager"
-NO_NUMBERS = "the step looks at a number or at a shape that depends on numbers ({}), and nothing is computed here"
-NO_AUTOCAST = "the step asks for torch.autocast, which PyTorch turns off where no such device is"
+NO_DRIVER = "torch.compile generates kernels only if the device's driver is installed: use pytorch/eager"
+NO_NUMBERS = "the step reads a number or a shape that depends on numbers ({}), but nothing is computed for a target"
+NO_AUTOCAST = "the step uses torch.autocast, which PyTorch disables without such a device"
 
 
 class TorchTargets(Targets):
@@ -217,7 +217,7 @@ def _dispatch(call: Any, state: Any, batches: Any) -> Any:
     except BaseException as error:
         first_line = str(error).strip().partition("\n")[0]
         raise UnsupportedError(
-            f"the step fails on arrays that have no numbers: {type(error).__name__}: {first_line}"
+            f"the step fails on arrays without numbers: {type(error).__name__}: {first_line}"
         ) from error
 
 

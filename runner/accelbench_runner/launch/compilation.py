@@ -14,7 +14,7 @@ from accelbench_runner.launch.reporter import Reporter
 from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.protocol import LaunchRequest, Measured
 
-NO_TARGETS = "this framework compiles for no device but the one that it runs on"
+NO_TARGETS = "this framework compiles only for the device that it runs on"
 
 
 class Compilation:
