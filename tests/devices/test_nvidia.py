@@ -20,9 +20,9 @@ def on_cuda() -> Case:
 
 
 def finding(check: LaunchCheck, facts: dict[str, Any]) -> Finding:
-    told = {name: value for name, value in facts.items() if value is not None}
+    reported = {name: value for name, value in facts.items() if value is not None}
     good = {"deviceReading", "energy", "throttling", "neighbours"}
-    return check.evaluate(on_cuda(), a_launch(facts={**dict.fromkeys(good, "unread"), **told}))
+    return check.evaluate(on_cuda(), a_launch(facts={**dict.fromkeys(good, "unread"), **reported}))
 
 
 HOT = 0x20
@@ -62,30 +62,32 @@ PROCESSES = {
         "1 other process on the GPU",
     ),
     "in a container, one came": (Gpu(later={"pids": "77777 99999"}), "failed", "1 other process on the GPU"),
-    "in a container that shows nobody": (Gpu(later={"pids": ""}), "untested", "NVML does not show who uses the GPU"),
+    "in a container, hidden": (Gpu(later={"pids": ""}), "untested", "NVML does not list the processes on the GPU"),
 }
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def facts_by_gpu(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The facts of every GPU above, by its name: one process watches them all, one after the other."""
     gpus = {name: gpu for name, (gpu, _, _) in {**CLOCKS, **PROCESSES}.items()}
     return dict(zip(gpus, watched(list(gpus.values()), tmp_path_factory.mktemp("gpu"), library()), strict=True))
 
 
 @pytest.mark.parametrize("name", CLOCKS)
-def test_clocks_that_were_held_back_are_told_with_why_and_how_long(name: str, told: dict[str, dict[str, Any]]) -> None:
+def test_clocks_that_were_held_back_are_told_with_why_and_how_long(
+    name: str, facts_by_gpu: dict[str, dict[str, Any]]
+) -> None:
     _, outcome, reading = CLOCKS[name]
-    found = finding(throttled.CHECK, told[name])
+    found = finding(throttled.CHECK, facts_by_gpu[name])
     assert found.outcome == outcome, found.reading
     assert reading in found.reading
     assert ("phase" in found.reading) == bool(reading)
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_another_process_on_the_gpu_is_counted(name: str, told: dict[str, dict[str, Any]]) -> None:
+def test_another_process_on_the_gpu_is_counted(name: str, facts_by_gpu: dict[str, dict[str, Any]]) -> None:
     _, outcome, reading = PROCESSES[name]
-    found = finding(shared_device.CHECK, told[name])
+    found = finding(shared_device.CHECK, facts_by_gpu[name])
     assert found.outcome == outcome, found.reading
     assert reading in found.reading
 

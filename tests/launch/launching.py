@@ -1,4 +1,4 @@
-"""Starts launches, and collects what they say."""
+"""Start launches, and collect their messages."""
 
 import os
 import subprocess
@@ -39,16 +39,16 @@ status = main()
 print("imported:", *sorted({"jax", "torch"} & sys.modules.keys()))
 sys.exit(status)
 """
-"""What `python -m accelbench_runner.launch` does, with as few blocks as it may; and which frameworks that took."""
+"""Runs a launch with as few blocks as possible, and prints which frameworks it has imported."""
 
 
 LATER = max(LIMITS_ROUNDS, LONG_ROUNDS) + 1
-"""A round in which a launch does not measure again what the first ones did beside their phases."""
+"""A round without the extra measurements of the first rounds."""
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a launch said, in order."""
+class LaunchOutput:
+    """Hold the messages of a launch, in order."""
 
     messages: tuple[Message, ...]
     output: str
@@ -92,7 +92,7 @@ def case(workload: str, use: str, parameters: dict[str, Any] | None = None, **ch
 def requested(
     directory: Path, asked: Case, threads: int, *, number: int = LATER, probe: bool = False, **more: Any
 ) -> LaunchRequest:
-    """What the supervisor asks of a launch; whoever starts it says where to write."""
+    """Build the supervisor's request, but for the descriptor."""
     return LaunchRequest(
         case=asked,
         variant=asked.baseline,
@@ -108,7 +108,7 @@ def requested(
 def started(
     directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, **more: Any
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[Message]]]:
-    """A launch under way, and its messages as they come; `odd_workloads` can be found by their names."""
+    """Start a launch that finds `odd_workloads`; yield its process and its messages."""
     environment = install_odd_workloads(directory)
     reading, writing = os.pipe()
     request = requested(directory, asked, threads, number=number, **more).model_copy(update={"descriptor": writing})
@@ -129,31 +129,31 @@ def started(
         yield process, (parse_message(line) for line in pipe)
 
 
-def launch_anew(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, **more: Any) -> Told:
-    """Runs a launch to its end, in a process that begins with nothing; `more` is what it is asked beside."""
+def launch_anew(directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, **more: Any) -> LaunchOutput:
+    """Run a launch in a new process; `more` are further fields of the request."""
     with started(directory, asked, threads, number=number, **more) as (process, messages):
-        told = tuple(messages)
+        launched = tuple(messages)
         assert process.stdout is not None
         output = process.stdout.read()
-        return Told(messages=told, output=output, status=process.wait())
+        return LaunchOutput(messages=launched, output=output, status=process.wait())
 
 
 def launch(
     directory: Path, asked: Case, threads: int = 1, *, number: int = LATER, probe: bool = False, **more: Any
-) -> Told:
-    """Runs a launch, or a warm probe, to its end, in a process that has imported the frameworks."""
+) -> LaunchOutput:
+    """Run a launch, or a warm probe, in a fork of a process that has imported the frameworks."""
     environment = install_odd_workloads(directory)
     request = requested(directory, asked, threads, number=number, probe=probe, **more)
     process, receiving = forks.start(_run, (request, environment))
     with os.fdopen(os.dup(receiving.fileno()), "rb") as pipe:
-        told = tuple(parse_message(line) for line in pipe)
+        launched = tuple(parse_message(line) for line in pipe)
     receiving.close()
     process.join()
-    return Told(messages=told, output=(directory / "output").read_text(), status=process.exitcode or 0)
+    return LaunchOutput(messages=launched, output=(directory / "output").read_text(), status=process.exitcode or 0)
 
 
 def _run(given: tuple[LaunchRequest, dict[str, str]], sending: Connection) -> None:
-    """What `PROGRAM` does, in a fork."""
+    """Run in a fork what `PROGRAM` runs."""
     request, environment = given
     output = Path(request.directory) / "output"
     forks.become(environment, output=output, errors=output)
@@ -162,7 +162,7 @@ def _run(given: tuple[LaunchRequest, dict[str, str]], sending: Connection) -> No
 
 
 def install_odd_workloads(directory: Path) -> dict[str, str]:
-    """The environment in which a distribution in `directory` declares them as entry points, like a third party's."""
+    """Declare `odd_workloads` as entry points of a distribution in `directory`; return the environment to find it."""
     about = directory / "odd_workloads-1.dist-info"
     about.mkdir(exist_ok=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-workloads\nVersion: 1\n")

@@ -3,9 +3,7 @@
 # ruff: noqa: ARG002 - the interface's signatures
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Semaphore
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -79,8 +77,14 @@ class Loud(Odd):
         return program(arrays, tools, lambda state, _: ({"x": state["x"] + 1}, None))
 
 
+FIRST_RECOMPILATION = 16
+
+
 class Recompiling(Odd):
-    """Compiles anew in every hundredth call."""
+    """Compiles anew now and then: the number of calls in between grows by a quarter.
+
+    Timed calls are more than a quarter of those before them however busy the machine is, so some of them compile.
+    """
 
     name = "recompiling"
 
@@ -88,15 +92,16 @@ class Recompiling(Odd):
     def jax_now_and_then(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         import jax
 
-        functions: list[Any] = []
-        calls = 0
+        function = jax.jit(lambda x: x + 1)
+        calls, again = 0, FIRST_RECOMPILATION
 
         def step(state: Any, _batch: Any) -> Any:
-            nonlocal calls
-            if calls % 100 == 0:
-                functions.append(jax.jit(lambda x: x + 1))
+            nonlocal function, calls, again
             calls += 1
-            return {"x": functions[-1](state["x"])}, None
+            if calls == again:
+                again += again // 4
+                function = jax.jit(lambda x: x + 1)
+            return {"x": function(state["x"])}, None
 
         return program(arrays, tools, step)
 
@@ -105,13 +110,13 @@ class Recompiling(Odd):
         import torch
 
         add = torch.compile(lambda x: x + 1, dynamic=False, backend="eager")
-        calls, again = 0, 2**10
+        calls, again = 0, FIRST_RECOMPILATION
 
         def step(state: Any, _batch: Any) -> Any:
             nonlocal calls, again
             calls += 1
-            if calls == again:  # however long warming up is, blocks are three times as long: one falls into them
-                again *= 2
+            if calls == again:
+                again += again // 4
                 add(state["x"].new_zeros(again))
             return {"x": add(state["x"])}, None
 
@@ -169,65 +174,6 @@ class Donating(Odd):
             donate=True,
             export=lambda state, out: {"x": state["x"], "sum": out},
         )
-
-
-class Boasting(Odd):
-    """Declares a product that no compiler leaves in place: nothing needs it."""
-
-    name = "boasting"
-    modes = {"jax": ("jit",)}
-
-    def cost(self, parameters: Any, float_bytes: int) -> Cost:
-        return Cost(flops=2 * 512**3, bytes=0)
-
-    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        import numpy as np
-
-        def step(state: Any, batch: Any) -> tuple[Any, None]:
-            _nobody_wants_it = batch["w"] @ batch["w"]
-            return {"x": state["x"] + 1}, None
-
-        return Program(state=tools.put(arrays.state), step=step, batches=(tools.put({"w": np.ones((512, 512))}),))
-
-
-class Escaping(Odd):
-    """Goes on when its step has returned."""
-
-    name = "escaping"
-
-    @variant("jax/not-returned")
-    def not_returned(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        import jax
-        import jax.numpy as jnp
-
-        w = jnp.ones((1200, 1200))
-        once = jax.jit(lambda x, w: x + 1 + 0 * (w @ (w * x[0])).sum())
-        often = jax.jit(lambda x, w: jax.lax.fori_loop(0, 10, lambda _, y: w @ y, w * x[0]))
-
-        def step(state: Any, _batch: Any) -> tuple[Any, None]:
-            result = {"x": once(state["x"], w)}
-            often(result["x"], w)
-            return result, None
-
-        return program(arrays, tools, step)
-
-    @variant("pytorch/thread")
-    def thread(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        import torch
-
-        a, worker, waiting = torch.ones(256, 256), ThreadPoolExecutor(1), Semaphore(4)
-
-        def burn() -> None:
-            for _ in range(20):
-                a @ a
-            waiting.release()
-
-        def step(state: Any, _batch: Any) -> tuple[Any, None]:
-            if waiting.acquire(blocking=False):
-                worker.submit(burn)
-            return {"x": state["x"] + 1}, None
-
-        return program(arrays, tools, step)
 
 
 class Choosy(Odd):
@@ -360,6 +306,4 @@ ALL = [
     PastLimit,
     Greedy,
     Donating,
-    Boasting,
-    Escaping,
 ]

@@ -1,6 +1,5 @@
 """What the adapters make of a program, looked at from inside a process of the framework's own."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -224,15 +223,3 @@ def test_nested_spans_count_each_moment_once_for_the_innermost() -> None:
         Span(20.0, 21.0, "backend"),
     ]
     assert seconds_by_part(reversed(spans)) == pytest.approx({"trace": 9.0, "backend": 2.0, "lower": 2.0})
-
-
-def test_a_framework_is_imported_by_its_adapter_alone() -> None:
-    package = Path(seconds_by_part.__code__.co_filename).parents[1]
-    importing = {
-        file.relative_to(package).as_posix()
-        for file in package.rglob("*.py")
-        if re.search(r"^ *(import|from) (jax|torch)\b", file.read_text(), re.MULTILINE)
-    }
-    torch = {f"frameworks/torch_{part}.py" for part in ("accounting", "backends", "graphs", "operations", "targets")}
-    jax = {f"frameworks/jax_{part}.py" for part in ("accounting", "targets")}  # imported by the adapter
-    assert importing == {"frameworks/jax.py", "frameworks/pytorch.py"} | torch | jax

@@ -1,7 +1,6 @@
 """Blocks against a machine whose truth is known: what goes in must come out."""
 
 import gc
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accelbench_runner.clock import MonotonicClock, resolution
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 from launch.simulation import Simulated
@@ -132,12 +130,6 @@ def test_garbage_is_collected_between_blocks_and_never_inside() -> None:
         gc.callbacks.remove(note)
     assert collected == ["garbage", "fresh", "synchronise", "synchronise"] * 3
     assert not gc.isenabled()
-
-
-def test_the_clock_resolves_far_less_than_a_block() -> None:
-    finest = resolution(MonotonicClock())
-    assert 0 < finest < blocks.BLOCK_SECONDS / 1000
-    assert math.isfinite(finest)
 
 
 def test_blocks_planned_on_a_crowded_machine_are_planned_anew_once_it_is_quiet() -> None:

@@ -1,4 +1,4 @@
-"""What the author of a script is told of a mistake: which line of the file that they edit, and what to write."""
+"""What the author of a script is launched of a mistake: which line of the file that they edit, and what to write."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from accelbench.catalogue import script
 from accelbench_runner.protocol import Failed, PhaseStarted
-from launch.launching import Told, case, launch
+from launch.launching import LaunchOutput, case, launch
 
 GOOD = '''\
 from accelbench.workload import Arrays, Cost, Program, Workload
@@ -57,29 +57,29 @@ LITTLE_MEMORY = """
             return x, compiled(q).block_until_ready()
 """
 
-Tell = Callable[[str, str], tuple[Told, Failed]]
+Tell = Callable[[str, str], tuple[LaunchOutput, Failed]]
 
 
 @pytest.fixture
 def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tell:
     """Launches a variant of a script, which lies elsewhere than its author edits it, and fails."""
 
-    def tell(text: str, use: str) -> tuple[Told, Failed]:
+    def tell(text: str, use: str) -> tuple[LaunchOutput, Failed]:
         copy, edited = tmp_path / "results" / "my_filter.py", tmp_path / "my_filter.py"
         copy.parent.mkdir()
         copy.write_text(text)
         edited.write_text(text)
         monkeypatch.setenv(script.VARIABLE, str(copy))
         monkeypatch.setenv(script.ORIGIN, str(edited))
-        told = launch(tmp_path, case("my-filter", use))
-        assert told.failure is not None
-        return told, told.failure
+        launched = launch(tmp_path, case("my-filter", use))
+        assert launched.failure is not None
+        return launched, launched.failure
 
     return tell
 
 
-def phase(told: Told) -> str:
-    return [message.phase for message in told.messages if isinstance(message, PhaseStarted)][-1]
+def phase(launched: LaunchOutput) -> str:
+    return [message.phase for message in launched.messages if isinstance(message, PhaseStarted)][-1]
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def phase(told: Told) -> str:
 def test_what_a_step_raises_points_at_the_authors_file_and_the_phase_that_it_was(
     tell: Tell, tmp_path: Path, use: str, reached: str
 ) -> None:
-    told, failure = tell(GOOD.replace(STEP, 'raise ValueError("mine")'), use)
+    launched, failure = tell(GOOD.replace(STEP, 'raise ValueError("mine")'), use)
     line = 26 if use == "pytorch/eager" else 20
     assert failure.message == f"ValueError: mine (my_filter.py, line {line})"
     assert failure.trace == f'  File "{tmp_path}/my_filter.py", line {line}, in step\n    raise ValueError("mine")\n'
-    assert phase(told) == reached
+    assert phase(launched) == reached
 
 
 @pytest.mark.parametrize("use", ["pytorch/eager", "jax/jit"])
 def test_a_state_without_names_and_export_is_said_before_anything_is_compiled(tell: Tell, use: str) -> None:
-    told, failure = tell(GOOD.replace(EXPORT, ""), use)
+    launched, failure = tell(GOOD.replace(EXPORT, ""), use)
     line, method = (24, "pytorch") if use == "pytorch/eager" else (16, "jax")
     assert failure.message == (
         f"my_filter.py, line {line}: MyFilter.{method}(): its state is an array of shape (64,), not a dictionary "
@@ -105,7 +105,7 @@ def test_a_state_without_names_and_export_is_said_before_anything_is_compiled(te
         'Program(..., export=lambda state, out: {"x": state})'
     )
     assert failure.trace == ""
-    assert phase(told) == "setup"
+    assert phase(launched) == "setup"
 
 
 @pytest.mark.parametrize(

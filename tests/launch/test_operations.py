@@ -67,24 +67,24 @@ def test_work_that_was_hoisted_folded_or_dropped_is_missed(framework: str, tmp_p
 
 
 def test_a_launch_tells_what_was_declared_and_what_one_call_did(tmp_path: Path) -> None:
-    told = launch(tmp_path, case("declaring", "jax/dropped"))
-    assert found_by("jax/dropped", told.facts["operations"]) == DECLARING["jax/dropped"]
+    launched = launch(tmp_path, case("declaring", "jax/dropped"))
+    assert found_by("jax/dropped", launched.facts["operations"]) == DECLARING["jax/dropped"]
 
 
 def test_the_products_of_a_training_step_are_there_and_its_libraries_are_named(tmp_path: Path) -> None:
     asked = case("mlp", "jax/jit", {"outputs": 8})
-    told = launch(tmp_path, asked)
-    assert told.failure is None, told.failure
-    finding = look(asked, told.facts)
+    launched = launch(tmp_path, asked)
+    assert launched.failure is None, launched.failure
+    finding = look(asked, launched.facts)
     assert (finding.outcome, finding.reading) == ("passed", "5 products of 5 products in the optimised HLO")
-    assert {"jax", "flax", "optax"} <= told.facts["versions"].keys()
+    assert {"jax", "flax", "optax"} <= launched.facts["versions"].keys()
 
 
 def test_where_nothing_is_declared_floating_point_operations_are_counted(tmp_path: Path) -> None:
     asked = case("elementwise-fusion", "pytorch/eager", {"size": 64})
-    told = launch(tmp_path, asked, number=1)
-    assert "operations" not in told.facts
-    finding = look(asked, told.facts)
+    launched = launch(tmp_path, asked, number=1)
+    assert "operations" not in launched.facts
+    finding = look(asked, launched.facts)
     assert finding.outcome == "passed", finding
     assert finding.reading == "192 floating-point operations in a call, in the operations dispatched"
 
@@ -200,13 +200,13 @@ def test_an_unrolled_loop_is_as_large_a_program_as_it_is_long() -> None:
 
 
 def test_a_step_that_looks_at_values_is_measured_and_nothing_is_said_of_a_program(tmp_path: Path) -> None:
-    told = launch(tmp_path, case("looking", "jax/op-by-op"))
-    assert told.failure is None, told.failure
-    assert "executable" not in told.facts
-    assert "steady" in told.phases
+    launched = launch(tmp_path, case("looking", "jax/op-by-op"))
+    assert launched.failure is None, launched.failure
+    assert "executable" not in launched.facts
+    assert "steady" in launched.phases
 
 
 def test_a_launch_tells_what_was_compiled(tmp_path: Path) -> None:
-    told = launch(tmp_path, case("elementwise-fusion", "jax/jit", {"size": 64}))
-    assert told.facts["executable"].keys() == {*map(to_camel, FACTS)}
-    assert told.facts["executable"]["kernelsPerCall"] == 1
+    launched = launch(tmp_path, case("elementwise-fusion", "jax/jit", {"size": 64}))
+    assert launched.facts["executable"].keys() == {*map(to_camel, FACTS)}
+    assert launched.facts["executable"]["kernelsPerCall"] == 1

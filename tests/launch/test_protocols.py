@@ -14,32 +14,32 @@ from launch.simulation import Simulated
 
 
 def test_latency_times_every_call_by_itself_with_garbage_collection_on(tmp_path: Path) -> None:
-    told = launch(tmp_path, case("by-call", "pytorch/uneven"))
-    assert told.failure is None, told.failure
-    assert told.facts["protocol"] == "latency"
-    assert [block.units for block in told.blocks] == [1] * blocks.LATENCY_CALLS
-    seconds = [block.seconds for block in told.blocks]
-    assert sum(each >= 0.001 for each in seconds) >= blocks.LATENCY_CALLS // 10
+    launched = launch(tmp_path, case("by-call", "pytorch/uneven"))
+    assert launched.failure is None, launched.failure
+    assert launched.facts["protocol"] == "latency"
+    assert {block.units for block in launched.blocks} == {1}
+    assert len(launched.blocks) >= blocks.MINIMUM_LATENCY_CALLS
+    seconds = [block.seconds for block in launched.blocks]
+    assert sum(call >= 0.001 for call in seconds) >= len(seconds) // 10, "the step sleeps so long in every tenth call"
     assert min(seconds) >= 0.0001
-    assert told.facts["clock"]["readingSeconds"] > 0
+    assert launched.facts["clock"]["readingSeconds"] > 0
     with np.load(tmp_path / "outputs.npz") as outputs:
         assert outputs["x"].tolist() == [3.0] * 8
 
 
 @pytest.mark.parametrize("use", ["jax/jit", "pytorch/compile-no-code"])
 def test_an_episode_is_one_ordered_pass_with_its_compiling_counted(use: str, tmp_path: Path) -> None:
-    told = launch(tmp_path, case("in-one-pass", use))
-    assert told.failure is None, told.failure
-    assert told.facts["protocol"] == "episode"
-    assert len(told.blocks) == told.facts["parityUnits"] == 6
-    assert told.facts["recompilations"] >= 2
-    assert told.facts["recompilationCauses"]
-    assert len(told.facts["synchronisation"]["runs"]) == 1
-    assert list(told.phases) == ["import", "device-init", "setup", "steady"]
-    compiling, steady = sum(told.phases["steady"].parts.values()), told.phases["steady"].seconds
+    launched = launch(tmp_path, case("in-one-pass", use))
+    assert launched.failure is None, launched.failure
+    assert launched.facts["protocol"] == "episode"
+    assert len(launched.blocks) == launched.facts["parityUnits"] == 6
+    assert launched.facts["recompilations"] >= 2
+    assert launched.facts["recompilationCauses"]
+    assert len(launched.facts["synchronisation"]["runs"]) == 1
+    assert list(launched.phases) == ["import", "device-init", "setup", "steady"]
+    compiling, steady = sum(launched.phases["steady"].parts.values()), launched.phases["steady"].seconds
     assert 0 < compiling < steady
-    assert sum(block.seconds for block in told.blocks) > compiling
-    assert told.blocks[0].seconds > told.blocks[-1].seconds
+    assert sum(block.seconds for block in launched.blocks) > compiling
     with np.load(tmp_path / "outputs.npz") as outputs:
         assert outputs["x"].tolist() == [18.0] * 8
 

@@ -11,8 +11,8 @@ from accelbench_runner.protocol import PROBE_FILE, AsideEnded, AsideStarted, Mes
 from launch.simulation import Simulated
 
 
-class Told:
-    """A reporter, its clock, and what it has said."""
+class Recorder:
+    """Hold a reporter, its clock, and its messages."""
 
     def __init__(self, directory: Path, reading: int, writing: int) -> None:
         self.clock = Simulated([0.0])
@@ -31,9 +31,9 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
     reading, writing = os.pipe()
-    yield Told(tmp_path, reading, writing)
+    yield Recorder(tmp_path, reading, writing)
     os.close(reading)
 
 
@@ -41,12 +41,12 @@ def fails() -> None:
     raise OSError("no such device")
 
 
-def test_an_aside_is_announced_and_does_not_count_the_probe_inside_it(told: Told) -> None:
-    with told.reporter.aside("synchronisation"):
-        told.spend(2.0)
-        assert told.reporter.probe("synchronisation", lambda: told.spend(0.5)) == "found"
-        told.spend(1.0)
-    assert told.messages() == [
+def test_an_aside_is_announced_and_does_not_count_the_probe_inside_it(recorder: Recorder) -> None:
+    with recorder.reporter.aside("synchronisation"):
+        recorder.spend(2.0)
+        assert recorder.reporter.probe("synchronisation", lambda: recorder.spend(0.5)) == "found"
+        recorder.spend(1.0)
+    assert recorder.messages() == [
         AsideStarted(name="synchronisation"),
         AsideStarted(name="synchronisation", alone=True),
         AsideEnded(name="synchronisation", seconds=0.5),
@@ -54,24 +54,24 @@ def test_an_aside_is_announced_and_does_not_count_the_probe_inside_it(told: Told
     ]
 
 
-def test_what_a_probe_raises_is_told_and_it_is_not_asked_again(told: Told) -> None:
-    assert told.reporter.probe("watch", fails) is None
-    assert told.reporter.probe("watch", lambda: told.spend(1.0)) is None
-    told.reporter.probe_between_blocks("watch", fails)
-    assert told.messages() == [
+def test_what_a_probe_raises_is_told_and_it_is_not_asked_again(recorder: Recorder) -> None:
+    assert recorder.reporter.probe("watch", fails) is None
+    assert recorder.reporter.probe("watch", lambda: recorder.spend(1.0)) is None
+    recorder.reporter.probe_between_blocks("watch", fails)
+    assert recorder.messages() == [
         AsideStarted(name="watch", alone=True),
         AsideEnded(name="watch", seconds=0.0, problem="OSError: no such device"),
     ]
 
 
-def test_a_probe_that_is_to_be_left_out_is_not_asked(told: Told) -> None:
-    assert told.reporter.probe("limits", lambda: told.spend(1.0)) is None
-    assert told.messages() == []
+def test_a_probe_that_is_to_be_left_out_is_not_asked(recorder: Recorder) -> None:
+    assert recorder.reporter.probe("limits", lambda: recorder.spend(1.0)) is None
+    assert recorder.messages() == []
 
 
-def test_between_blocks_a_probe_is_marked_in_a_file_and_nothing_is_said(told: Told) -> None:
+def test_between_blocks_a_probe_is_marked_in_a_file_and_nothing_is_said(recorder: Recorder) -> None:
     marked: list[str] = []
-    told.reporter.probe_between_blocks("watch", lambda: marked.append(told.mark.read_text()))
+    recorder.reporter.probe_between_blocks("watch", lambda: marked.append(recorder.mark.read_text()))
     assert marked == ["watch"]
-    assert told.mark.read_text() == ""
-    assert told.messages() == []
+    assert recorder.mark.read_text() == ""
+    assert recorder.messages() == []

@@ -6,13 +6,13 @@ from launch.launching import case, launch
 
 
 def test_a_launch_observes_and_times_nothing(tmp_path: Path) -> None:
-    told = launch(tmp_path, case("data-dependent-branch", "jax/jit"))
-    assert told.failure is None, told.failure
-    assert told.status == 0
-    assert told.blocks == []
-    assert list(told.phases) == ["import", "device-init", "setup", "steady"]
-    assert told.facts["protocol"] == "observe"
-    assert told.facts["observations"]["raised"] == "TracerBoolConversionError"
-    assert told.facts["device"]["platform"] == "cpu"
-    assert {"precision", "threads", "inputsDigest", "versions"} <= told.facts.keys()
-    assert not {"flopsPerUnit", "recompilations", "clock", "parityUnits"} & told.facts.keys()
+    launched = launch(tmp_path, case("data-dependent-branch", "jax/jit"))
+    assert launched.failure is None, launched.failure
+    assert launched.status == 0
+    assert launched.blocks == []
+    assert list(launched.phases) == ["import", "device-init", "setup", "steady"]
+    assert launched.facts["protocol"] == "observe"
+    assert launched.facts["observations"]["raised"] == "TracerBoolConversionError"
+    assert launched.facts["device"]["platform"] == "cpu"
+    assert {"precision", "threads", "inputsDigest", "versions"} <= launched.facts.keys()
+    assert not {"flopsPerUnit", "recompilations", "clock", "parityUnits"} & launched.facts.keys()

@@ -9,7 +9,7 @@ from unittest import mock
 from accelbench import catalogue
 from accelbench.api.case import CaseAccelerator
 from accelbench.catalogue import inputs
-from launch.launching import LATER, Told, case, launch_anew
+from launch.launching import LATER, LaunchOutput, case, launch_anew
 
 FACTS = ("kernelsPerCall", "aliasedBytes", "temporaryBytes", "programSize")
 """Equal, where a run tells them."""
@@ -47,7 +47,7 @@ class Both:
         return int(self.ran["peakMemoryBytes"])
 
 
-def compiled(directory: Path, workload: str, use: str, parameters: dict[str, Any], **limit: int) -> Told:
+def compiled(directory: Path, workload: str, use: str, parameters: dict[str, Any], **limit: int) -> LaunchOutput:
     """Of one launch that compiles for this processor, in a process of its own."""
     directory.mkdir(parents=True)
     asked = case(workload, use, parameters).model_copy(update={"accelerator": CaseAccelerator(target="cpu")})
@@ -59,16 +59,16 @@ def planned_and_run(
 ) -> Both:
     """Both, one after the other; with `small` also what a run holds of itself, where these are the parameters."""
     planned = compiled(directory / "compiled", workload, use, parameters).facts["executable"]
-    told = run(directory / "run", workload, use, parameters)
+    launched = run(directory / "run", workload, use, parameters)
     eager = use.startswith("pytorch/")
     first, *others = _batches(workload, parameters, whole=8 if eager else 4)
     copied = eager or planned["aliasedBytes"] > 0
-    kept = planned["argumentBytes"] - first if copied or told.blocks[0].units > 1 else 0
+    kept = planned["argumentBytes"] - first if copied or launched.blocks[0].units > 1 else 0
     process = 0 if small is None else run(directory / "small", workload, use, small).facts["peakMemoryBytes"]
-    return Both(planned, told.facts, kept=kept + sum(others), process=process)
+    return Both(planned, launched.facts, kept=kept + sum(others), process=process)
 
 
-def run(directory: Path, workload: str, use: str, parameters: dict[str, Any]) -> Told:
+def run(directory: Path, workload: str, use: str, parameters: dict[str, Any]) -> LaunchOutput:
     """Of one launch that measures, in a process of its own."""
     directory.mkdir()
     with mock.patch.dict(os.environ, GIVES_BACK):

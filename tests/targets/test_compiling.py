@@ -249,6 +249,6 @@ def test_the_peak_that_is_planned_for_the_processor_is_what_a_run_on_it_takes(
 
 
 def test_a_compiler_that_wants_more_memory_than_it_may_have_fails_alone(tmp_path: Path) -> None:
-    told = here.compiled(tmp_path / "small", "matmul-chain", "jax/jit", {}, memory_bytes=64 * 1024**2)
-    assert told.status != 0
-    assert not told.facts.get("compiled")
+    launched = here.compiled(tmp_path / "small", "matmul-chain", "jax/jit", {}, memory_bytes=64 * 1024**2)
+    assert launched.status != 0
+    assert not launched.facts.get("compiled")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.case import CaseAccelerator
-from launch.launching import LATER, Told, case, launch
+from launch.launching import LATER, LaunchOutput, case, launch
 
 pytestmark = pytest.mark.slow
 PEAK = 0.2
@@ -15,7 +15,7 @@ MLP = {"inputs": 256, "hidden": 512, "outputs": 64, "batch": 256}
 PARAMETERS = 256 * 512 + 512 + 512 * 64 + 64
 
 
-def dispatched(directory: Path, target: str, workload: str, use: str, **choices: Any) -> Told:
+def dispatched(directory: Path, target: str, workload: str, use: str, **choices: Any) -> LaunchOutput:
     """Of a launch for a target, of which nothing is there."""
     directory.mkdir(exist_ok=True)
     asked = case(workload, use, choices.pop("parameters", {}), **choices)
@@ -23,16 +23,16 @@ def dispatched(directory: Path, target: str, workload: str, use: str, **choices:
     return launch(directory, asked, number=LATER, purpose="compile")
 
 
-def numbers(told: Told) -> dict[str, Any]:
-    assert told.failure is None, told.failure
-    found: dict[str, Any] = told.facts["executable"]
+def numbers(launched: LaunchOutput) -> dict[str, Any]:
+    assert launched.failure is None, launched.failure
+    found: dict[str, Any] = launched.facts["executable"]
     return found
 
 
-def refusal(told: Told) -> str:
-    assert told.failure is not None
-    assert told.failure.reason == "Unsupported"
-    return told.failure.message
+def refusal(launched: LaunchOutput) -> str:
+    assert launched.failure is not None
+    assert launched.failure.reason == "Unsupported"
+    return launched.failure.message
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ def test_the_peak_is_what_a_run_on_this_processor_takes(
 
 
 def test_a_step_of_training_holds_parameters_batch_gradients_and_what_its_layers_keep(tmp_path: Path) -> None:
-    told = dispatched(tmp_path, "h100", "mlp", "pytorch/eager", parameters=MLP)
-    found = numbers(told)
+    launched = dispatched(tmp_path, "h100", "mlp", "pytorch/eager", parameters=MLP)
+    found = numbers(launched)
     batch = 256 * (256 + 64)
     assert found["argumentBytes"] == 4 * (PARAMETERS + batch)
     assert found["aliasedBytes"] == 4 * PARAMETERS, "SGD changes them in place"
     assert found["outputBytes"] == 4 * (PARAMETERS + 1), "and the loss"
     gradients, hidden = 4 * PARAMETERS, 4 * 256 * 512
     assert found["peakBytes"] >= found["argumentBytes"] + gradients + hidden
-    assert told.facts["compiled"]["dispatched"]
-    assert told.facts["compiled"]["fits"] == 1
+    assert launched.facts["compiled"]["dispatched"]
+    assert launched.facts["compiled"]["fits"] == 1
 
 
 def test_an_optimizer_is_dispatched_as_pytorch_does_on_its_device(tmp_path: Path) -> None:
@@ -119,5 +119,5 @@ def test_what_cannot_be_said_is_refused_in_a_sentence(
 
 
 def test_a_type_that_pytorch_would_silently_leave_out_is_refused(tmp_path: Path) -> None:
-    told = dispatched(tmp_path, "h100", "mixed-precision", "pytorch/eager", precision="bfloat16")
-    assert "torch.autocast" in refusal(told)
+    launched = dispatched(tmp_path, "h100", "mixed-precision", "pytorch/eager", precision="bfloat16")
+    assert "torch.autocast" in refusal(launched)

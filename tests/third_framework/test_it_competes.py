@@ -47,7 +47,8 @@ def test_it_is_checked_like_ours(path: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     [case] = json.loads(done.stdout)
     outcomes = {
-        each["name"]: {check["name"]: check["outcome"] for check in each["checks"]} for each in case["variants"]
+        variant["name"]: {check["name"]: check["outcome"] for check in variant["checks"]}
+        for variant in case["variants"]
     }
     assert outcomes.keys() == {"numpy/eager", "lists/eager"}
     for checks in outcomes.values():
