@@ -1,1 +1,1 @@
-"""What articles say of JAX and PyTorch, as manifests with verdicts: the ledger, what settles a claim, the page."""
+"""Settle what articles claim about JAX and PyTorch: the ledger, the rules, the page."""

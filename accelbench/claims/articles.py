@@ -1,4 +1,4 @@
-"""The articles: who wrote them, how claims were chosen, and what is wrong in their code beside the claims."""
+"""Read the articles: authors, how claims were chosen, and mistakes in the articles' code that no claim covers."""
 
 from datetime import date
 from pathlib import Path
@@ -11,12 +11,12 @@ from accelbench.claims.ledger import InvalidLedgerError
 from accelbench.document import Document
 
 ARTICLES = "articles.yaml"
-"""Beside the ledger."""
+"""File name, next to the ledger."""
 ArticleName = Literal["A0", "A1", "A2", "A3", "A4"]
 
 
 class Article(Document):
-    """As far as it says who wrote it, and when."""
+    """Describe an article; author and date are empty if it names none."""
 
     name: ArticleName
     title: str
@@ -26,7 +26,7 @@ class Article(Document):
 
 
 class Mistake(Document):
-    """Of an article, that no row is about."""
+    """Describe a mistake of an article that no row is about."""
 
     article: ArticleName
     said: str
@@ -34,16 +34,16 @@ class Mistake(Document):
 
 
 class Articles(Document):
-    """All of them."""
+    """Hold all articles and their mistakes."""
 
     chosen: str
-    """How claims were."""
+    """How the claims were chosen, as a paragraph."""
     articles: tuple[Article, ...]
     mistakes: tuple[Mistake, ...]
 
 
 def load(directory: Path) -> Articles:
-    """What stands in the directory of the ledger; raises InvalidLedgerError."""
+    """Read articles.yaml from the ledger's directory; raises InvalidLedgerError."""
     file = directory / ARTICLES
     try:
         return Articles.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))

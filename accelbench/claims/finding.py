@@ -1,4 +1,4 @@
-"""What a claim's verdict is made of."""
+"""Define the finding that a claim's verdict is derived from."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from accelbench.api.result import Outcome
 
 @dataclass(frozen=True)
 class ClaimFinding:
-    """What became of one thing that a claim rests on; `sentence` says it with the numbers."""
+    """Describe how one condition of a claim came out; `sentence` has the numbers."""
 
     outcome: Outcome
     sentence: str
     sound: bool = False
-    """A measurement that can be believed decided, and not the want of one."""
+    """True if a valid measurement decided, and not a missing one."""

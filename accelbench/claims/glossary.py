@@ -1,4 +1,4 @@
-"""What the page's words mean: of compilers, of metrics, of workloads with their parameters and observations. Pure."""
+"""Explain the page's words: compilers, metrics, and workloads with their parameters and observations. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ WORDS = {
     "round": "One launch of every variant, in turn.",
     "certificate": "What was checked of a result: that all variants compute the same, that the machine was quiet, that "
     "times were steady, and more. Where a check failed, the comparison is invalid, and the check is named.",
-    "beside": "How the variant compares with the baseline that the column names. If it is 1.9 times as fast as the "
+    "against": "How the variant compares with the baseline that the column names. If it is 1.9 times as fast as the "
     "baseline, it takes 1/1.9 of the baseline's time.",
     "(1.6 to 2.2)": "The interval in which a ratio lies. The confidence of 95 % is for all ratios of the run together.",
     "no difference found": "1 lies inside the interval. The width says how large a difference it could hide.",
@@ -53,7 +53,7 @@ WORDS = {
 
 
 def words(settled: Sequence[Settled]) -> str:
-    """The general ones, and the metrics that claims were held to, by the names that stand in their files."""
+    """Return the general words, and the metrics of the claims' conditions, as a Markdown list."""
     asked = [each for one in settled for each in one.claim.expectations]
     asked += [each.expectation for one in settled for run in one.runs for _, found in run.measured for each in found]
     metrics = sorted({each.metric for each in asked if each.metric})
@@ -62,7 +62,7 @@ def words(settled: Sequence[Settled]) -> str:
 
 
 def of_workloads(results: Iterable[Result]) -> str:
-    """A table of what workloads compute, their variants that were run, and what they are given and observe."""
+    """Return a table of the workloads, with the variants that ran, their parameters and observations."""
     ran: defaultdict[str, set[str]] = defaultdict(set)
     for result in results:
         ran[result.case.workload].update(variant.name for variant in result.variants)

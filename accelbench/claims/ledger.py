@@ -1,7 +1,7 @@
-"""The ledger: for each claim its words, what confirms and what refutes it, and the manifests that ask.
+"""Read the ledger: for each claim its quote, what confirms and refutes it, and its manifests.
 
-The claim itself is its manifests' expectations. A claim about a whole suite is held to several results together, one
-about whole trainings to their total times. docs/method/claims-policy.md has the rules.
+By default a claim is the expectations of its manifests. A claim about a suite is held to several results together, and
+a claim about trainings to their total times. docs/method/claims-policy.md has the rules.
 """
 
 import functools
@@ -18,7 +18,7 @@ from accelbench.document import Document
 from accelbench.problem import unknown
 
 Hardware = Literal["cpu", "gpu", "gpus", "tpu"]
-"""`gpus`: several in one machine."""
+"""`gpus`: several GPUs in one machine."""
 ClaimVerdict = Literal[
     "confirmed",
     "refuted",
@@ -28,21 +28,21 @@ ClaimVerdict = Literal[
     "untestable-here",
     "untestable-anywhere",
 ]
-"""`measured`: the ledger's own question, which nobody answered before; there is nothing to confirm or refute."""
+"""`measured`: a question of our own, which no article answers, so nothing is confirmed or refuted."""
 UNNAMED = "unnamed"
-"""A machine whose time an article gives, and which it does not name."""
+"""The machine of a claim about seconds whose article names no machine."""
 LEDGER = "ledger.yaml"
 REWORDED = "reworded.yaml"
 StoredInGit = Annotated[str, Field(pattern=r"^([0-9a-f]{7,40}:\S+)?$")]
 """A directory in git's history, COMMIT:PATH, as `git show` takes it. Empty: no result was kept."""
 LEFT_OUT = " [...] "
-"""Between parts of a quote: what stands between them in the article is not about the claim."""
+"""Separator of a quote's parts: the text between them is not about the claim."""
 
 
 class Majority(Document):
-    """Of a variant's speedups over another, in all cases of a claim's manifests, more than half lie within the bounds.
+    """Claim that most of a variant's speedups over another, in all cases of a suite, lie within bounds.
 
-    Each by its whole interval.
+    A speedup counts only if its whole interval does.
     """
 
     variant: VariantName
@@ -60,89 +60,89 @@ class Majority(Document):
 
 
 class Training(Document):
-    """What a whole training takes beside another's, compiling included, held against what an article measured.
+    """Claim a ratio of two whole trainings, compilation included, against the ratio that an article measured.
 
-    At least half of the article's advantage, or disadvantage, and at most twice its ratio: one rule for a table. Where
-    the article says faster or slower and no more, there is no other end.
+    A ratio confirms it from half of the article's advantage (or disadvantage) to twice its ratio: one rule for a whole
+    table. If the article only says faster or slower, there is no other end.
     """
 
     variant: VariantName
     over: VariantName
     units: Annotated[int, Field(ge=1)]
-    """Of work in a training, such as epochs."""
+    """Units of work in a training, such as epochs."""
     article: Bound
-    """How many times as fast the article found the variant to be."""
+    """Ratio in the article: how many times as fast the variant was."""
     at_least_half: bool = False
-    """More than the article's ratio is no contradiction, however much it is."""
+    """True: any larger ratio than the article's also confirms."""
 
 
 class Earlier(Document):
-    """What a claim was held against before, and what came out: bounds or workload that changed after a result."""
+    """Record a condition that was changed after a result, its verdict, and the reason of the change."""
 
     changed: date | datetime
-    """When it was replaced by what came next; a time, where something was measured on the same day."""
+    """Day of the change, or its time if something was measured on that day."""
     asked: Annotated[str, Field(min_length=1)]
     verdict: ClaimVerdict
     found: Annotated[str, Field(min_length=1)]
     why: Annotated[str, Field(min_length=1)]
-    """It was changed."""
+    """Reason of the change."""
     result: StoredInGit = ""
 
 
 class Replaced(Document):
-    """Record a result that a newer one replaced: it decides nothing, and is not hidden."""
+    """Record a result that a newer one replaced; it decides nothing, but stays visible."""
 
     measured: date
     result: StoredInGit
     found: str = ""
-    """How it compared with the claim's present conditions; empty if it was only shown."""
+    """Comparison with the claim's present conditions; empty if the result decided nothing."""
 
 
 class Picture(Document):
-    """What says more than a table."""
+    """Name the picture of a row."""
 
     shows: Literal["speedups", "pays-back", "trainings"]
-    """`trainings`: of all rows that are held to one; the others are of one result."""
+    """`trainings`: of all rows about trainings; the others show one result."""
     of: str = ""
-    """The directory of that result."""
+    """Directory of that result."""
 
 
 class Claim(Document):
-    """One row."""
+    """Describe one row of the ledger."""
 
     row: Annotated[int, Field(ge=1)]
     article: Literal["A0", "A1", "A2", "A3", "A4"]
     quote: Annotated[str, Field(min_length=1)]
-    """The article's own words, whole; parts that belong together are joined by `LEFT_OUT`."""
+    """The article's own words; parts are joined by `LEFT_OUT`."""
     asks: Annotated[str, Field(min_length=1)]
-    """What is asked, as a question that needs no article."""
+    """The claim as a question that needs no article."""
     own: bool = False
-    """The question is the ledger's: the article takes the answer for granted, or leaves it open."""
+    """True for a question of our own, which the article takes for granted or leaves open."""
     hardware: Annotated[tuple[Hardware, ...], Field(min_length=1)]
-    """Classes on which it can be settled. What was found on others stands beside it."""
+    """Classes of hardware that can settle it. Results of other classes are shown and decide nothing."""
     machine: str = ""
-    """A time is claimed of this machine: no other settles it. Part of the device's name, or `UNNAMED`."""
+    """Part of the name of the only device that can settle a claim about seconds, or `UNNAMED`."""
     can: bool = False
-    """The article says that it can be so: one case confirms it, and none refutes it."""
+    """True if the article says that something can happen: one case confirms it, and none refutes it."""
     manifests: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Files beside the ledger: the row's own, or where the claim is about a suite, other rows' too."""
+    """File names next to the ledger; a claim about a suite also names manifests of other rows."""
     beside: tuple[str, ...] = ()
     """Manifests whose results are shown and decide nothing."""
     picture: Picture | None = None
     baseline: VariantName | None = None
-    """What the tables hold variants against, where it is not what the manifests do."""
+    """Baseline of the tables, if not that of the manifests."""
     majorities: tuple[Majority, ...] = ()
-    """Where there are any, they are the claim, and not the manifests' expectations. So are the next two."""
+    """If any of these three is given, it is the claim, and the manifests' expectations decide nothing."""
     trainings: tuple[Training, ...] = ()
     expectations: Expectations = ()
     confirms: str = ""
     refutes: str = ""
     answers: dict[ClaimVerdict, str] = {}
-    """What came out in a sentence, for the verdict that it has: another verdict makes it untrue."""
+    """One sentence on the outcome for each verdict; only that of the present verdict is shown."""
     written: date
-    """When answers and corrections were last read beside the results that they tell of."""
+    """Day on which answers and corrections were last compared with the results."""
     corrected: str = ""
-    """Why the article may differ, and how it should have been said; empty where the words will do."""
+    """Why the article may differ, and what it should have said."""
     history: tuple[Earlier, ...] = ()
     replaced: tuple[Replaced, ...] = ()
 
@@ -154,33 +154,33 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _what_no_run_records_is_explained(self) -> Self:
-        """A run's record holds the bounds that were asked of it, and none of these."""
+        """Require a history for bounds that no run records."""
         if (self.trainings or self.expectations) and not self.history:
             raise ValueError(f"row {self.row}: bounds that stand in no manifest need a history that says since when")
         return self
 
     @property
     def decides_by_itself(self) -> bool:
-        """The manifests' expectations do not matter."""
+        """Return True if the manifests' expectations decide nothing."""
         return bool(self.own or self.majorities or self.trainings or self.expectations)
 
     @property
     def compared(self) -> frozenset[str]:
-        """The variants that a claim about a suite compares; of any other claim none, which is all."""
+        """Return the variants that a claim about a suite compares; empty for other claims, which compare all."""
         return frozenset(name for each in self.majorities for name in (each.variant, each.over))
 
     @property
     def over(self) -> str | None:
-        """What its tables hold variants against; None: what each manifest does."""
+        """Return the baseline of the tables; None for that of each manifest."""
         return self.majorities[0].over if self.majorities else self.baseline
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the directories of results: those of the manifests that decide."""
+        """Return the names of the deciding manifests' result directories."""
         return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
 
     def explains(self, measured: datetime) -> bool:
-        """Whether it is said why bounds are not those that a result of that time was asked."""
+        """Return True if a recorded change explains why bounds differ from when a result was measured."""
         return any(
             earlier.changed >= (measured if isinstance(earlier.changed, datetime) else measured.date())
             for earlier in self.history
@@ -188,21 +188,21 @@ class Claim(Document):
 
 
 class InvalidLedgerError(Exception):
-    """There is no ledger, or it is not one; the message says which and where."""
+    """Report a missing or malformed ledger; the message has the file and the place."""
 
 
 class UnknownRowError(Exception):
-    """A row that the ledger does not have."""
+    """Report a row that the ledger does not have."""
 
 
 def directory() -> Path:
-    """Where the claims lie: in an installed package beside this module, in a checkout among the examples."""
+    """Return the claims' directory: next to this module if installed, examples/claims in a checkout."""
     packaged = Path(__file__).with_name("rows")
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "examples" / "claims"
 
 
 def load(path: Path) -> tuple[Claim, ...]:
-    """All claims of the ledger in the directory `path`, by row; raises InvalidLedgerError."""
+    """Read all claims of the ledger in directory `path`, by row; raises InvalidLedgerError."""
     file = path / LEDGER
     try:
         claims = TypeAdapter(tuple[Claim, ...]).validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
@@ -234,7 +234,7 @@ def reworded(path: Path) -> dict[str, list[str]]:
 
 
 def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
-    """The claims that `rows` names, as in `2,3,28-37`; all where it is empty. Raises UnknownRowError."""
+    """Return the claims that `rows` names, such as `2,3,28-37`; all if it is empty. Raises UnknownRowError."""
     known = {claim.row: claim for claim in claims}
     if not rows.strip():
         return tuple(known.values())
@@ -252,7 +252,7 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
 
 
 def check_variants(claim: Claim, manifest: str, asked: BenchmarkRun) -> None:
-    """Raises InvalidLedgerError where the claim compares what the run of its manifest does not have."""
+    """Raise InvalidLedgerError if the claim compares a variant that its manifest does not have."""
     offered = [variant.label for variant in asked.spec.variants]
     compared: list[tuple[str, Majority | Training]] = [
         *(("majorities", majority) for majority in claim.majorities),
@@ -266,7 +266,7 @@ def check_variants(claim: Claim, manifest: str, asked: BenchmarkRun) -> None:
 
 
 def hardware(name: str) -> Hardware:
-    """The hardware of that name; raises ValueError."""
+    """Return the hardware of this name; raises ValueError."""
     for known in get_args(Hardware):
         if name == known:
             return known  # type: ignore[no-any-return]
@@ -274,7 +274,7 @@ def hardware(name: str) -> Hardware:
 
 
 def _ranges(rows: Iterable[int]) -> str:
-    """`2, 3, 28 to 37`."""
+    """Format rows as `2, 3, 28 to 37`."""
     ordered = sorted(rows)
     runs: list[list[int]] = []
     for row in ordered:

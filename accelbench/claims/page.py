@@ -1,4 +1,4 @@
-"""The claims with their verdicts, as one page of Markdown for someone who has read none of the articles. Pure."""
+"""Write the claims with their verdicts as a page of Markdown, for readers who know none of the articles. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from accelbench.report import machine
 from accelbench.report.markdown import Written, escaped, markdown_table
 
 NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several GPUs", "tpu": "a TPU"}
-SAID: dict[ClaimVerdict, str] = {
+VERDICT_MEANINGS: dict[ClaimVerdict, str] = {
     "confirmed": "a valid measurement, or a compiled program, meets every condition of the claim",
     "refuted": "a valid measurement, or a compiled program, contradicts at least one condition of it",
     "inconclusive": (
@@ -35,8 +35,8 @@ SAID: dict[ClaimVerdict, str] = {
         "here is shown"
     ),
 }
-KNOWN: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "inconclusive")
-"""Verdicts that something was measured for."""
+MEASURED_VERDICTS: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "inconclusive")
+"""Verdicts that rest on a measurement."""
 HOW = (
     "A verdict follows from the files' conditions and from the measurement; nobody writes it by hand. Each comment was "
     "written for one verdict, and disappears if a new measurement changes that verdict; one that was written for older "
@@ -44,8 +44,8 @@ HOW = (
 )
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
 OUTDATED = "Written for an earlier measurement; its numbers may not be those below."
-FULL, CHECKED = 60, 600
-"""Seconds by which the claims to check are counted: a minute, ten minutes."""
+A_MINUTE, TEN_MINUTES = 60, 600
+"""Seconds by which the quick rows are counted: one minute and ten minutes."""
 
 
 def page(
@@ -56,11 +56,11 @@ def page(
     results: str,
     pictures: Mapping[int, tuple[str, str]] | None = None,
 ) -> str:
-    """The whole page; `results` is the directory of all results, as a link from it.
+    """Return the page; `results` is the link from it to the directory of all results.
 
-    `pictures`, by row: the file's name, in `pictures` in that directory, and what it shows.
+    `pictures`, by row: the file's name in `pictures` of that directory, and its description.
     """
-    cited = {each.claim.article for each in settled}
+    cited = {row.claim.article for row in settled}
     parts = [
         "# What articles claim about JAX and PyTorch, and what came out",
         f"{_rows(settled)} Each names the files that test it, and anybody can run them. {HOW}",
@@ -70,7 +70,7 @@ def page(
         "## How to check one",
         _checking(settled),
         "## The articles",
-        "\n".join(f"- **{each.name}**: {_by_whom(each)}" for each in articles.articles),
+        "\n".join(f"- **{article.name}**: {_citation(article)}" for article in articles.articles),
         "## Words",
         glossary.words(settled),
         "[The end of the page](#workloads) says what each workload computes and what its parameters mean.",
@@ -78,31 +78,31 @@ def page(
         markdown_table(
             ("row", "what is asked", "article", "verdict", "measured with"),
             [
-                (_to_row(each.claim), each.claim.asks, each.claim.article, _named(each.verdict), _source(each))
-                for each in settled
+                (_to_row(row.claim), row.claim.asks, row.claim.article, _in_words(row.verdict), _age_of_source(row))
+                for row in settled
             ],
             right={0},
         ),
     ]
-    several = _several(result for each in settled for result in _results(each))
-    for each in settled:
-        parts += _section(each, results, (pictures or {}).get(each.claim.row), several=several)
-    if mistakes := [each for each in articles.mistakes if each.article in cited]:
+    several = _several(result for row in settled for result in _results(row))
+    for row in settled:
+        parts += _section(row, results, (pictures or {}).get(row.claim.row), several=several)
+    if mistakes := [mistake for mistake in articles.mistakes if mistake.article in cited]:
         parts += [
             "## What else is wrong in the articles' code",
             "No row asks for a verdict on these. The exceptions were seen with JAX 0.10.2.",
             markdown_table(
                 ("article", "what it says", "what is so"),
-                [(each.article, each.said, each.shown) for each in mistakes],
+                [(mistake.article, mistake.said, mistake.shown) for mistake in mistakes],
                 right=set(),
             ),
         ]
-    parts += ["## Workloads", glossary.of_workloads(result for each in settled for result in _results(each))]
+    parts += ["## Workloads", glossary.of_workloads(result for row in settled for result in _results(row))]
     return "\n\n".join(parts) + "\n"
 
 
 def _rows(settled: Sequence[Settled]) -> str:
-    own = sum(each.claim.own for each in settled)
+    own = sum(row.claim.own for row in settled)
     rows = f"{len(settled)} row{'s' * (len(settled) != 1)}"
     if not own:
         return f"{rows}, each a claim of an article."
@@ -111,72 +111,79 @@ def _rows(settled: Sequence[Settled]) -> str:
     )
 
 
-def _source(settled: Settled) -> str:
-    """Whether the programs that decided are those of today."""
+def _age_of_source(settled: Settled) -> str:
+    """Return whether the programs that decided are today's."""
     if not settled.runs:
         return ""
     return "an older source" if any(run.older for run in settled.runs) else "today's source"
 
 
-def _named(verdict: ClaimVerdict) -> str:
+def _in_words(verdict: ClaimVerdict) -> str:
     return verdict.replace("-", " ")
 
 
-def _by_whom(article: Article) -> str:
-    said = escaped(article.title)
+def _citation(article: Article) -> str:
+    text = escaped(article.title)
     if article.link:
-        said = f"[{said}]({article.link})"
+        text = f"[{text}]({article.link})"
     author = f"By {escaped(article.author)}" if article.author else "No author is given"
-    return f"{said}. {author}; {article.published or 'no date is given'}."
+    return f"{text}. {author}; {article.published or 'no date is given'}."
 
 
 def _verdicts(settled: Sequence[Settled]) -> str:
-    counts = Counter(each.verdict for each in settled)
-    rows = [(str(counts[verdict]), _named(verdict), SAID[verdict]) for verdict in get_args(ClaimVerdict)]
+    counts = Counter(row.verdict for row in settled)
+    rows = [(str(counts[verdict]), _in_words(verdict), VERDICT_MEANINGS[verdict]) for verdict in get_args(ClaimVerdict)]
     table = markdown_table(("rows", "verdict", "what it means"), rows, right={0})
-    return "\n\n".join([table, *_changes([each for each in settled if each.claim.history])])
+    return "\n\n".join([table, *_changes([row for row in settled if row.claim.history])])
 
 
 def _changes(changed: Sequence[Settled]) -> list[str]:
-    """How many were held to something else before, and what became of verdicts that were known."""
+    """Count the rows whose conditions changed, and the verdicts that changed with them."""
     if not changed:
         return []
     turns: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
-    for each in changed:
-        verdicts = [*(earlier.verdict for earlier in each.claim.history), each.verdict]
-        turns.update((before, after) for before, after in pairwise(verdicts) if before in KNOWN and after != before)
-    entries = sum(len(each.claim.history) for each in changed)
-    said = (
+    for row in changed:
+        verdicts = [*(earlier.verdict for earlier in row.claim.history), row.verdict]
+        turns.update(
+            (before, after) for before, after in pairwise(verdicts) if before in MEASURED_VERDICTS and after != before
+        )
+    entries = sum(len(row.claim.history) for row in changed)
+    summary = (
         f"{len(changed)} of them had other conditions before, with {entries} changes in all. Each says what the "
         "conditions were, what the verdict was, and why they were changed."
     )
     if turns:
-        said += (
+        summary += (
             f" {turns.total()} of the changes replaced a verdict that something was measured for. What it became is "
             "the next verdict on record, which may come from a new measurement."
         )
-        rows = [(_named(before), _named(after), str(count)) for (before, after), count in turns.most_common()]
-        return [said, _folded("Verdicts that changed", markdown_table(("was", "became", "changes"), rows, right={2}))]
-    return [said]
+        rows = [(_in_words(before), _in_words(after), str(count)) for (before, after), count in turns.most_common()]
+        return [
+            summary,
+            _folded("Verdicts that changed", markdown_table(("was", "became", "changes"), rows, right={2})),
+        ]
+    return [summary]
 
 
 def _folded(summary: str, text: str) -> str:
-    """A forge folds it, and so does the site."""
+    """Return a section that forges and the site fold."""
     return f'<details markdown="1"><summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
 def _machines(settled: Sequence[Settled], here: Hardware) -> list[str]:
-    """Paragraphs that name each machine once, with all versions: the longest of its lines."""
+    """Return paragraphs that name each machine once, with the longest of its lines."""
     ran = [result for each in settled for result in _results(each) if not result.compiled]
     compiled = {result.case.accelerator.target for each in settled for result in _results(each) if result.compiled}
-    found = []
+    lines = []
     for device in _devices(ran):
         there = [result for result in ran if _device(result) == device]
-        found.append(escaped(f"{max((machine.line(each.fingerprint) for each in there), key=len)}{_libraries(there)}"))
-    parts = [f"Times are of {NAMES[here]}. Measured on: {found[0]}."] if len(found) == 1 else []
-    if len(found) > 1:
-        machines = "\n".join(f"- {each}" for each in found)
-        parts = [f"Times come from {len(found)} machines, and each row says from which:", machines]
+        lines.append(
+            escaped(f"{max((machine.line(result.fingerprint) for result in there), key=len)}{_libraries(there)}")
+        )
+    parts = [f"Times are of {NAMES[here]}. Measured on: {lines[0]}."] if len(lines) == 1 else []
+    if len(lines) > 1:
+        machines = "\n".join(f"- {line}" for line in lines)
+        parts = [f"Times come from {len(lines)} machines, and each row says from which:", machines]
     if compiled:
         targets = figures.listed(sorted(str(target) for target in compiled))
         parts.append(escaped(f"Programs were also compiled, without the device, for: {targets}."))
@@ -184,11 +191,11 @@ def _machines(settled: Sequence[Settled], here: Hardware) -> list[str]:
 
 
 def _libraries(results: Iterable[Result]) -> str:
-    """The versions of what is built on the frameworks."""
-    found: dict[str, str] = {}
+    """Return the versions of the frameworks' libraries."""
+    versions: dict[str, str] = {}
     for result in results:
-        found |= {name: told for name in LIBRARIES if (told := result.fingerprint.get(f"version.{name}", ""))}
-    known = {name: version for name, version in found.items() if version not in {"", "unknown"}}
+        versions |= {name: version for name in LIBRARIES if (version := result.fingerprint.get(f"version.{name}", ""))}
+    known = {name: version for name, version in versions.items() if version not in {"", "unknown"}}
     return "".join(f", {LIBRARIES[name]} {version}" for name, version in known.items())
 
 
@@ -199,18 +206,18 @@ def _results(settled: Settled) -> Iterable[Result]:
 def _checking(settled: Sequence[Settled]) -> str:
     took = {
         run.name: sum(float(result.overhead.get("total", 0)) for result in run.results)
-        for each in settled
-        for run in each.runs
+        for row in settled
+        for run in row.runs
     }
-    settled_here = [each for each in settled if each.runs and not each.waiting]
-    whole_rows = [each for each in settled_here if not each.verdict.startswith("untestable")]
-    partly = [f"row {each.claim.row}" for each in settled_here if each not in whole_rows]
-    alone = [sum(took[run.name] for run in each.runs) for each in whole_rows]
+    settled_here = [row for row in settled if row.runs and not row.waiting]
+    whole_rows = [row for row in settled_here if not row.verdict.startswith("untestable")]
+    partly = [f"row {row.claim.row}" for row in settled_here if row not in whole_rows]
+    alone = [sum(took[run.name] for run in row.runs) for row in whole_rows]
     in_part = f", and {figures.listed(partly)} in part" if partly else ""
-    machines = "machines" if _several(result for each in settled for result in _results(each)) else "machine"
-    quick, whole = sum(each <= FULL for each in alone), sum(each <= CHECKED for each in alone)
+    machines = "machines" if _several(result for row in settled for result in _results(row)) else "machine"
+    quick, whole = sum(seconds <= A_MINUTE for seconds in alone), sum(seconds <= TEN_MINUTES for seconds in alone)
     all_of_them = figures.duration(sum(took.values()))
-    older = {run.name for each in settled for run in (*each.runs, *each.beside) if run.older}
+    older = {run.name for row in settled for run in (*row.runs, *row.beside) if run.older}
     several = f"{len(older)} results were measured with older versions of their programs, and are marked."
     one = "1 result was measured with an older version of its program, and is marked."
     marked = f" {one if len(older) == 1 else several}" if older else ""
@@ -229,7 +236,7 @@ def _to_row(claim: Claim) -> Written:
 
 
 def _devices(results: Iterable[Result]) -> dict[str, None]:
-    """The names of those that something was measured on."""
+    """Return the names of the measured devices, in order."""
     return {_device(result): None for result in results if not result.compiled}
 
 
@@ -242,19 +249,19 @@ def _device(result: Result) -> str:
 
 
 def _several(results: Iterable[Result]) -> bool:
-    """Whether something was measured on more than one of them."""
+    """Return True if results are of more than one device."""
     return len(_devices(results)) > 1
 
 
 def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *, several: bool) -> list[str]:
-    """One claim; with `several` machines on the page it says which was its."""
+    """Return the section of one claim; if the page has `several` machines, it names the claim's."""
     claim = settled.claim
     quote = claim.quote.replace(LEFT_OUT, " … ")
     parts = [
         f"## Row {claim.row}",
         f"**{escaped(claim.asks)}**",
         f"> {escaped(quote)} ({claim.article})",
-        f"**{_named(settled.verdict)}.** {_answer(settled)}".rstrip(),
+        f"**{_in_words(settled.verdict)}.** {_answer(settled)}".rstrip(),
     ]
     if picture:
         name, shows = picture
@@ -264,28 +271,28 @@ def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *,
         parts += ["Also measured, deciding nothing:", *tables.of(settled.beside, claim)]
     if settled.findings:
         parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
-    parts += [*_rule(settled), *_doubts(settled), *_history(claim), *_replaced(claim)]
+    parts += [*_rule(settled), *_caveats(settled), *_history(claim), *_replaced(claim)]
     where = figures.listed(tuple(_devices(_results(settled)))) if several else ""
     parts.append(" ".join(filter(None, [escaped(f"Measured on: {where}.") if where else "", _links(settled, results)])))
     return parts
 
 
 def _answer(settled: Settled) -> str:
-    """What was written of the verdict; of other numbers than these, where there are younger ones."""
+    """Return the sentence for the verdict, marked if newer results exist."""
     claim = settled.claim
-    said = escaped(claim.answers.get(settled.verdict, ""))
+    sentence = escaped(claim.answers.get(settled.verdict, ""))
     younger = any(measured(result).date() > claim.written for result in _results(settled))
-    return f"({OUTDATED}) {said}" if said and younger else said
+    return f"({OUTDATED}) {sentence}" if sentence and younger else sentence
 
 
 def _rule(settled: Settled) -> list[str]:
-    claim, said = settled.claim, []
+    claim, paragraphs = settled.claim, []
     if claim.corrected:
-        said.append(escaped(claim.corrected))
+        paragraphs.append(escaped(claim.corrected))
     if not claim.own:
-        said.append(f"Confirmed {escaped(claim.confirms)}; refuted {escaped(claim.refutes)}.")
-    said.append(_settled_on(settled))
-    return said
+        paragraphs.append(f"Confirmed {escaped(claim.confirms)}; refuted {escaped(claim.refutes)}.")
+    paragraphs.append(_settled_on(settled))
+    return paragraphs
 
 
 def _settled_on(settled: Settled) -> str:
@@ -295,34 +302,34 @@ def _settled_on(settled: Settled) -> str:
     if claim.machine:
         return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
     asked = f"Asked of: {figures.listed([NAMES[each] for each in claim.hardware])}."
-    seen = {_class(result) for result in _results(settled)}
+    seen = {_hardware_of(result) for result in _results(settled)}
     unseen = [NAMES[each] for each in claim.hardware if each not in seen]
     return f"{asked} There is no result for {figures.listed(unseen)}." if seen and unseen else asked
 
 
-def _class(result: Result) -> Hardware | None:
-    """The class of hardware that it was measured on, or compiled for."""
+def _hardware_of(result: Result) -> Hardware | None:
+    """Return the class of hardware that the result was measured on or compiled for."""
     there = result.case.accelerator
     return class_of(there.target) if there.target else CLASSES.get(there.platform)
 
 
-def _doubts(settled: Settled) -> list[str]:
-    """What to know before the numbers are believed: older sources, younger bounds, warnings, what is still to come."""
+def _caveats(settled: Settled) -> list[str]:
+    """List older sources, changed bounds, warnings and missing runs."""
     runs = (*settled.runs, *settled.beside)
-    said = [
+    lines = [
         f"Measured {_day(run)} with an older source of its workload ({run.name}): to be measured again."
         for run in runs
         if run.older
     ]
-    said += [
+    lines += [
         f"The conditions changed after the result of {_day(run)} ({run.name}) was measured; earlier conditions are "
         "below."
         for run in settled.runs
         if run.bounds_changed
     ]
-    said += [f"Warning: {each}" for each in warnings.of(runs, settled.claim.compared)]
-    said += [f"Still to be measured: {name}." for name in settled.waiting]
-    return ["\n".join(f"- {escaped(each)}" for each in said)] if said else []
+    lines += [f"Warning: {warning}" for warning in warnings.of(runs, settled.claim.compared)]
+    lines += [f"Still to be measured: {name}." for name in settled.waiting]
+    return ["\n".join(f"- {escaped(warning)}" for warning in lines)] if lines else []
 
 
 def _day(run: MeasuredRun) -> str:
@@ -330,14 +337,14 @@ def _day(run: MeasuredRun) -> str:
 
 
 def measured(result: Result) -> datetime:
-    """When its last launch ended."""
+    """Return when the result's last launch ended."""
     return datetime.fromisoformat(result.finished)
 
 
 def _history(claim: Claim) -> list[str]:
     if not claim.history:
         return []
-    entries = [f"- {_earlier(each)}" for each in claim.history]
+    entries = [f"- {_earlier(earlier)}" for earlier in claim.history]
     return [_folded("Earlier conditions", "\n".join(entries))]
 
 
@@ -346,8 +353,8 @@ def _replaced(claim: Claim) -> list[str]:
     if not claim.replaced:
         return []
     entries = [
-        f"- {each.measured}:{f' {escaped(each.found)}' * bool(each.found)}{_in_git(each.result)}"
-        for each in claim.replaced
+        f"- {replaced.measured}: {escaped(replaced.found)}{_in_git(replaced.result)}".replace(":  ", ": ")
+        for replaced in claim.replaced
     ]
     return [_folded("Earlier measurements", "\n".join(entries))]
 
@@ -359,15 +366,15 @@ def _in_git(result: str) -> str:
 def _earlier(earlier: Earlier) -> str:
     return (
         f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escaped(earlier.asked)}. The verdict was "
-        f"{_named(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}"
+        f"{_in_words(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}"
         f"{_in_git(earlier.result)}"
     )
 
 
 def _links(settled: Settled, results: str) -> str:
-    """Results with what was checked, then the manifests; several are numbered."""
+    """Link the results with their reports, then the manifests."""
     runs = (*settled.runs, *settled.beside)
-    said = [f"[{run.name}]({results}/{run.where}/{run.name}/report.md)" for run in runs]
-    asked = [f"[{name}](../examples/claims/{name}.yaml)" for name in settled.claim.names]
-    found = f"Results with their certificates: {', '.join(said)}. " if said else ""
-    return f"{found}To run: {', '.join(asked)}."
+    reports = [f"[{run.name}]({results}/{run.where}/{run.name}/report.md)" for run in runs]
+    manifests = [f"[{name}](../examples/claims/{name}.yaml)" for name in settled.claim.names]
+    results_text = f"Results with their certificates: {', '.join(reports)}. " if reports else ""
+    return f"{results_text}To run: {', '.join(manifests)}."

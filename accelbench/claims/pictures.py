@@ -1,4 +1,4 @@
-"""Pictures of the page, as files that bring the colours for either scheme. What they show is also said in words."""
+"""Draw the page's pictures as SVG files with colours for both schemes; each has a description in words."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from accelbench.report.plots.canvas import Plot
 
 LINE = 30
-"""Pixels that a row of trainings is high."""
+"""Height of a row of trainings, in pixels."""
 
 
 def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
-    """By row: the file's name, and what it shows, for those who do not see it."""
+    """Return by row the file's name and its description."""
     says = {"speedups": forest.describe, "pays-back": amortisation.describe}
     found = {row: says[shows](result) for row, shows, result in _of_one_result(settled)}
     if rows := _trainings(settled):
@@ -33,7 +33,7 @@ def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
 
 
 def drawn(settled: Sequence[Settled]) -> Mapping[str, str]:
-    """The files: SVG by name. Needs matplotlib."""
+    """Return the SVG files by name. Needs matplotlib."""
     plots = {"speedups": forest.plot, "pays-back": amortisation.plot}
     found = {row: plots[shows](result, f"row-{row}") for row, shows, result in _of_one_result(settled)}
     if rows := _trainings(settled):
@@ -42,7 +42,7 @@ def drawn(settled: Sequence[Settled]) -> Mapping[str, str]:
 
 
 def _of_one_result(settled: Sequence[Settled]) -> "Iterator[tuple[int, str, Result]]":
-    """Of those that there are: the row, what is shown, and of which result."""
+    """Return row, kind of picture and result, for each picture of one result."""
     for each in settled:
         for run in (*each.runs, *each.beside):
             if each.claim.picture and run.name == each.claim.picture.of and run.results:
@@ -55,7 +55,7 @@ def _rows_with_trainings(settled: Sequence[Settled]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Training:
-    """A line: what the article found, the bounds that follow from it, and what was measured, if anything was."""
+    """Hold a line of the picture: the article's ratio, the bounds, and the measured ratio, if any."""
 
     name: str
     article: float

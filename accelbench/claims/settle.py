@@ -1,7 +1,7 @@
-"""What becomes of a claim: derived from its runs' expectations and results, and from nothing else. Pure.
+"""Derive a claim's verdict from the expectations and results of its runs. Pure.
 
-What was measured on one class of hardware says nothing of another. A program that was compiled for a device can settle
-a claim about programs on that class of device, wherever it was compiled.
+A measurement on one class of hardware decides nothing about another. A program that was compiled for a device can
+settle a claim about programs on that class of device, on whatever machine it was compiled.
 """
 
 from collections.abc import Sequence
@@ -16,63 +16,63 @@ from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 
 Measured = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]
 CLASSES: dict[str, Hardware] = {"cuda": "gpu", "tpu": "tpu", "cpu": "cpu"}
-"""Of the platforms that a program can be compiled for."""
+"""Class of hardware of each platform that programs can be compiled for."""
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """What there is of the run of one manifest."""
+    """Hold the results of one manifest's run."""
 
     measured: Measured
     cases: int
-    """Planned."""
+    """Number of planned cases."""
     name: str = ""
-    """Of the manifest, and of the directory of its results."""
+    """Name of the manifest and of its results' directory."""
     where: str = ""
-    """The directory that has it, below all results: of the hardware, or of targets."""
+    """Parent directory below all results: the hardware, or `targets`."""
     older: bool = False
-    """The source of its workload has changed since."""
+    """True if its workload's program has changed since."""
     bounds_changed: bool = False
-    """It was asked other bounds than those that it is held against here."""
+    """True if the run recorded other bounds than today's."""
 
     @property
     def whole(self) -> bool:
-        """Every case was measured to its end."""
+        """Return True if every case was measured to its end."""
         return len(self.measured) == self.cases and all(result.complete for result, _ in self.measured)
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Without what was expected of them."""
+        """Return the results without their expectations."""
         return tuple(result for result, _ in self.measured)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One of a claim's manifests: what it compiles for, if it does, and what came of it."""
+    """Hold one of a claim's manifests: its targets, if any, and its run."""
 
     name: str
     run: MeasuredRun | None
-    """None: it has not been run, or not as it is asked today."""
+    """None if it has not been run, or was run for another question."""
     targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A claim with its verdict; `findings` is what it rests on, case by case."""
+    """Hold a claim with its verdict and the findings that it rests on, case by case."""
 
     claim: Claim
     verdict: ClaimVerdict
     findings: tuple[ClaimFinding, ...] = ()
     runs: tuple[MeasuredRun, ...] = ()
-    """That decide."""
+    """Runs that decide."""
     beside: tuple[MeasuredRun, ...] = ()
-    """That are shown: what the claim names for that, and what other hardware found."""
+    """Runs that are only shown: of `Claim.beside`, and on other hardware."""
     waiting: tuple[str, ...] = ()
-    """Manifests that can be run here, and have not been."""
+    """Manifests that could run here and have not been run."""
 
     @property
     def found(self) -> tuple[str, ...]:
-        """What it rests on, in sentences."""
+        """Return the findings' sentences."""
         return tuple(finding.sentence for finding in self.findings)
 
 
@@ -83,12 +83,12 @@ def settle(
     here: Hardware,
     beside: Sequence[MeasuredRun] = (),
 ) -> Settled:
-    """The claim held against the runs of its manifests, in their order.
+    """Hold the claim against the runs of its manifests.
 
-    `refuted` needs one thing that a sound measurement contradicts, in any complete case; `confirmed` needs all of them
-    met in every case of every manifest. What failed, is invalid, is missing or may be either way leaves it
-    `inconclusive`. Where an article says that something can be so, the run of one manifest confirms it, and none
-    refutes it.
+    `refuted` needs one condition that a sound measurement of a complete case contradicts. `confirmed` needs all
+    conditions met in every case of every manifest. Anything failed, invalid, missing or undecided leaves the claim
+    `inconclusive`. If an article says that something can happen, the run of one manifest confirms it, and none refutes
+    it.
     """
     able = [each for each in asked if _can_decide(claim, each, here)]
     waiting = tuple(each.name for each in able if each.run is None)
@@ -100,7 +100,7 @@ def settle(
 
 
 def _can_decide(claim: Claim, asked: Asked, here: Hardware) -> bool:
-    """Whether it is about hardware that the claim is about."""
+    """Return True if the run is about hardware that the claim is about."""
     if asked.targets:
         return any(class_of(target) in claim.hardware for target in asked.targets)
     if here not in claim.hardware:
@@ -111,7 +111,7 @@ def _can_decide(claim: Claim, asked: Asked, here: Hardware) -> bool:
 
 
 def class_of(target: str) -> Hardware:
-    """The class of hardware that a target is of."""
+    """Return the target's class of hardware."""
     return CLASSES[targets.find(target).platform]
 
 
@@ -134,7 +134,7 @@ def _verdict(
 
 
 def _is_example(claim: Claim, run: MeasuredRun) -> bool:
-    """Whether the run of one manifest meets everything: of what can be so, one is enough."""
+    """Return True if one manifest's whole run meets every condition: an example of what can happen."""
     found = _findings(claim, [run], waiting=False)
     return run.whole and bool(found) and all(each.outcome == "met" for each in found)
 
@@ -152,37 +152,37 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> li
 
 
 def _decides(claim: Claim, result: Result) -> bool:
-    """Of what is compiled for several devices, some may be of another class."""
+    """Return True if the result's target, if any, is of the claim's hardware."""
     target = result.case.accelerator.target
     return target is None or class_of(target) in claim.hardware
 
 
 def _expectations(measured: Measured) -> list[ClaimFinding]:
-    """Each expectation of each case; before it what tells the case from the others."""
+    """Return each expectation of each case as a finding, with the case's name if there are several."""
     results = [result for result, _ in measured]
     findings = []
     for result, outcomes in measured:
         whose = words.whose(result, results)
-        for each in outcomes:
-            said = _speedup(result, each) or each.sentence
-            sentence = f"{whose}: {said}" if whose else said
-            findings.append(ClaimFinding(each.outcome, sentence, sound=each.sound and result.complete))
+        for outcome in outcomes:
+            text = _speedup(result, outcome) or outcome.sentence
+            sentence = f"{whose}: {text}" if whose else text
+            findings.append(ClaimFinding(outcome.outcome, sentence, sound=outcome.sound and result.complete))
     return findings
 
 
 def _speedup(result: Result, outcome: ExpectationOutcome) -> str:
-    """A speedup as people say it; empty where there is none."""
+    """Describe a speedup in words; empty if the expectation is not about one."""
     asked = outcome.expectation
-    found = next((each for each in result.comparisons if each.variant == asked.variant), None)
-    if asked.metric != "speedup" or not outcome.sound or found is None:
+    comparison = next((each for each in result.comparisons if each.variant == asked.variant), None)
+    if asked.metric != "speedup" or not outcome.sound or comparison is None:
         return ""
-    speedup, lower, upper = (float(each or 1) for each in (found.speedup, found.lower, found.upper))
-    subject = words.compared(found.variant, found.baseline, asked.at_least, asked.at_most)
+    speedup, lower, upper = (float(each or 1) for each in (comparison.speedup, comparison.lower, comparison.upper))
+    subject = words.compared(comparison.variant, comparison.baseline, asked.at_least, asked.at_most)
     return f"{subject}: {outcome.outcome}, {words.times(speedup, lower, upper)}."
 
 
 def _suites(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFinding]:
-    """What is asked of all cases together; undecided where there are not all."""
+    """Return the findings of a claim about a suite; undecided if a case is missing."""
     if not whole:
         missing = "a case is missing or was interrupted"
         return [ClaimFinding("undecided", f"{suite.named(each)}: {missing}.") for each in claim.majorities]

@@ -1,7 +1,7 @@
-"""A claim about a whole suite: how many of a variant's speedups over another lie where. Pure.
+"""Settle a claim about a suite: count the speedups of a variant over another that lie within bounds. Pure.
 
-A case's rounds make pairs, as they do within a result. Each case counts once.
-docs/method/claims-about-suites.md has the reasons.
+The rounds of a case make pairs, as within a result, and each case counts once. docs/method/claims-about-suites.md has
+the reasons.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from accelbench.verdict.rule import unclean
 
 
 def count(majority: Majority, results: Sequence[Result], *, suites: int) -> ClaimFinding:
-    """How many speedups lie within the bounds: met by more than half, not met where half or more lie outside.
+    """Count the speedups within the bounds: met by more than half, not met if half or more lie outside.
 
-    `results` are of all cases, complete; `suites` of a claim share its error (Bonferroni). Undecided where one is
+    `results` are of all cases, complete; `suites` of a claim share its error (Bonferroni). Undecided if one result is
     invalid, has failed, or has too few rounds.
     """
     subject = named(majority)
@@ -43,7 +43,7 @@ def count(majority: Majority, results: Sequence[Result], *, suites: int) -> Clai
 
 
 def against(result: Result, over: str) -> Result:
-    """The result with `over` as its baseline, as far as rounds are kept; itself, where it has no such variant."""
+    """Return the result with `over` as its baseline, from the rounds that are kept; unchanged without that variant."""
     if result.case.baseline == over or _find(result, over) is None:
         return result
     comparisons = tuple(_against(result, over, each.name) for each in result.variants if each.name != over)
@@ -54,7 +54,7 @@ def against(result: Result, over: str) -> Result:
 
 def _against(result: Result, over: str, name: str) -> Comparison:
     logs, invalid = _pairs(result, over, name), tuple(unclean(result.certificate, name, over))
-    found = Comparison(
+    comparison = Comparison(
         variant=name,
         baseline=over,
         rounds=len(logs),
@@ -64,18 +64,18 @@ def _against(result: Result, over: str, name: str) -> Comparison:
     )
     interval = None if invalid else student_interval(logs, _alpha(result, result.case.comparisons_in_run))
     if interval is None:
-        return found
+        return comparison
     ends = {"speedup": interval.estimate, "lower": interval.lower, "upper": interval.upper}
-    return found.model_copy(update={name: decimal_string(value) for name, value in ends.items()})
+    return comparison.model_copy(update={name: decimal_string(value) for name, value in ends.items()})
 
 
 def named(suite: Majority) -> str:
-    """What is asked, in words."""
+    """Return the condition in words."""
     return f"most speedups of {suite.variant} over {suite.over} {within(suite.at_least, suite.at_most)}"
 
 
 def _logs(suite: Majority, result: Result) -> tuple[list[float], str]:
-    """The log-speedups of the rounds, and why they cannot count; empty where they can."""
+    """Return the log-speedups of the rounds, and why they cannot count; empty if they can."""
     logs = _pairs(result, suite.over, suite.variant)
     return logs, _unusable(suite, result, len(logs))
 
@@ -87,7 +87,7 @@ def _pairs(result: Result, over: str, name: str) -> list[float]:
 
 
 def _unusable(suite: Majority, result: Result, pairs: int) -> str:
-    """Why a result cannot count, in which `pairs` rounds have both launches; empty where it can."""
+    """Return why a result cannot count, given its complete `pairs` of launches; empty if it can."""
     for name in (suite.variant, suite.over):
         variant = _find(result, name)
         if variant is None:
@@ -112,7 +112,7 @@ def _by_round(result: Result, name: str) -> Mapping[int, float]:
 
 
 def _alpha(result: Result, comparisons: int) -> float:
-    """What looking early costs, the case has paid; the interval over cases pays the same."""
+    """Return the nominal alpha of the interval over cases, corrected for early looks as each case is."""
     asked = result.case.measurement
     return StoppingRule(
         rounds_min=asked.rounds_min,

@@ -1,6 +1,6 @@
-"""The numbers of a claim as tables for the page: of times, of what was observed, of what was compiled. Pure.
+"""Show a claim's numbers as tables: times, observations, compiled programs. Pure.
 
-One table for all results of a kind, so that a sweep's cases and several workloads stand under each other.
+All results of a kind share a table, so that cases of a sweep and several workloads are comparable.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Row = tuple[str, ...]
 
 
 def of(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
-    """Each kind that there is; of a claim about a suite only the variants that it compares."""
+    """Return a table for each kind of result; for a claim about a suite, of the compared variants only."""
     results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.over:
         results = [suite.against(result, claim.over) for result in results]
@@ -35,7 +35,7 @@ def of(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
 
 
 def _sizes(results: Sequence[Result]) -> list[str]:
-    """What each workload was given, defaults included; a sweep's values stand in its table."""
+    """List each workload's parameters, defaults included, without those that a sweep varies."""
     lines = []
     for result in results:
         fixed = ", ".join(f"{name} {value}" for name, value in given(result).items() if name not in result.case.swept)
@@ -50,16 +50,18 @@ def _only(result: Result, compared: frozenset[str]) -> Result:
 
 
 def _timed(results: Sequence[Result]) -> list[str]:
-    """A table for each baseline."""
-    return [_against(baseline, results) for baseline in dict.fromkeys(result.case.baseline for result in results)]
+    """Return a table for each baseline."""
+    return [
+        _table_of_times(baseline, results) for baseline in dict.fromkeys(result.case.baseline for result in results)
+    ]
 
 
-def _against(baseline: str, results: Sequence[Result]) -> str:
+def _table_of_times(baseline: str, results: Sequence[Result]) -> str:
     rows = [
         row for result in results if result.case.baseline == baseline for row in _times(result, whose(result, results))
     ]
-    beside = f"beside {baseline}" if any(row[3] for row in rows) else ""
-    heads = ("what", "variant", "time", beside, "compiling", "first call, compiling included", "memory", "power")
+    heading = f"against {baseline}" if any(row[3] for row in rows) else ""
+    heads = ("what", "variant", "time", heading, "compiling", "first call, compiling included", "memory", "power")
     return _table((*heads, *COUNTED), rows, right={2, 4, 5, 6, 7, 8, 9})
 
 
@@ -67,7 +69,7 @@ def _times(result: Result, name: str) -> Iterable[Row]:
     for variant in result.variants:
         costs = _compiling(variant), _first_call(variant), _memory(variant), _power(variant)
         counted = (read(variant.numbers) for read in COUNTED.values())
-        yield name, variant.name, _time(result, variant), _beside(result, variant), *costs, *counted
+        yield name, variant.name, _time(result, variant), _against_baseline(result, variant), *costs, *counted
 
 
 def _time(result: Result, variant: VariantResult) -> str:
@@ -77,19 +79,19 @@ def _time(result: Result, variant: VariantResult) -> str:
     return "not kept, its ratio is" if compared else "not measured"
 
 
-def _beside(result: Result, variant: VariantResult) -> str:
+def _against_baseline(result: Result, variant: VariantResult) -> str:
     if variant.name == result.case.baseline:
         return "baseline" if len(result.variants) > 1 else ""
-    found = next((each for each in result.comparisons if each.variant == variant.name), None)
-    if found is None or found.speedup is None or found.lower is None or found.upper is None:
-        return f"invalid: {figures.listed(found.invalid)}" if found and found.invalid else "not compared"
-    return times(float(found.speedup), float(found.lower), float(found.upper))
+    comparison = next((one for one in result.comparisons if one.variant == variant.name), None)
+    if comparison is None or comparison.speedup is None or comparison.lower is None or comparison.upper is None:
+        return f"invalid: {figures.listed(comparison.invalid)}" if comparison and comparison.invalid else "not compared"
+    return times(float(comparison.speedup), float(comparison.lower), float(comparison.upper))
 
 
 def _compiling(variant: VariantResult) -> str:
-    """Empty for what is not compiled: its phase is there, and has no parts."""
-    found = next((each for each in variant.phases if each.phase == "compile" and each.parts), None)
-    return figures.seconds(float(found.median_seconds), 2) if found else ""
+    """Format the compile time; empty for what is not compiled, whose phase has no parts."""
+    phase = next((phase for phase in variant.phases if phase.phase == "compile" and phase.parts), None)
+    return figures.seconds(float(phase.median_seconds), 2) if phase else ""
 
 
 def _first_call(variant: VariantResult) -> str:
@@ -98,12 +100,12 @@ def _first_call(variant: VariantResult) -> str:
 
 
 def _memory(variant: VariantResult) -> str:
-    found = variant.numbers.peak_memory_bytes
-    return "" if found is None else figures.quantity(found, "B")
+    peak = variant.numbers.peak_memory_bytes
+    return "" if peak is None else figures.quantity(peak, "B")
 
 
 def _power(variant: VariantResult) -> str:
-    """Mean, of the device while it measured."""
+    """Format the device's mean power while it measured."""
     joules, time = variant.numbers.device_joules_per_unit, step_seconds(variant)
     return figures.quantity(float(joules) / time, "W") if joules is not None and time else ""
 
@@ -115,7 +117,7 @@ def _observed(results: Sequence[Result]) -> list[str]:
     names = [
         name
         for name in dict.fromkeys(each.name for observed in found for each in observed.found)
-        if _tells(name, found)
+        if _worth_a_column(name, found)
     ]
     rows = [
         (
@@ -130,20 +132,20 @@ def _observed(results: Sequence[Result]) -> list[str]:
     return [_table(("what", "variant", *heads), rows, right=set())]
 
 
-def _tells(name: str, found: Sequence[Observations]) -> bool:
-    """Whether it is worth a column: how often was called is seen in the others, and that nothing raised is no news."""
+def _worth_a_column(name: str, found: Sequence[Observations]) -> bool:
+    """Return True if the observation is worth a column: not `calls`, and not an exception that never occurred."""
     texts = {one.text for each in found if (one := each.named(name))}
     return name != "calls" and not (name in {"raised", "raisedCalls", "message"} and texts <= {NOTHING, "0"})
 
 
 OBSERVED = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
-"""What observations are called on the page, where their names say too little."""
+"""Names of observations on the page, where their own are unclear."""
 COUNTED: Mapping[str, Callable[[Numbers], str]] = {
     "matrix products": lambda numbers: _count(numbers.products_per_call),
     "error over tolerance": lambda numbers: "" if numbers.parity is None else short(float(numbers.parity)),
 }
 KINDS = 3
-"""Of fusions, that are named."""
+"""Number of fusions to name."""
 COMPILED: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
     "operations": ("programSize", lambda numbers: _count(numbers.program_size)),
     "kernels": ("kernels", lambda numbers: _count(numbers.kernels)),
@@ -151,7 +153,7 @@ COMPILED: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
     "outputs that reuse arguments": ("aliasedBytes", lambda numbers: _bytes(numbers.aliased_bytes)),
     "most at once": ("peakBytes", lambda numbers: _bytes(numbers.peak_bytes)),
 }
-"""Columns of what a compiler says: the number's name, and how it is read."""
+"""Columns of compiled programs: the number's name, and its format."""
 
 
 def _compiled(results: Sequence[Result]) -> list[str]:
@@ -160,22 +162,22 @@ def _compiled(results: Sequence[Result]) -> list[str]:
     rows = [
         (
             whose(result, results),
-            found.target,
-            found.variant,
-            *(_told(found, name, read(variant.numbers)) for name, read in COMPILED.values()),
-            _fused(found.fused),
+            compiled.target,
+            compiled.variant,
+            *(_marked_if_estimated(compiled, name, read(variant.numbers)) for name, read in COMPILED.values()),
+            _fused(compiled.fused),
         )
         for result in results
-        for found in result.compiled
+        for compiled in result.compiled
         for variant in result.variants
-        if variant.name == found.variant
+        if variant.name == compiled.variant
     ]
     heads = ("what", "compiled for", "variant", *COMPILED, "what was fused")
     return [_table(heads, rows, right={3, 4, 5, 6, 7})]
 
 
-def _told(found: Compiled, name: str, text: str) -> str:
-    """With a sign where a compiler without the device can only estimate it."""
+def _marked_if_estimated(found: Compiled, name: str, text: str) -> str:
+    """Add a sign to a number that can only be estimated without the device."""
     return f"{ESTIMATE}{text}" if text and name in found.estimates else text
 
 
@@ -194,7 +196,7 @@ def _bytes(value: int | None) -> str:
 
 
 def _table(heads: Row, rows: Sequence[Row], *, right: set[int]) -> str:
-    """Without the columns in which nothing stands."""
+    """Return the table without its empty columns."""
     kept = [number for number in range(len(heads)) if any(row[number] for row in rows)]
     return markdown_table(
         tuple(heads[number] for number in kept),

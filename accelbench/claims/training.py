@@ -1,7 +1,7 @@
-"""What a whole training takes, compiling included: the total of one variant over that of another. Pure.
+"""Compare whole trainings, compilation included: the total time of one variant over another's. Pure.
 
-A total is the first call and all later ones. The interval takes the first call at its least and its most, and the later
-ones at the ends of the speedup's own interval, so that it is rather too wide than too narrow.
+A total is the first call and all later ones. Its interval combines the extremes of the first calls with the ends of the
+speedup's interval, so it is rather too wide than too narrow.
 """
 
 import math
@@ -14,12 +14,12 @@ from accelbench.claims.words import short, times
 from accelbench.verdict.expectations import compare_with_bounds
 
 FACTOR = 2
-"""An advantage may be this much less than the article's, and a ratio this much more."""
+"""Divisor of the article's advantage at the low end, and factor of its ratio at the high end."""
 
 
 @dataclass(frozen=True)
 class _FirstCall:
-    """Seconds of compiling and of the first call."""
+    """Hold the seconds of compilation and first call."""
 
     typical: float
     least: float
@@ -27,14 +27,14 @@ class _FirstCall:
 
 
 def evaluate(training: Training, result: Result) -> ClaimFinding:
-    """The ratio of the totals held against the article's; undecided where the two were not soundly compared."""
+    """Compare the ratio of totals with the article's; undecided if the two variants were not soundly compared."""
     subject = named(training, result.unit)
-    found = ratios(training, result)
-    if found is None:
+    interval = ratios(training, result)
+    if interval is None:
         return ClaimFinding("undecided", f"{subject}: the two were not compared.")
     if result.rounds < result.case.measurement.rounds_min:
         return ClaimFinding("undecided", f"{subject}: too few rounds were measured.")
-    lower, ratio, upper = found
+    lower, ratio, upper = interval
     least, most = bounds(training)
     outcome = compare_with_bounds(lower, upper, f"{least}", f"{most}")
     reading = times(ratio, lower, upper)
@@ -42,13 +42,13 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
 
 
 def ratios(training: Training, result: Result) -> tuple[float, float, float] | None:
-    """How many times as fast the whole training is: at the least, as measured, at the most; None: not compared."""
-    found = _compared(training, result)
-    return _ratios(training, *found) if found else None
+    """Return how many times as fast the training is (lowest, measured, highest), or None if not compared."""
+    compared = _compared(training, result)
+    return _ratios(training, *compared) if compared else None
 
 
 def _compared(training: Training, result: Result) -> tuple[Comparison, VariantResult, VariantResult] | None:
-    """The comparison of the two, and both, where it has a verdict."""
+    """Return the comparison with a verdict and both variants, or None."""
     variants = {each.name: each for each in result.variants if each.seconds}
     over, variant = variants.get(training.over), variants.get(training.variant)
     for each in result.comparisons:
@@ -58,20 +58,20 @@ def _compared(training: Training, result: Result) -> tuple[Comparison, VariantRe
 
 
 def bounds(training: Training) -> tuple[float, float]:
-    """How many times as fast the variant may be: at the least, and at the most."""
+    """Return the lowest and highest ratio that confirm the claim."""
     least, most = _allowed(training)
     return (least, most) if float(training.article) >= 1 else (1 / most, 1 / least)
 
 
 def _allowed(training: Training) -> tuple[float, float]:
-    """Of the advantage or the disadvantage: at least half of the article's, and twice its ratio or no other end."""
+    """Return the lowest and highest advantage, as factors of at least 1."""
     article = float(training.article)
     ratio = max(article, 1 / article)
     return 1 + (ratio - 1) / FACTOR, math.inf if training.at_least_half else ratio * FACTOR
 
 
 def named(training: Training, unit: str) -> str:
-    """What is held against the article, and within what; `unit` is what the workload calls one of its units of work."""
+    """Return the condition in words; `unit` is the workload's name of a unit of work."""
     article = float(training.article)
     least, most = _allowed(training)
     ends = f"at least {short(least)}" if training.at_least_half else f"{short(least)} to {short(most)}"
@@ -83,7 +83,7 @@ def named(training: Training, unit: str) -> str:
 def _ratios(
     training: Training, comparison: Comparison, over: VariantResult, variant: VariantResult
 ) -> tuple[float, float, float]:
-    """The total of `over` divided by that of `variant`: at the least, as measured, at the most."""
+    """Return the total of `over` divided by that of `variant`: lowest, measured, highest."""
     before, after = _first_call(over), _first_call(variant)
     steady = training.units * _seconds(over)
     lower, speedup, upper = (float(each or 1) for each in (comparison.lower, comparison.speedup, comparison.upper))
@@ -99,9 +99,9 @@ def _seconds(variant: VariantResult) -> float:
 
 
 def _first_call(variant: VariantResult) -> _FirstCall:
-    phases = [each for each in variant.phases if each.phase in {"compile", "first-step"}]
+    phases = [phase for phase in variant.phases if phase.phase in {"compile", "first-step"}]
     return _FirstCall(
-        typical=sum(float(each.median_seconds) for each in phases),
-        least=sum(float(each.min_seconds) for each in phases),
-        most=sum(float(each.max_seconds) for each in phases),
+        typical=sum(float(phase.median_seconds) for phase in phases),
+        least=sum(float(phase.min_seconds) for phase in phases),
+        most=sum(float(phase.max_seconds) for phase in phases),
     )

@@ -1,4 +1,4 @@
-"""What a report warns of: a run that was cut short, an interval that may be too narrow, a failed check. Pure."""
+"""Collect a report's warnings: a run cut short, an interval that may be too narrow, a failed check. Pure."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,14 +8,14 @@ from accelbench.claims.words import measured_on
 from accelbench.report import certificate, noise, view
 
 DOUBTFUL = "too narrow"
-"""A comparison's own sentence says so of its interval."""
+"""Words with which a comparison's sentence doubts its interval."""
 
-TOLD = ("discarded", "quarantined", "left out, to fit")
-"""Notes of which a reader of the page has no need."""
+UNSHOWN_NOTES = ("discarded", "quarantined", "left out, to fit")
+"""Beginnings of notes that a reader of the page does not need."""
 
 
 def of(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str, ...]:
-    """Each warning once, in the order of the results; about intervals of the variants `compared`, if any are named."""
+    """Return each warning once, in the order of results; about intervals of the variants `compared`, if given."""
     results = [result for run in runs for result in run.results]
     named = (
         f"{whose}: {warning}" if (whose := _whose(result, results)) else warning
@@ -26,7 +26,7 @@ def of(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str
 
 
 def _whose(result: Result, results: Sequence[Result]) -> str:
-    """What tells it from the others: its workload, and its device where one was measured on several."""
+    """Return what distinguishes the result: its workload, and its device if there are several."""
     several = len({each.case.workload for each in results}) > 1
     same = {measured_on(each) for each in results if each.case.workload == result.case.workload and not each.compiled}
     return ", ".join([result.case.workload] * several + [measured_on(result)] * (len(same) > 1))
@@ -34,18 +34,18 @@ def _whose(result: Result, results: Sequence[Result]) -> str:
 
 def _of_result(result: Result, compared: Collection[str]) -> list[str]:
     comparisons = [each for each in result.comparisons if not compared or each.variant in compared]
-    said = [sentence for comparison in comparisons for sentence in _sentences(comparison.sentence)]
+    sentences = [sentence for comparison in comparisons for sentence in _sentences(comparison.sentence)]
     failed = [certificate.check_line(check) for check in certificate.failed(result)]
     partial = [f"{state}."] if (state := view.state(result)) else []
-    doubtful = [each for each in said if DOUBTFUL in each]
+    doubtful = [each for each in sentences if DOUBTFUL in each]
     return [*partial, *doubtful, *failed, *noise.disturbed(result)[:1], *_notes(result)]
 
 
 def _notes(result: Result) -> list[str]:
-    """Not those that `disturbed` says better, or that are about the file, or the device that was compiled for."""
-    return [note for note in result.notes if not result.compiled and not any(each in note for each in TOLD)]
+    """Return the notes that are about the measurement and not already part of `disturbed`."""
+    return [note for note in result.notes if not result.compiled and not any(each in note for each in UNSHOWN_NOTES)]
 
 
 def _sentences(text: str) -> list[str]:
-    """`. ` ends one; a figure's point is followed by a digit."""
+    """Split at `. `; a decimal point is followed by a digit."""
     return [part if part.endswith(".") else f"{part}." for part in text.split(". ") if part]

@@ -1,6 +1,6 @@
-"""How the page says a ratio, a bound, and which result is meant. Pure.
+"""Format ratios, bounds and names of results for the page. Pure.
 
-Two digits, `29 times as slow`, and no ratio where the interval has 1 inside.
+Ratios have two digits, such as `29 times as slow`; there is no ratio if the interval contains 1.
 """
 
 import re
@@ -12,7 +12,7 @@ from accelbench.verdict.expectations import within
 
 DIGITS = 2
 ALIKE = 0.02
-"""Times this close are called alike."""
+"""Relative difference up to which times are called equal."""
 
 
 _EXACTLY = re.compile(r"at least (\S+) and at most \1(?=:)")
@@ -21,7 +21,7 @@ _MANY = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
 
 
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
-    """`1.9 times as fast (1.6 to 2.2)`, `29 times as slow (28 to 30)`, `no difference found (0.98 to 1.02)`."""
+    """Format as `1.9 times as fast (1.6 to 2.2)`, or `no difference found (0.98 to 1.02)`."""
     ends = None if lower is None or upper is None else (lower, upper)
     if ends and ends[0] < 1 < ends[1]:
         return f"no difference found ({' to '.join(_read(*ends))})"
@@ -39,20 +39,20 @@ def times(speedup: float, lower: float | None = None, upper: float | None = None
 
 
 def short(value: float) -> str:
-    """Two significant digits; three from 1 to 2, where two would round a tenth away."""
+    """Format two significant digits, or three from 0.9 to 2, where two would round a tenth away."""
     digits = DIGITS + 1 if 0.9 <= value < 2 else DIGITS  # noqa: PLR2004 - see above
     return figures.significant(float(f"{value:.{digits}g}"), digits)
 
 
 def _read(*values: float) -> list[str]:
-    """With a digit more where that tells apart what would read the same."""
-    found = [short(value) for value in values]
+    """Format with one more digit if that distinguishes values that would otherwise look equal."""
+    short_values = [short(value) for value in values]
     longer = [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
-    return longer if len(set(longer)) > len(set(found)) else found
+    return longer if len(set(longer)) > len(set(short_values)) else short_values
 
 
 def plainly(sentence: str) -> str:
-    """What became of an expectation, as one answers: yes, no, undecided; in few digits."""
+    """Rewrite an expectation's sentence with yes, no or undecided, and few digits."""
     sentence = _EXACTLY.sub(r"exactly \1", sentence.replace(": not-met", ": no").replace(": met", ": yes"))
     if not _BYTES.search(sentence):
         return sentence
@@ -60,32 +60,32 @@ def plainly(sentence: str) -> str:
 
 
 def given(result: Result) -> Mapping[str, str]:
-    """What its workload was given, defaults included."""
+    """Return the workload's parameters, defaults included."""
     parts = ((key.partition("."), value) for key, value in result.fingerprint.items())
     return {name: value for (kind, _, name), value in parts if kind == "parameter"}
 
 
 def whose(result: Result, results: Sequence[Result]) -> str:
-    """What tells it from the others: its workload, what a sweep swept, its device, and what else differs."""
+    """Return what distinguishes the result: workload, swept values, differing parameters, device."""
     swept = [f"{name} {value}" for name, value in result.case.swept.items()]
-    several = len({each.case.workload for each in results}) > 1
-    same = [given(each) for each in results if each.case.workload == result.case.workload]
+    several = len({values.case.workload for values in results}) > 1
+    same = [given(values) for values in results if values.case.workload == result.case.workload]
     own = given(result)
-    told = {name for name in own if len({each.get(name) for each in same}) > 1} - set(result.case.swept)
-    more = [f"{name} {own[name]}" for name in sorted(told)]
-    measured = {each.case.accelerator.platform for each in results if not each.compiled}
+    differing = {name for name in own if len({values.get(name) for values in same}) > 1} - set(result.case.swept)
+    more = [f"{name} {own[name]}" for name in sorted(differing)]
+    measured = {values.case.accelerator.platform for values in results if not values.compiled}
     device = [measured_on(result)] * (len(measured) > 1 and not result.compiled)
     return ", ".join([result.case.workload] * several + swept + more + device)
 
 
 def measured_on(result: Result) -> str:
-    """A GPU's name, or that it was a CPU."""
+    """Return a GPU's name, or `CPU`."""
     platform = result.case.accelerator.platform
     return result.fingerprint.get("device.name") or platform.upper() if platform != "cpu" else "CPU"
 
 
 def compared(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:
-    """What was expected of a speedup: `jax/jit at least 10 times as fast as jax/op-by-op`."""
+    """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`."""
     if at_least is None and at_most == "1":
         return f"{variant} no faster than {baseline}"
     if at_most is None and at_least == "1":
