@@ -1,15 +1,17 @@
 """`accelbench check FILE`: are the variants right? Each runs twice, and nothing is timed."""
 
+import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from accelbench.local.exits import Exit
-from accelbench.terminal.options import TARGET, Assignments, Output, Variants
+from accelbench.local.exits import Exit, help_text
+from accelbench.terminal.options import Output, assignments_option, output_option, target_argument, variants_option
+from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from accelbench.api.case import Case
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
     from accelbench.local.interrupt import Signals
 
 
-def check(
-    file: Annotated[str, typer.Argument(metavar="FILE", help=TARGET)],
-    variants: Variants = None,
-    assignments: Assignments = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TABLE,
-) -> None:
+@click.command(cls=Command, epilog=help_text())
+@target_argument
+@variants_option
+@assignments_option
+@output_option(Output, "How to print what was found.")
+def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", output: Output) -> None:
     """Check in seconds that variants compute what they should, before anything is timed.
 
     Each variant runs twice. Its outputs are compared with the reference, on other inputs too, and the compiled program
@@ -40,19 +42,19 @@ def check(
     from accelbench.terminal.console import console
 
     try:
-        runs = read_target(file, variants or (), assignments or ())
+        runs = read_target(file, variants, assignments)
         platforms = [platform_of(run) for run in runs]
         require_a_framework(*runs)
     except InvalidSpecError as error:
-        typer.echo(error.explained(), err=True)
-        raise typer.Exit(Exit.INVALID_SPEC) from error
+        click.echo(error.explained(), err=True)
+        sys.exit(Exit.INVALID_SPEC)
 
     codes: list[Exit] = []
     found = []
     with Signals() as signals:
         for run, platform in zip(runs, platforms, strict=True):
             for variant, what in missing_frameworks(run).items():
-                typer.echo(f"warning: {variant} will fail: {what}", err=True)
+                click.echo(f"warning: {variant} will fail: {what}", err=True)
             for case, ended in _checked(run, platform, script_of(run, file), signals):
                 if ended.result is None or not ended.result.complete:
                     codes.append(_stopped(case, ended, signals))
@@ -62,8 +64,8 @@ def check(
                 if output is Output.TABLE:
                     console().print(checked.report(ended.result))
     if output is Output.JSON:
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
-    raise typer.Exit(Exit.worst(codes))
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    sys.exit(Exit.worst(codes))
 
 
 def _checked(
@@ -97,7 +99,7 @@ def _tell(event: "Event") -> None:
     from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):
-        typer.echo(f"{event.variant}: run {event.round} of 2", err=True)
+        click.echo(f"{event.variant}: run {event.round} of 2", err=True)
 
 
 def _stopped(case: "Case", ended: "RunnerExit", signals: "Signals") -> Exit:
@@ -105,8 +107,8 @@ def _stopped(case: "Case", ended: "RunnerExit", signals: "Signals") -> Exit:
     from accelbench.local.run import EXIT_OF_SIGNAL
 
     if signals.received is not None:
-        typer.echo("interrupted: nothing was checked", err=True)
+        click.echo("interrupted: nothing was checked", err=True)
         return EXIT_OF_SIGNAL[signals.received.name]
     for line in (*ended.problems, f"{case.name}: the runner ended with status {ended.code} and no result", *ended.tail):
-        typer.echo(line, err=True)
+        click.echo(line, err=True)
     return Exit.INTERNAL

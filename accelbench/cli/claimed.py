@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from accelbench.claims import ledger
 from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
@@ -85,7 +85,7 @@ def stored(run: ClaimRun) -> "dict[str, Result]":
     try:
         record, results = run.directory.load()
     except UnreadableResultError as error:
-        typer.echo(f"{error}; it is run again", err=True)
+        click.echo(f"{error}; it is run again", err=True)
         return {}
     if not _same_question(record.run, run.asked):
         return {}
@@ -131,7 +131,7 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     try:
         found = read(run.directory.path)
     except UnreadableResultError as error:
-        typer.echo(f"{error}; it counts as not run", err=True)
+        click.echo(f"{error}; it counts as not run", err=True)
         return None
     if found.record is None or not _same_question(found.record.run, run.asked):
         return None
@@ -139,7 +139,7 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     changed = decides and run.able and found.record.run.spec.expectations != run.asked.spec.expectations
     explained = all(claim.explains(measured(result)) for result in found.results)
     if changed and not explained:
-        typer.echo(
+        click.echo(
             f"row {claim.row}: the bounds of {run.name} changed after its result, and its history does not say why",
             err=True,
         )

@@ -1,15 +1,16 @@
 """`accelbench claims`: what articles say, run here and settled."""
 
 import importlib.util
+import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import typer
+import click
 
 from accelbench.local.exits import Exit
-from accelbench.terminal.options import Output
-from accelbench.terminal.program import PlainCommand
+from accelbench.terminal.options import Output, output_option
+from accelbench.terminal.program import Command, Group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,31 +21,35 @@ if TYPE_CHECKING:
     from accelbench.cli.claimed import ClaimRun
     from accelbench.local.interrupt import Signals
 
-claims = typer.Typer(no_args_is_help=True, help="Claims of articles about JAX and PyTorch: list, run, settle.")
+rows_option = click.option(
+    "--rows", metavar="ROWS", default="", show_default=False, help="Such as 2,3,28-37. Default: all."
+)
+any_hardware_option = click.option(
+    "--hardware",
+    metavar="NAMES",
+    default="cpu",
+    help="cpu, gpu, gpus, tpu, or several (cpu,gpu): a claim is settled on the first that it is about.",
+)
+results_option = click.option(
+    "--results",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("results", "claims"),
+    help="Where results are, a directory for each claim.",
+)
 
-Rows = Annotated[str, typer.Option("--rows", metavar="ROWS", help="Such as 2,3,28-37. Default: all.")]
-On = Annotated[str, typer.Option("--hardware", metavar="NAME", help="cpu, gpu, gpus or tpu.")]
-OnAny = Annotated[
-    str,
-    typer.Option(
-        "--hardware",
-        metavar="NAMES",
-        help="cpu, gpu, gpus, tpu, or several (cpu,gpu): a claim is settled on the first that it is about.",
-    ),
-]
-Results = Annotated[
-    Path, typer.Option("--results", metavar="DIR", help="Where results are, a directory for each claim.")
-]
-DEFAULT = Path("results", "claims")
+
+@click.group(cls=Group)
+def claims() -> None:
+    """Claims of articles about JAX and PyTorch: list, run, settle."""
 
 
-@claims.command("list", cls=PlainCommand)
-def list_(
-    rows: Rows = "",
-    hardware: OnAny = "cpu",
-    results: Results = DEFAULT,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
-) -> None:
+@claims.command("list", cls=Command)
+@rows_option
+@any_hardware_option
+@results_option
+@output_option(Output)
+def list_(rows: str, hardware: str, results: Path, output: Output) -> None:
     """List every claim, with its verdict if it was run."""
     import json
 
@@ -55,26 +60,22 @@ def list_(
     claims, here = _chosen(rows, hardware)
     settled = [_settle(claim, here, results) for claim in claims]
     if output is Output.JSON:
-        typer.echo(json.dumps([_as_json(each) for each in settled], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([_as_json(each) for each in settled], indent=2, ensure_ascii=False))
         return
     table = Table("row", "article", "what is asked", "verdict here", box=None, pad_edge=False)
     for each in settled:
         table.add_row(str(each.claim.row), each.claim.article, each.claim.asks, each.verdict)
     console(listing=True).print(table)
-    typer.echo(f"Verdicts are from the results in {results}. docs/claims.md has ours.", err=True)
+    click.echo(f"Verdicts are from the results in {results}. docs/claims.md has ours.", err=True)
 
 
-@claims.command("run", cls=PlainCommand)
-def run(
-    rows: Rows = "",
-    hardware: On = "cpu",
-    results: Results = DEFAULT,
-    again: Annotated[bool, typer.Option("--again", help="Rerun claims that already have results.")] = False,
-    beside: Annotated[
-        bool,
-        typer.Option("--beside", help="Also run manifests that decide nothing here."),
-    ] = False,
-) -> None:
+@claims.command("run", cls=Command)
+@rows_option
+@click.option("--hardware", metavar="NAME", default="cpu", help="cpu, gpu, gpus or tpu.")
+@results_option
+@click.option("--again", is_flag=True, help="Rerun claims that already have results.")
+@click.option("--beside", is_flag=True, help="Also run manifests that decide nothing here.")
+def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> None:
     """Run the claims that can be settled here, except those already run from the workload's present source."""
     from accelbench.cli import claimed
     from accelbench.local.interrupt import Signals
@@ -92,7 +93,7 @@ def run(
                 if beside:
                     runs += [each for each in claimed.runs(claim, here, results, beside=True) if each.possible]
             if not runs:
-                typer.echo(f"row {claim.row}: {_why_not(claim)}", err=True)
+                click.echo(f"row {claim.row}: {_why_not(claim)}", err=True)
                 continue
             stored = [{} if again else claimed.stored(each) for each in runs]
             todo = [
@@ -101,20 +102,20 @@ def run(
                 if each.directory.path not in afresh and len(done) < count_cases(each.asked)
             ]
             if not todo and afresh.isdisjoint(each.directory.path for each in runs):
-                typer.echo(
+                click.echo(
                     f"row {claim.row}: {_settle(claim, [here], results).verdict} (already run; --again reruns it)"
                 )
                 continue
-            typer.echo(f"row {claim.row}: {claim.asks}", err=True)
+            click.echo(f"row {claim.row}: {claim.asks}", err=True)
             for each, done in todo:
                 if missing := each.missing:
-                    typer.echo(f"row {claim.row}: {each.name} is left: {missing}", err=True)
+                    click.echo(f"row {claim.row}: {each.name} is left: {missing}", err=True)
                     continue
                 whole &= _measure(each, signals, done)
                 afresh.add(each.directory.path)
             _tell(_settle(claim, [here], results), runs)
     if not whole:
-        raise typer.Exit(Exit.INTERNAL)
+        sys.exit(Exit.INTERNAL)
 
 
 def _tell(settled: "Settled", runs: "Sequence[ClaimRun]") -> None:
@@ -122,12 +123,12 @@ def _tell(settled: "Settled", runs: "Sequence[ClaimRun]") -> None:
     from accelbench.claims.words import plainly
 
     row = f"row {settled.claim.row}"
-    typer.echo(f"{row}: {settled.verdict}")
+    click.echo(f"{row}: {settled.verdict}")
     for sentence in settled.found:
-        typer.echo(f"  {plainly(sentence)}")
+        click.echo(f"  {plainly(sentence)}")
     for each in runs:
         if each.directory.begun:
-            typer.echo(f"{row}: results in {each.directory.path}", err=True)
+            click.echo(f"{row}: results in {each.directory.path}", err=True)
 
 
 def _why_not(claim: "Claim") -> str:
@@ -160,21 +161,23 @@ def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") 
         _end(f"error: {error.filename or run.directory.path}: {error.strerror}", Exit.USAGE)
     trouble = [line for case in outcome.cases for line in case.trouble]
     for line in trouble:
-        typer.echo(line, err=True)
+        click.echo(line, err=True)
     if signals.received is not None:
         _end("interrupted: the claims that were settled are kept", outcome.exit)
     return not trouble
 
 
-@claims.command("report", cls=PlainCommand)
-def report(
-    rows: Rows = "",
-    hardware: OnAny = "cpu",
-    results: Results = DEFAULT,
-    pictures: Annotated[
-        Path | None, typer.Option("--pictures", metavar="DIR", help="Draw the page's pictures, into this directory.")
-    ] = None,
-) -> None:
+@claims.command("report", cls=Command)
+@rows_option
+@any_hardware_option
+@results_option
+@click.option(
+    "--pictures",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Draw the page's pictures, into this directory.",
+)
+def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> None:
     """Print all verdicts as a Markdown page, with what confirms and refutes each."""
     from accelbench.claims import articles, ledger
     from accelbench.claims import pictures as drawn
@@ -191,7 +194,7 @@ def report(
     link = "/".join(results.parts[1:] if results.parts[:1] == ("docs",) else results.parts)
     if pictures is not None:
         _draw(settled, pictures)
-    typer.echo(page(settled, about, here=here[0], results=link, pictures=drawn.described(settled)), nl=False)
+    click.echo(page(settled, about, here=here[0], results=link, pictures=drawn.described(settled)), nl=False)
 
 
 def _draw(settled: "list[Settled]", directory: Path) -> None:
@@ -265,5 +268,5 @@ def _as_json(settled: "Settled") -> dict[str, object]:
 
 
 def _end(message: str, code: Exit) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(code)
+    click.echo(message, err=True)
+    sys.exit(code)

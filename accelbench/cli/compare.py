@@ -1,21 +1,23 @@
 """`accelbench compare A B`: two results or two series, each variant before and after."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
 
-import typer
+import click
 
-from accelbench.local.exits import Exit
-from accelbench.terminal.options import AllowDifferent, Output, Printed
+from accelbench.local.exits import Exit, help_text
+from accelbench.terminal.options import Output, allow_different_option, output_option
+from accelbench.terminal.program import Command
 
 SIDE = "a result's file, a run's directory, a directory of those, or a pattern in quotes"
 
 
-def compare(
-    before: Annotated[str, typer.Argument(metavar="A", help=f"Before: {SIDE}.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="After: the same.")],
-    allow_different: AllowDifferent = None,
-    output: Printed = Output.TABLE,
-) -> None:
+@click.command(cls=Command, epilog=help_text())
+@click.argument("before", metavar="A", help=f"Before: {SIDE}.")
+@click.argument("after", metavar="B", help="After: the same.")
+@allow_different_option
+@output_option(Output)
+def compare(before: str, after: str, allow_different: Sequence[str], output: Output) -> None:
     """Compare two runs variant by variant.
 
     Refuses if something that matters differs (source, parameters, precision, seed, hardware, versions, environment
@@ -30,6 +32,6 @@ def compare(
     try:
         sides = [Side(name, read_side(path), path) for name, path in (("A", before), ("B", after))]
     except UnreadableResultError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(Exit.INVALID_SPEC) from error
-    raise typer.Exit(print_comparison(sides, allow_different or [], output))
+        click.echo(f"error: {error}", err=True)
+        sys.exit(Exit.INVALID_SPEC)
+    sys.exit(print_comparison(sides, allow_different, output))

@@ -2,26 +2,25 @@
 
 import keyword
 import re
+import sys
 from pathlib import Path
 from string import Template
-from typing import Annotated
 
-import typer
+import click
 
 from accelbench.local.exits import Exit
+from accelbench.terminal.program import Command
 
 TAKEN = {"arrays", "reference", "jax", "pytorch", "numpy"}
 """What functions of a script are called that mean something."""
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 
-def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="my_filter writes my_filter.py and my_filter.yaml.")],
-    jax: Annotated[str, typer.Option("--jax", metavar="FUNCTION", help="The JAX function's name.")] = "jax",
-    pytorch: Annotated[
-        str, typer.Option("--pytorch", metavar="FUNCTION", help="The PyTorch function's name.")
-    ] = "pytorch",
-) -> None:
+@click.command(cls=Command)
+@click.argument("name", metavar="NAME", help="my_filter writes my_filter.py and my_filter.yaml.")
+@click.option("--jax", metavar="FUNCTION", default="jax", help="The JAX function's name.")
+@click.option("--pytorch", metavar="FUNCTION", default="pytorch", help="The PyTorch function's name.")
+def init(name: str, jax: str, pytorch: str) -> None:
     """Write a script with one function in JAX and one in PyTorch, and a manifest that compares them.
 
     Both work as they are. Replace them with your own, then use `accelbench check` and `accelbench run`. Nothing is
@@ -32,17 +31,17 @@ def init(
     files = {Path(f"{name}.py"): script_text(name, jax, pytorch), Path(f"{name}.yaml"): manifest_text(name)}
     for path in files:
         if path.exists():
-            typer.echo(f"error: {path} already exists and is not overwritten: choose another name", err=True)
-            raise typer.Exit(Exit.USAGE)
+            click.echo(f"error: {path} already exists and is not overwritten: choose another name", err=True)
+            sys.exit(Exit.USAGE)
     try:
         for path, text in files.items():
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
-            typer.echo(f"wrote {path}")
+            click.echo(f"wrote {path}")
     except OSError as error:
-        typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
-        raise typer.Exit(Exit.USAGE) from error
-    typer.echo(
+        click.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        sys.exit(Exit.USAGE)
+    click.echo(
         f"Write your own functions in {name}.py, then:\n  accelbench check {name}.yaml\n  accelbench run {name}.yaml\n"
         f"Sizes, variants and rounds are in {name}.yaml."
     )
@@ -56,19 +55,19 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
 
     if not FILE_NAME.fullmatch(name) or keyword.iskeyword(name):
         what = "a name consists of lower-case letters, digits and underscores, such as my_filter"
-        raise typer.BadParameter(f"{name}: {what}", param_hint="NAME")
+        raise click.BadParameter(f"{name}: {what}", param_hint="NAME")
     if name in frameworks.packages() | {"numpy", "accelbench"} | sys.stdlib_module_names:
         what = f"{name}.py would hide the Python package {name}: choose another name"
-        raise typer.BadParameter(what, param_hint="NAME")
+        raise click.BadParameter(what, param_hint="NAME")
     if name_of_file(name) in catalogue.names():
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"accelbench already has a workload {name_of_file(name)}: choose another name", param_hint="NAME"
         )
     for option, function, other in (("--jax", jax, pytorch), ("--pytorch", pytorch, jax)):
         if not function.isidentifier() or keyword.iskeyword(function):
-            raise typer.BadParameter(f"{function} is not a valid function name", param_hint=option)
+            raise click.BadParameter(f"{function} is not a valid function name", param_hint=option)
         if function == other or function in TAKEN - {option.removeprefix("--")}:
-            raise typer.BadParameter(f"another function of the script is already called {function}", param_hint=option)
+            raise click.BadParameter(f"another function of the script is already called {function}", param_hint=option)
 
 
 def script_text(name: str, jax: str, pytorch: str) -> str:

@@ -1,20 +1,17 @@
 """`accelbench profiles [NAME]`: the profiles of a cluster, and which of its nodes fits which."""
 
-from typing import Annotated
+import click
 
-import typer
+from accelbench.terminal.options import Output, class_option, output_option, profile_argument
+from accelbench.terminal.program import Command
 
-from accelbench.terminal.options import OperatorClass, Output, Printed, ProfileName
 
-
-def profiles(
-    name: ProfileName = None,
-    context: Annotated[
-        str | None, typer.Option("--context", help="A context of your kubeconfig; default: the current one.")
-    ] = None,
-    class_name: OperatorClass = "accelbench",
-    output: Printed = Output.TABLE,
-) -> None:
+@click.command(cls=Command)
+@profile_argument
+@click.option("--context", metavar="NAME", help="A context of your kubeconfig; default: the current one.")
+@class_option
+@output_option(Output)
+def profiles(name: str | None, context: str | None, class_name: str, output: Output) -> None:
     """Show what a cluster offers: its profiles, the nodes that fit each, and devices that no profile selects."""
     from accelbench.terminal.profiles import print_profiles
 

@@ -1,36 +1,36 @@
 """`accelbench report RESULT`: a verdict once more, from what a run left on disk."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from accelbench.local.exits import Exit
-from accelbench.terminal.options import Baseline, PrintedReport, ReportOutput
+from accelbench.terminal.options import ReportOutput, baseline_option, output_option
+from accelbench.terminal.program import Command
 
 
-def report(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RESULT",
-            help="A result: its JSON, a BenchmarkResult as kubectl prints it, or a directory of `run --out`.",
-        ),
-    ],
-    baseline: Baseline = None,
-    output: PrintedReport = ReportOutput.TABLE,
-) -> None:
+@click.command(cls=Command)
+@click.argument(
+    "path",
+    metavar="RESULT",
+    type=click.Path(path_type=Path),
+    help="A result: its JSON, a BenchmarkResult as kubectl prints it, or a directory of `run --out`.",
+)
+@baseline_option
+@output_option(ReportOutput)
+def report(path: Path, baseline: str | None, output: ReportOutput) -> None:
     """Show the report of an existing result."""
     from accelbench.local.errors import UnreadableResultError
     from accelbench.local.results import read
     from accelbench.terminal.results import print_results, require_packages, with_baseline
 
     if not path.exists():
-        raise typer.BadParameter(f"{path} does not exist", param_hint="RESULT")
+        raise click.BadParameter(f"{path} does not exist", param_hint="RESULT")
     require_packages(output)
     try:
         loaded = with_baseline(read(path), baseline, str(path))
     except UnreadableResultError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(Exit.INVALID_SPEC) from error
+        click.echo(f"error: {error}", err=True)
+        sys.exit(Exit.INVALID_SPEC)
     print_results(loaded, output, str(path))

@@ -1,13 +1,15 @@
 """`accelbench run FILE`: measure a manifest on this machine, and print its verdict."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from accelbench.local.exits import Exit
-from accelbench.terminal.options import TARGET, Assignments, Output, Variants
+from accelbench.local.exits import Exit, help_text
+from accelbench.terminal.options import Output, assignments_option, output_option, target_argument, variants_option
+from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
     from accelbench.api.run import BenchmarkRun
@@ -23,39 +25,50 @@ def _in_range(wanted: int | None) -> int | None:
 
     usable = len(os.sched_getaffinity(0))
     if wanted is not None and not 1 <= wanted <= usable:
-        raise typer.BadParameter(f"{wanted}; this machine offers 1 to {usable}")
+        raise click.BadParameter(f"{wanted}; this machine offers 1 to {usable}")
     return wanted
 
 
+@click.command(cls=Command, epilog=help_text())
+@target_argument
+@variants_option
+@assignments_option
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A new directory for the results. Default: results/NAME-TIME.",
+)
+@click.option(
+    "--accept-noise",
+    is_flag=True,
+    help="Keep rounds that other load disturbs; the result then says noisy and has no verdict.",
+)
+@click.option(
+    "--target",
+    "targets",
+    metavar="TARGET",
+    multiple=True,
+    help="Compile for this instead of measuring: h100x8, v5e-16; several with commas, or repeat the option. "
+    "The device need not be here.",
+)
+@click.option(
+    "--processors",
+    metavar="N",
+    type=int,
+    callback=lambda _context, _parameter, wanted: _in_range(wanted),
+    help="Use only N processors, idle ones first. Default: all.",
+)
+@output_option(Output, "How to print the result.")
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE", help=TARGET)],
-    variants: Variants = None,
-    assignments: Assignments = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="A new directory for the results. Default: results/NAME-TIME."),
-    ] = None,
-    accept_noise: Annotated[
-        bool,
-        typer.Option(
-            "--accept-noise",
-            help="Keep rounds that other load disturbs; the result then says noisy and has no verdict.",
-        ),
-    ] = False,
-    targets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            metavar="TARGET",
-            help="Compile for this instead of measuring: h100x8, v5e-16; several with commas, or repeat the option. "
-            "The device need not be here.",
-        ),
-    ] = None,
-    processors: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Use only N processors, idle ones first. Default: all.", callback=_in_range),
-    ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")] = Output.TABLE,
+    file: str,
+    variants: Sequence[str],
+    assignments: Sequence[str],
+    out: Path | None,
+    accept_noise: bool,
+    targets: Sequence[str],
+    processors: int | None,
+    output: Output,
 ) -> None:
     """Measure a manifest, a script or a workload on this machine, and say which is faster.
 
@@ -65,8 +78,8 @@ def run(
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.
     """
-    changes = [*(assignments or []), *([ACCEPT_NOISE] if accept_noise else []), *_target_assignments(targets or [])]
-    runs = _read(file, variants or [], changes, compiled=bool(targets))
+    changes = [*assignments, *([ACCEPT_NOISE] if accept_noise else []), *_target_assignments(targets)]
+    runs = _read(file, variants, changes, compiled=bool(targets))
     _measure_all(runs, _reserve([run for run, _ in runs], out), file, processors, output)
 
 
@@ -90,8 +103,8 @@ def _read(
         platforms = [platform_of(run) for run in runs]
         require_a_framework(*runs)
     except InvalidSpecError as error:
-        typer.echo(error.explained(), err=True)
-        raise typer.Exit(Exit.INVALID_SPEC) from error
+        click.echo(error.explained(), err=True)
+        sys.exit(Exit.INVALID_SPEC)
     return list(zip(runs, platforms, strict=True))
 
 
@@ -103,11 +116,11 @@ def _reserve(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirec
     try:
         return reserve(runs, out)
     except OccupiedError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(Exit.USAGE) from error
+        click.echo(f"error: {error}", err=True)
+        sys.exit(Exit.USAGE)
     except OSError as error:
-        typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
-        raise typer.Exit(Exit.USAGE) from error
+        click.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        sys.exit(Exit.USAGE)
 
 
 def _measure_all(
@@ -128,9 +141,9 @@ def _measure_all(
             _print(outcome, directory, output)
             codes.append(outcome.exit)
             if signals.received is not None:
-                typer.echo(f"interrupted: what was measured is kept{_not_reached(outcome)}", err=True)
+                click.echo(f"interrupted: what was measured is kept{_not_reached(outcome)}", err=True)
                 break
-    raise typer.Exit(Exit.worst(codes))
+    sys.exit(Exit.worst(codes))
 
 
 def _measure(
@@ -148,15 +161,15 @@ def _measure(
     from accelbench.terminal.console import console
 
     for variant, reason in missing_frameworks(run).items():
-        typer.echo(f"warning: {variant} will fail: {reason}", err=True)
+        click.echo(f"warning: {variant} will fail: {reason}", err=True)
     try:
         with display(console(stderr=True)) as shown:
             return measure(
                 run, platform, directory, signals=signals, display=shown, script=script, processors=processors
             )
     except OSError as error:
-        typer.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)
-        raise typer.Exit(Exit.USAGE) from error
+        click.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)
+        sys.exit(Exit.USAGE)
 
 
 def _print(outcome: "RunOutcome", directory: "RunDirectory", output: Output) -> None:
@@ -167,14 +180,14 @@ def _print(outcome: "RunOutcome", directory: "RunDirectory", output: Output) -> 
     from accelbench.terminal.results import json_report
 
     for line in (line for case in outcome.cases for line in case.trouble):
-        typer.echo(line, err=True)
+        click.echo(line, err=True)
     if output is Output.JSON:
-        typer.echo(json_report(outcome.measured, outcome.record))
+        click.echo(json_report(outcome.measured, outcome.record))
     else:
         console().print(terminal.reports(outcome.measured))
     if (missing := write_page(directory)) is not None:
-        typer.echo(f"no report.html: {missing}", err=True)
-    typer.echo(f"results: {directory.path}", err=True)
+        click.echo(f"no report.html: {missing}", err=True)
+    click.echo(f"results: {directory.path}", err=True)
 
 
 def _not_reached(outcome: "RunOutcome") -> str:

@@ -1,17 +1,21 @@
 """`accelbench validate FILE...`: the refusals of the API server and the operator, before anything is applied."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
 
-import typer
+import click
 
 from accelbench.local.exits import Exit
-from accelbench.terminal.options import Output
+from accelbench.terminal.options import Output, output_option
+from accelbench.terminal.program import Command
 
 
-def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="BenchmarkRun manifests; - is standard input.")],
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TABLE,
-) -> None:
+@click.command(cls=Command)
+@click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, help="BenchmarkRun manifests; - is standard input."
+)
+@output_option(Output, "How to print what was found.")
+def validate(files: Sequence[str], output: Output) -> None:
     """Check manifests as the cluster would; run nothing."""
     import json
 
@@ -26,17 +30,17 @@ def validate(
         except InvalidSpecError as error:
             found.append({"file": file, "valid": False, "problems": [str(problem) for problem in error.problems]})
             if output is Output.TABLE:
-                typer.echo(error.explained(), err=True)
+                click.echo(error.explained(), err=True)
             continue
         found.append({"file": file, "valid": True, "problems": []})
         if output is Output.TABLE:
             for run in runs:
                 size = f"{_count(count_cases(run), 'case')}, {_count(len(run.spec.variants), 'variant')}"
-                typer.echo(f"benchmarkrun/{run.metadata.name} is valid ({size})")
+                click.echo(f"benchmarkrun/{run.metadata.name} is valid ({size})")
     if output is Output.JSON:
-        typer.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(found, indent=2))
     if not all(entry["valid"] for entry in found):
-        raise typer.Exit(Exit.INVALID_SPEC)
+        sys.exit(Exit.INVALID_SPEC)
 
 
 def _count(number: int, word: str) -> str:

@@ -1,11 +1,13 @@
 """`accelbench workloads [NAME]`: what there is to be measured, with parameters and variants."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from accelbench.local.exits import Exit
-from accelbench.terminal.options import Output
+from accelbench.terminal.options import Output, output_option
+from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,13 +23,15 @@ GAP = 2
 NARROWEST_SUMMARY = 20
 
 
-def workloads(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Show one workload, with its parameters; or a script of yours."),
-    ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
-) -> None:
+@click.command(cls=Command)
+@click.argument(
+    "name",
+    metavar="[NAME]",
+    required=False,
+    help="Show one workload, with its parameters; or a script of yours.",
+)
+@output_option(Output)
+def workloads(name: str | None, output: Output) -> None:
     """List the workloads, or show one in full."""
     import json
 
@@ -44,11 +48,11 @@ def workloads(
         try:
             workload = _find(name)
         except catalogue.UnknownWorkloadError as error:
-            raise typer.BadParameter(str(error), param_hint="NAME") from error
+            raise click.BadParameter(str(error), param_hint="NAME") from error
         described, shown = describe(workload), _one(workload)
     if output is Output.JSON:
-        typer.echo(json.dumps(described, indent=2, ensure_ascii=False))
-        raise typer.Exit(Exit.SUCCESS)
+        click.echo(json.dumps(described, indent=2, ensure_ascii=False))
+        sys.exit(Exit.SUCCESS)
     out.print(shown)
 
 

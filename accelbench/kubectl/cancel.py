@@ -1,19 +1,20 @@
 """Implement `kubectl accelbench cancel RUN...`: end runs and keep what they have measured."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
 
-import typer
+import click
 
-from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
+from accelbench.kubectl import complete
+from accelbench.kubectl.options import RUN, Cluster, cluster_options
 from accelbench.local.exits import Exit
+from accelbench.terminal.program import Command
 
 
-def cancel(
-    names: Annotated[list[str], typer.Argument(metavar="RUN...", help=RUN)],
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@click.command(cls=Command)
+@click.argument("names", metavar="RUN...", nargs=-1, required=True, help=RUN, shell_complete=complete.runs)
+@cluster_options
+def cancel(names: Sequence[str], cluster: Cluster) -> None:
     """Cancel runs, for good.
 
     Cases in flight are discarded; stored results stay.
@@ -23,22 +24,22 @@ def cancel(
     from accelbench.kubectl.gate import condition, is_finished
     from accelbench.kubectl.runs import UnknownRunError, bare, run_named
 
-    unknown = False
-    with Cluster(namespace, context, kubeconfig).ask() as client:
+    has_unknown = False
+    with cluster.connect() as client:
         for name in dict.fromkeys(map(bare, names)):
             try:
                 run = run_named(client, name)
             except UnknownRunError as error:
-                typer.echo(f"error: {error.message}", err=True)
-                unknown = True
+                click.echo(f"error: {error.message}", err=True)
+                has_unknown = True
                 continue
             if is_finished(run):
                 reason = condition(run, "Finished")["reason"]
-                typer.echo(
+                click.echo(
                     f"{KUBECTL_KIND}/{name} has already finished ({reason}): there is nothing to cancel", err=True
                 )
                 continue
             client.patch(RUN.path(client.namespace, name), {"spec": {"runPolicy": {"cancel": True}}})
-            typer.echo(f"{KUBECTL_KIND}/{name} cancelled")
-    if unknown:
-        raise typer.Exit(Exit.USAGE)
+            click.echo(f"{KUBECTL_KIND}/{name} cancelled")
+    if has_unknown:
+        sys.exit(Exit.USAGE)

@@ -1,24 +1,29 @@
 """Implement `kubectl accelbench compare A B`: compare runs or series of the cluster."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
 
-import typer
+import click
 
-from accelbench.kubectl.options import Cluster, Context, Kubeconfig, Namespace
-from accelbench.terminal.options import AllowDifferent, Output, Printed
+from accelbench.kubectl import complete
+from accelbench.kubectl.options import Cluster, cluster_options
+from accelbench.local.exits import help_text
+from accelbench.terminal.options import Output, allow_different_option, output_option
+from accelbench.terminal.program import Command
 
-SIDE = "a run's name, or series/NAME for all results of a series"
 
-
-def compare(
-    before: Annotated[str, typer.Argument(metavar="A", help=f"Before: {SIDE}.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="After: the same.")],
-    allow_different: AllowDifferent = None,
-    output: Printed = Output.TABLE,
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@click.command(cls=Command, epilog=help_text())
+@click.argument(
+    "before",
+    metavar="A",
+    help="Before: a run's name, or series/NAME for all results of a series.",
+    shell_complete=complete.runs,
+)
+@click.argument("after", metavar="B", help="After: the same.", shell_complete=complete.runs)
+@allow_different_option
+@output_option(Output)
+@cluster_options
+def compare(before: str, after: str, allow_different: Sequence[str], output: Output, cluster: Cluster) -> None:
     """Compare two runs or series, variant by variant.
 
     Refuses if something that matters differs. For a series of ten or more results, it also says where it has a step.
@@ -28,6 +33,6 @@ def compare(
     from accelbench.terminal.comparison import print_comparison, require_scipy
 
     require_scipy()
-    with Cluster(namespace, context, kubeconfig).ask() as client:
+    with cluster.connect() as client:
         sides = [Side(name, side_results(client, text), text) for name, text in (("A", before), ("B", after))]
-    raise typer.Exit(print_comparison(sides, allow_different or [], output))
+    sys.exit(print_comparison(sides, allow_different, output))

@@ -1,174 +1,96 @@
-"""`kubectl_complete-accelbench`: what kubectl asks while a shell completes `kubectl accelbench ...`.
+"""Complete the words of `kubectl accelbench ...`.
 
-It is called with the words so far, the one to complete last, and answers as cobra's commands do: a line for each
-choice, its description after a tab, and the number of a directive at the end. kubectl's own completion script carries
-the answer into bash, zsh and fish.
+kubectl's completion script calls `kubectl_complete-accelbench` with the words so far, the one to complete last. The
+answer has the format of cobra's commands: a line for each choice, its description after a tab, and at the end the
+number of a directive. The script passes it on to bash, zsh and fish.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from accelbench.kubectl.words import Command, Parameter, commands
+import click
+from click.shell_completion import CompletionItem, ShellComplete
 
-ANY_FILE = ":0"
-"""The directive by which the shell completes files."""
-NOTHING_ELSE = ":4"
-FILES = ("files", "kubeconfig")
-RUNS = {
-    "name": ("logs", "report"),
-    "names": ("cancel",),
-    "old": ("rerun",),
-    "before": ("compare",),
-    "after": ("compare",),
-}
-"""Parameters that a run's name goes to, and of which commands."""
+if TYPE_CHECKING:
+    from accelbench.cluster_api.client import Client
 
-Choices = Iterable[tuple[str, str]]
+FILES, NO_FILES = ":0", ":4"
+"""Directives: the shell completes file names, or does not."""
+
+Items = list[CompletionItem[str]]
 
 
-@dataclass
-class Line:
-    """A command line that is being written."""
-
-    command: Command | None = None
-    awaited: Parameter | None = None
-    """The option whose value comes next."""
-    arguments: list[str] = field(default_factory=list)
-    options: dict[str, str] = field(default_factory=dict)
-
-
-def main() -> None:
-    """The console script."""
-    complete(sys.argv[1:])
-
-
-def complete(words: Sequence[str]) -> None:
-    """Print the answer; whatever goes wrong completes nothing, as a person in mid-sentence is asked no questions."""
+def complete(app: click.Group, words: Sequence[str]) -> None:
+    """Print the answer; after any error complete nothing, because a message would disturb the line being typed."""
     try:
-        answer = [*answered(words)]
+        answer = list(_answer(app, words))
     except (Exception, SystemExit):  # noqa: BLE001 - see above
-        answer = [NOTHING_ELSE]
+        answer = [NO_FILES]
     sys.stdout.write("\n".join(answer) + "\n")
 
 
-def answered(words: Sequence[str]) -> Iterator[str]:
-    """The lines of the answer."""
-    *before, last = words or ("",)
-    from accelbench.kubectl.main import app
-
-    known = commands(app)
-    line = _read(known, before)
-    if line.command is None:
-        yield from _fitting(((name, _first_line(each.help)) for name, each in known.items()), last)
-        yield NOTHING_ELSE
+def _answer(app: click.Group, words: Sequence[str]) -> Iterator[str]:
+    *arguments, word = words or ("",)
+    items = ShellComplete(app, {}, app.name or "", "").get_completions(arguments, word)
+    if any(item.type in {"file", "dir"} for item in items):
+        yield FILES
         return
-    option, equals, begun = last.partition("=")
-    if last.startswith("--") and equals:
-        wanted = line.command.option(option)
-        yield from (f"{option}={choice}" for choice in _fitting(_values(wanted, line), begun))
-    elif line.awaited is not None:
-        wanted = line.awaited
-        yield from _fitting(_values(wanted, line), last)
-    elif last.startswith("-"):
-        wanted = None
-        yield from _fitting(_options(line.command), last)
-    else:
-        wanted = _next_argument(line.command, len(line.arguments))
-        yield from _fitting(_values(wanted, line), last)
-    yield ANY_FILE if wanted is not None and wanted.name in FILES else NOTHING_ELSE
+    # kubectl wants the whole word, of which click completes what follows `--option=`.
+    option, equals, _ = word.partition("=")
+    prefix = f"{option}=" if word.startswith("--") and equals else ""
+    for item in items:
+        yield f"{prefix}{item.value}\t{item.help}" if item.help else f"{prefix}{item.value}"
+    yield NO_FILES
 
 
-def _read(known: Mapping[str, Command], words: Sequence[str]) -> Line:
-    line = Line()
-    for word in words:
-        if line.command is None:
-            line.command = known[word]
-        elif line.awaited is not None:
-            line.options[line.awaited.name], line.awaited = word, None
-        elif word.startswith("-"):
-            name, equals, value = word.partition("=")
-            option = line.command.option(name)
-            if option is not None and equals:
-                line.options[option.name] = value
-            elif option is not None and not option.is_flag:
-                line.awaited = option
-        else:
-            line.arguments.append(word)
-    return line
+def contexts(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
+    """Complete a context of the kubeconfig."""
+    from accelbench.cluster_api.client import contexts
+
+    return _starting_with(begin, [(name, "") for name in contexts(context.params.get("kubeconfig"))])
 
 
-def _options(command: Command) -> Choices:
-    for each in command.options:
-        yield from ((name, each.help) for name in each.options)
-    yield "--help", "Show this message and exit."
+def namespaces(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
+    """Complete a namespace of the cluster."""
+    from accelbench.cluster_api.kinds import NAMESPACE
+
+    with _connect(context) as client:
+        return _starting_with(begin, [(item["metadata"]["name"], "") for item in client.items(NAMESPACE.path())])
 
 
-def _next_argument(command: Command, given: int) -> Parameter | None:
-    if command.arguments and command.arguments[-1].repeated:
-        return command.arguments[-1]
-    return command.arguments[given] if given < len(command.arguments) else None
-
-
-def _values(parameter: Parameter | None, line: Line) -> Choices:
-    """What may stand for the parameter; a cluster is asked where only it knows."""
-    if parameter is None or line.command is None:
-        return ()
-    if parameter.choices:
-        return ((each, "") for each in parameter.choices)
-    if parameter.name == "context":
-        from accelbench.cluster_api.client import contexts
-
-        return ((name, "") for name in contexts(_kubeconfig(line)))
-    if parameter.name == "namespace":
-        return _asked(line, "/api/v1/namespaces")
-    if line.command.name in RUNS.get(parameter.name, ()):
-        return ((name, told) for name, told in _runs(line) if name not in line.arguments)
-    return _cases(line) if parameter.name == "case" and line.arguments else ()
-
-
-def _kubeconfig(line: Line) -> Any:
-    from pathlib import Path
-
-    return Path(line.options["kubeconfig"]) if "kubeconfig" in line.options else None
-
-
-def _server(line: Line) -> Any:
-    from accelbench.cluster_api.client import connect
-
-    return connect(line.options.get("context"), _kubeconfig(line), line.options.get("namespace"))
-
-
-def _asked(line: Line, at: str) -> Choices:
-    with _server(line) as client:
-        return [(each["metadata"]["name"], "") for each in client.items(at)]
-
-
-def _runs(line: Line) -> Choices:
+def runs(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
+    """Complete the name of a run that the command line does not have yet."""
     from accelbench.cluster_api.kinds import RUN
 
-    with _server(line) as client:
-        return [
-            (each["metadata"]["name"], (each.get("status") or {}).get("phase", ""))
-            for each in client.items(RUN.path(client.namespace))
-        ]
+    given = {*(context.params.get("names") or ()), context.params.get("before")}
+    with _connect(context) as client:
+        items = client.items(RUN.path(client.namespace))
+    choices = [(item["metadata"]["name"], (item.get("status") or {}).get("phase", "")) for item in items]
+    return _starting_with(begin, [(name, phase) for name, phase in choices if name not in given])
 
 
-def _cases(line: Line) -> Choices:
+def cases(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
+    """Complete a case of the run that the command line names; describe it by its swept parameters."""
     from accelbench.kubectl.runs import parsed, run_named
     from accelbench.plan.cases import plan_cases
 
-    with _server(line) as client:
-        run = parsed(run_named(client, line.arguments[0]))
-    return [(case.name, ", ".join(f"{name} {value}" for name, value in case.swept.items())) for case in plan_cases(run)]
+    # click parses no argument of a line that ends in an option without its value.
+    name = context.params.get("name") or context.args[0]
+    with _connect(context) as client:
+        run = parsed(run_named(client, name))
+    choices = [
+        (case.name, ", ".join(f"{name} {value}" for name, value in case.swept.items())) for case in plan_cases(run)
+    ]
+    return _starting_with(begin, choices)
 
 
-def _fitting(choices: Choices, begun: str) -> Iterator[str]:
-    for name, told in choices:
-        if name.startswith(begun):
-            yield f"{name}\t{told}" if told else name
+def _connect(context: click.Context) -> "Client":
+    from accelbench.cluster_api.client import connect
+
+    options = context.params
+    return connect(options.get("context"), options.get("kubeconfig"), options.get("namespace"))
 
 
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
+def _starting_with(begin: str, choices: Sequence[tuple[str, str]]) -> Items:
+    return [CompletionItem(name, help=description) for name, description in choices if name.startswith(begin)]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-import typer
+import click
 from rich.text import Text
 
 from accelbench.cluster_api.client import Client, Manifest
@@ -12,7 +12,7 @@ from accelbench.kubectl.apply import Applied
 from accelbench.kubectl.follow import DeletedError, TimedOutError, follow
 from accelbench.kubectl.gate import ending, exit_of
 from accelbench.kubectl.options import RunOutput
-from accelbench.kubectl.runs import found_of
+from accelbench.kubectl.runs import read_run_results
 from accelbench.kubectl.signals import Signals, TerminatedError
 from accelbench.local.exits import Exit
 from accelbench.report import terminal
@@ -31,11 +31,11 @@ def print_created(applied: Sequence[Applied], output: RunOutput, *, wait: bool) 
 
     for item in applied:
         if output is RunOutput.NAME:
-            typer.echo(item.name)
+            click.echo(item.name)
         elif output is RunOutput.JSON and not wait:
-            typer.echo(json.dumps(item.run, ensure_ascii=False))
+            click.echo(json.dumps(item.run, ensure_ascii=False))
         if output is not RunOutput.NAME or not item.created:
-            typer.echo(item.describe(), err=wait or output is not RunOutput.TABLE or not item.created)
+            click.echo(item.describe(), err=wait or output is not RunOutput.TABLE or not item.created)
 
 
 def follow_runs(client: Client, applied: Sequence[Applied], *, timeout: float | None, output: RunOutput) -> Exit:
@@ -89,11 +89,11 @@ def _follow_one(client: Client, run: Manifest, until: float | None, output: RunO
 
 
 def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
-    found = found_of(client, run)
+    results = read_run_results(client, run)
     if output is RunOutput.JSON:
-        typer.echo(json_report(found.measured, found.record))
-    elif output is RunOutput.TABLE and found.measured:
-        console().print(terminal.reports(found.measured))
+        click.echo(json_report(results.measured, results.record))
+    elif output is RunOutput.TABLE and results.measured:
+        console().print(terminal.reports(results.measured))
 
 
 def _print_unfinished(unfinished: Sequence[Applied], why: str) -> None:
@@ -101,7 +101,7 @@ def _print_unfinished(unfinished: Sequence[Applied], why: str) -> None:
     for item in unfinished:
         metadata = item.run["metadata"]
         name, where = metadata["name"], f"-n {metadata['namespace']}"
-        typer.echo(
+        click.echo(
             f"{why}: benchmarkrun/{name} continues in the cluster\n"
             f"  its log:      kubectl accelbench logs {name} -f {where}\n"
             f"  its verdict:  kubectl accelbench report {name} {where}\n"

@@ -1,34 +1,33 @@
-"""`kubectl accelbench logs RUN`: what the pod of a case says, its progress in words."""
+"""Implement `kubectl accelbench logs RUN`: print the log of a case's pod, its progress events in words."""
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
-from accelbench.local.exits import Exit
+from accelbench.kubectl import complete
+from accelbench.kubectl.options import Cluster, cluster_options, run_argument
+from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
 
 RETRY_SECONDS = 2.0
-OVER = ("Succeeded", "Failed")
+ENDED_PHASES = ("Succeeded", "Failed")
 
 
-def logs(
-    name: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
-    case: Annotated[
-        str | None,
-        typer.Option(
-            "--case", metavar="CASE", help="The case of a sweep. Default: the one that is running, or ran last."
-        ),
-    ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the case has ended.")] = False,
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@click.command(cls=Command)
+@run_argument("name")
+@click.option(
+    "--case",
+    metavar="CASE",
+    help="The case of a sweep. Default: the one that is running, or ran last.",
+    shell_complete=complete.cases,
+)
+@click.option("--follow", "-f", is_flag=True, help="Follow the log until the case has ended.")
+@cluster_options
+def logs(name: str, case: str | None, follow: bool, cluster: Cluster) -> None:
     """Print the log of a run, or of one of its cases.
 
     Shows what launches printed, and each launch and round in words. The log also has the compressed results, which are
@@ -40,21 +39,18 @@ def logs(
     from accelbench.report.live import Lines
     from accelbench.terminal.console import console
 
-    with Cluster(namespace, context, kubeconfig).ask() as client:
-        pod = _pod(client, run_named(client, name), case, follow=follow)
-        typer.echo(f"pod {pod}:", err=True)
-        words = Lines(console())
-        try:
-            for line in _lines(client, pod, follow=follow):
-                if (event := parse_event(line)) is not None:
-                    words.event(event)
-                elif not line.startswith(f"{MARK} "):
-                    typer.echo(printable(line))
-        except KeyboardInterrupt:
-            raise typer.Exit(Exit.INTERRUPTED) from None
+    with cluster.connect() as client:
+        pod = _choose_pod(client, run_named(client, name), case, follow=follow)
+        click.echo(f"pod {pod}:", err=True)
+        progress = Lines(console())
+        for line in _read_lines(client, pod, follow=follow):
+            if (event := parse_event(line)) is not None:
+                progress.event(event)
+            elif not line.startswith(f"{MARK} "):
+                click.echo(printable(line))
 
 
-def _lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
+def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
     """Yield the lines of a pod's log; with `follow` wait for its container, and resume after a broken connection."""
     from accelbench.cluster_api.errors import InvalidError, NotFoundError, UnreachableError
     from accelbench.cluster_api.kinds import POD
@@ -66,7 +62,7 @@ def _lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
                 if number > printed:
                     printed = number
                     yield line.decode(errors="replace").rstrip("\r\n")
-            if not follow or client.get(POD.path(client.namespace, pod))["status"].get("phase") in OVER:
+            if not follow or client.get(POD.path(client.namespace, pod))["status"].get("phase") in ENDED_PHASES:
                 return
         except NotFoundError:
             if printed:  # It ended, and its Job was deleted.
@@ -80,39 +76,46 @@ def _lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
         time.sleep(RETRY_SECONDS)
 
 
-def _pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
-    """The name of the pod that is meant; raises ClusterError where there is none, or it is not clear which."""
+def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
+    """Return the name of the pod whose log to print; raises ClusterError if there is none or several cases run."""
     from accelbench.api import labels
     from accelbench.cluster_api.errors import ClusterError
     from accelbench.cluster_api.kinds import POD
-    from accelbench.kubectl.gate import condition, is_finished
+    from accelbench.kubectl.gate import condition
     from accelbench.kubectl.runs import parsed
     from accelbench.plan.cases import plan_cases
     from accelbench.problem import unknown
 
     metadata = run["metadata"]
-    cases = [each.name for each in plan_cases(parsed(run))]
+    cases = [planned.name for planned in plan_cases(parsed(run))]
     if case is not None and case not in cases:
-        raise typer.BadParameter(unknown("case", case, cases), param_hint="--case")
+        raise click.BadParameter(unknown("case", case, cases), param_hint="--case")
     selector = f"{labels.RUN_UID}={metadata['uid']}" + (f",{labels.CASE}={case}" if case else "")
-    found = client.items(POD.path(metadata["namespace"]), labelSelector=selector)
-    if not found:
-        what = f"case {case} of benchmarkrun/{metadata['name']}" if case else f"benchmarkrun/{metadata['name']}"
-        measured = (run.get("status") or {}).get("measuredCases") or ()
-        if is_finished(run) or (case or "") in measured:
-            kept = f"its result stays: kubectl accelbench report {metadata['name']}"
-            raise ClusterError(f"{what} no longer has a pod, and its log went with the pod; {kept}")
-        why = condition(run, "Finished").get("message") or "no operator has picked up the run yet"
-        raise ClusterError(f"{what} has no pod yet: {why}")
-    running = [each for each in found if each["status"].get("phase") == "Running"]
+    pods = client.items(POD.path(metadata["namespace"]), labelSelector=selector)
+    if not pods:
+        raise ClusterError(_explain_no_pod(run, case))
+    running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
     if len(running) > 1:
-        names = sorted(each["metadata"]["labels"][labels.CASE] for each in running)
+        names = sorted(pod["metadata"]["labels"][labels.CASE] for pod in running)
         raise ClusterError(f"{len(names)} cases run: choose one with --case: {', '.join(names)}")
-    latest = max(running or found, key=lambda each: str(each["metadata"]["creationTimestamp"]))
-    pod = str(latest["metadata"]["name"])
+    latest = max(running or pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    name = str(latest["metadata"]["name"])
     if latest["status"].get("phase") == "Pending":
-        waits = f"pod {pod} has not started: {condition(run, 'Finished').get('message', '')}"
+        waiting = f"pod {name} has not started: {condition(run, 'Finished').get('message', '')}"
         if not follow:
-            raise ClusterError(waits)
-        typer.echo(waits, err=True)
-    return pod
+            raise ClusterError(waiting)
+        click.echo(waiting, err=True)
+    return name
+
+
+def _explain_no_pod(run: dict[str, Any], case: str | None) -> str:
+    from accelbench.kubectl.gate import condition, is_finished
+
+    name = run["metadata"]["name"]
+    what = f"case {case} of benchmarkrun/{name}" if case else f"benchmarkrun/{name}"
+    measured_cases = (run.get("status") or {}).get("measuredCases") or ()
+    if is_finished(run) or (case or "") in measured_cases:
+        advice = f"its result stays: kubectl accelbench report {name}"
+        return f"{what} no longer has a pod, and its log went with the pod; {advice}"
+    reason = condition(run, "Finished").get("message") or "no operator has picked up the run yet"
+    return f"{what} has no pod yet: {reason}"

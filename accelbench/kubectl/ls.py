@@ -1,12 +1,14 @@
-"""`kubectl accelbench ls`: the runs of a namespace, in the columns that `kubectl get bmr` has."""
+"""Implement `kubectl accelbench ls`: list the runs of a namespace in the columns of `kubectl get bmr`."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from accelbench.kubectl.options import Cluster, Context, Kubeconfig, Namespace
+from accelbench.kubectl.options import Cluster, cluster_options
+from accelbench.terminal.options import output_option
+from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
@@ -15,7 +17,7 @@ GAP = "   "
 
 
 class ListOutput(StrEnum):
-    """A table, all its columns, the objects, or their names."""
+    """Name the formats: a table, all columns of it, the objects, or their names."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -24,59 +26,52 @@ class ListOutput(StrEnum):
     NAME = "name"
 
 
-def ls(
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="List the runs of every namespace.")
-    ] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep watching, and print what changes.")] = False,
-    output: Annotated[ListOutput, typer.Option("--output", "-o", help="How to print them.")] = ListOutput.TABLE,
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@click.command(cls=Command)
+@click.option("--all-namespaces", "-A", is_flag=True, help="List the runs of every namespace.")
+@click.option("--watch", "-w", is_flag=True, help="Keep watching, and print what changes.")
+@output_option(ListOutput, "How to print them.")
+@cluster_options
+def ls(all_namespaces: bool, watch: bool, output: ListOutput, cluster: Cluster) -> None:
     """List runs: where each stands, and what it found."""
     from accelbench.cluster_api.kinds import RUN
 
-    if all_namespaces and namespace:
-        raise typer.BadParameter("--namespace names one, --all-namespaces all", param_hint="--all-namespaces")
-    with Cluster(namespace, context, kubeconfig).ask() as client:
-        at = RUN.path(None if all_namespaces else client.namespace)
-        try:
-            if output in {ListOutput.TABLE, ListOutput.WIDE}:
-                _print_table(client, at, wide=output is ListOutput.WIDE, everywhere=all_namespaces, watch=watch)
-            else:
-                _print_objects(client, at, output, watch=watch)
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+    if all_namespaces and cluster.namespace:
+        raise click.BadParameter("--namespace names one, --all-namespaces all", param_hint="--all-namespaces")
+    with cluster.connect() as client:
+        path = RUN.path(None if all_namespaces else client.namespace)
+        if output in {ListOutput.TABLE, ListOutput.WIDE}:
+            _print_table(client, path, wide=output is ListOutput.WIDE, everywhere=all_namespaces, watch=watch)
+        else:
+            _print_objects(client, path, output, watch=watch)
 
 
-def _print_objects(client: "Client", at: str, output: ListOutput, *, watch: bool) -> None:
-    items, version = client.items_and_version(at)
+def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bool) -> None:
+    items, version = client.items_and_version(path)
     if output is ListOutput.NAME or watch:
-        for each in items:
-            _print_object(each, output)
+        for item in items:
+            _print_object(item, output)
     else:
         _print_object({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}, output)
-    for changed in _changes(client, at, version, table=False) if watch else ():
+    for changed in _changes(client, path, version, table=False) if watch else ():
         _print_object(changed, output)
 
 
-def _changes(client: "Client", at: str, version: str, *, table: bool) -> Iterator[dict[str, Any]]:
-    """What changes after that version, for as long as somebody looks; all there is, where it is too old."""
+def _changes(client: "Client", path: str, version: str, *, table: bool) -> Iterator[dict[str, Any]]:
+    """Yield what changes after a resource version, without end; if the version has expired, all objects again."""
     from accelbench.cluster_api.errors import ExpiredError
 
     while True:
         try:
-            for event in client.watch(at, version, table=table):
+            for event in client.watch(path, version, table=table):
                 version = event["object"]["metadata"].get("resourceVersion") or version
                 yield event["object"]
         except ExpiredError:
             if table:
-                anew = client.table(at)
-                version = anew["metadata"]["resourceVersion"]
-                yield anew
+                whole_table = client.table(path)
+                version = whole_table["metadata"]["resourceVersion"]
+                yield whole_table
             else:
-                items, version = client.items_and_version(at)
+                items, version = client.items_and_version(path)
                 yield from items
 
 
@@ -86,38 +81,42 @@ def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
     import yaml
 
     if output is ListOutput.NAME:
-        typer.echo(f"benchmarkrun.accelbench.dev/{manifest['metadata']['name']}")
+        click.echo(f"benchmarkrun.accelbench.dev/{manifest['metadata']['name']}")
     elif output is ListOutput.JSON:
-        typer.echo(json.dumps(manifest, indent=4, ensure_ascii=False))
+        click.echo(json.dumps(manifest, indent=4, ensure_ascii=False))
     else:
-        typer.echo(f"---\n{yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)}", nl=False)
+        click.echo(f"---\n{yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)}", nl=False)
 
 
-def _print_table(client: "Client", at: str, *, wide: bool, everywhere: bool, watch: bool) -> None:
-    table = client.table(at)
+def _print_table(client: "Client", path: str, *, wide: bool, everywhere: bool, watch: bool) -> None:
+    table = client.table(path)
     columns = table["columnDefinitions"]
-    shown = [place for place, column in enumerate(columns) if wide or not column.get("priority")]
-    heads = [*(["NAMESPACE"] if everywhere else []), *(columns[place]["name"].upper() for place in shown)]
-    rows = list(_rows(table, shown, everywhere=everywhere))
+    columns_shown = [index for index, column in enumerate(columns) if wide or not column.get("priority")]
+    heads = [*(["NAMESPACE"] if everywhere else []), *(columns[index]["name"].upper() for index in columns_shown)]
+    rows = list(_rows(table, columns_shown, everywhere=everywhere))
     if not rows and not watch:
         where = "any namespace" if everywhere else f"namespace {client.namespace}"
-        typer.echo(f"no BenchmarkRuns in {where}", err=True)
+        click.echo(f"no BenchmarkRuns in {where}", err=True)
         return
     widths = _print_rows([heads, *rows])
-    for changed in _changes(client, at, table["metadata"]["resourceVersion"], table=True) if watch else ():
-        widths = _print_rows(list(_rows(changed, shown, everywhere=everywhere)), widths)
+    for changed in _changes(client, path, table["metadata"]["resourceVersion"], table=True) if watch else ():
+        widths = _print_rows(list(_rows(changed, columns_shown, everywhere=everywhere)), widths)
 
 
-def _rows(table: dict[str, Any], shown: Sequence[int], *, everywhere: bool) -> Iterator[list[str]]:
+def _rows(table: dict[str, Any], columns_shown: Sequence[int], *, everywhere: bool) -> Iterator[list[str]]:
     from accelbench.document import on_one_line
 
     for row in table["rows"] or ():
-        place = [row["object"]["metadata"]["namespace"]] if everywhere else []
-        yield [on_one_line("" if each is None else str(each)) for each in (*place, *(row["cells"][at] for at in shown))]
+        namespace = [row["object"]["metadata"]["namespace"]] if everywhere else []
+        cells = (*namespace, *(row["cells"][index] for index in columns_shown))
+        yield [on_one_line("" if cell is None else str(cell)) for cell in cells]
 
 
 def _print_rows(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> Sequence[int]:
-    """In columns as wide as `widths` at least; on a terminal that is too narrow, the widest column is folded."""
+    """Print rows in columns at least as wide as `widths`, and return the widths.
+
+    On a terminal that is too narrow the widest column is folded.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -130,12 +129,12 @@ def _print_rows(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> Se
     ]
     if not screen.is_terminal or sum(widths) + len(GAP) * (len(widths) - 1) <= screen.width:
         for row in rows:
-            typer.echo(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+            click.echo(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return widths
     table = Table(box=None, show_header=False, show_edge=False, pad_edge=False, padding=(0, len(GAP), 0, 0))
     widest = widths.index(max(widths))
-    for place, width in enumerate(widths):
-        table.add_column(overflow="fold", no_wrap=place != widest, min_width=None if place == widest else width)
+    for index, width in enumerate(widths):
+        table.add_column(overflow="fold", no_wrap=index != widest, min_width=None if index == widest else width)
     for row in rows:
         table.add_row(*map(Text, row))
     screen.print(table)

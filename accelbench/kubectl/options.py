@@ -1,77 +1,48 @@
-"""Options that the plugin's commands share, named as kubectl names its own; and the server that they lead to."""
+"""Define the options that the plugin's commands share, named like kubectl's own."""
 
-from collections.abc import Iterator
+import functools
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
+from accelbench.kubectl import complete
 from accelbench.local.exits import Exit
+from accelbench.terminal.options import output_option
 
 if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
 
-Namespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Default: the context's namespace.")
-]
-Context = Annotated[
-    str | None,
-    typer.Option("--context", metavar="NAME", help="A context of your kubeconfig; default: the current one."),
-]
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="Default: $KUBECONFIG, then ~/.kube/config."),
-]
+Function = Callable[..., None]
 RUN = "A BenchmarkRun's name."
-
-
 UNPROCESSABLE = 422
-
-
-class Switch(StrEnum):
-    """As kubectl writes it: `--wait=false`."""
-
-    TRUE = "true"
-    FALSE = "false"
-
-
-Wait = Annotated[Switch, typer.Option("--wait", help="false: return once the run is created.")]
-Timeout = Annotated[
-    str | None,
-    typer.Option(
-        "--timeout", metavar="DURATION", help="Follow for this long at most: 90s, 30m or 1h30m. Default: to the end."
-    ),
-]
+UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 class RunOutput(StrEnum):
-    """Text for people, JSON for scripts, or what a script needs to go on with the run."""
+    """Name the formats of `run` and `rerun`: for people, for scripts, or the run's name for another command."""
 
     TABLE = "table"
     JSON = "json"
     NAME = "name"
 
 
-RunPrinted = Annotated[
-    RunOutput,
-    typer.Option("--output", "-o", help="How to print the result; name prints only the created run's name."),
-]
-
-
 @dataclass(frozen=True)
 class Cluster:
-    """Which cluster, and which of its namespaces, as the options say."""
+    """Hold the options that choose a cluster and a namespace."""
 
     namespace: str | None
     context: str | None
     kubeconfig: Path | None
 
     @contextmanager
-    def ask(self) -> Iterator["Client"]:
-        """The API server; what goes wrong with it, or with a manifest, ends the command with its message and code."""
+    def connect(self) -> Iterator["Client"]:
+        """Connect to the API server; exit with a message and its code if it, or a manifest, is refused."""
         from accelbench.cluster_api.client import connect
         from accelbench.cluster_api.errors import ApiError, ClusterError
         from accelbench.local.errors import InvalidSpecError
@@ -80,24 +51,79 @@ class Cluster:
             with connect(self.context, self.kubeconfig, self.namespace) as client:
                 yield client
         except InvalidSpecError as error:
-            typer.echo(error.explained(), err=True)
-            raise typer.Exit(Exit.INVALID_SPEC) from error
+            click.echo(error.explained(), err=True)
+            sys.exit(Exit.INVALID_SPEC)
         except ClusterError as error:
-            typer.echo(f"error: {error.message}", err=True)
-            invalid = isinstance(error, ApiError) and error.status == UNPROCESSABLE
-            raise typer.Exit(Exit.INVALID_SPEC if invalid else Exit.USAGE) from error
+            click.echo(f"error: {error.message}", err=True)
+            is_invalid = isinstance(error, ApiError) and error.status == UNPROCESSABLE
+            sys.exit(Exit.INVALID_SPEC if is_invalid else Exit.USAGE)
 
 
-UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+namespace_option = click.option(
+    "--namespace",
+    "-n",
+    metavar="NAMESPACE",
+    help="Default: the context's namespace.",
+    shell_complete=complete.namespaces,
+)
+context_option = click.option(
+    "--context",
+    metavar="NAME",
+    help="A context of your kubeconfig; default: the current one.",
+    shell_complete=complete.contexts,
+)
+kubeconfig_option = click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Default: $KUBECONFIG, then ~/.kube/config.",
+)
+
+
+def cluster_options(command: Function) -> Function:
+    """Add --namespace, --context and --kubeconfig to a command, and pass them to it as one `cluster`."""
+
+    @namespace_option
+    @context_option
+    @kubeconfig_option
+    @functools.wraps(command)
+    def with_cluster(namespace: str | None, context: str | None, kubeconfig: Path | None, **arguments: Any) -> None:
+        command(cluster=Cluster(namespace, context, kubeconfig), **arguments)
+
+    return with_cluster
+
+
+def run_argument(name: str) -> Callable[[Function], Function]:
+    """Return an argument RUN that completes to the names of runs."""
+    return click.argument(name, metavar="RUN", help=RUN, shell_complete=complete.runs)
+
+
+def follow_options(command: Function) -> Function:
+    """Add --wait, --timeout and --output to a command that can follow runs."""
+    output = output_option(RunOutput, "How to print the result; name prints only the created run's name.")
+    timeout = click.option(
+        "--timeout",
+        metavar="DURATION",
+        callback=lambda _context, _parameter, duration: seconds(duration),
+        help="Follow for this long at most: 90s, 30m or 1h30m. Default: to the end.",
+    )
+    wait = click.option(
+        "--wait",
+        type=click.Choice(["true", "false"]),
+        default="true",
+        callback=lambda _context, _parameter, value: value == "true",
+        help="false: return once the run is created.",
+    )
+    return wait(timeout(output(command)))
 
 
 def seconds(duration: str | None) -> float | None:
-    """As Go writes durations: `1h30m`, `90s`; None where there is none. Raises typer.BadParameter."""
+    """Parse a duration as Go writes it, `1h30m` or `90s`; None without one. Raises click.BadParameter."""
     import re
 
     if duration is None:
         return None
     if not re.fullmatch(r"(\d+(\.\d+)?(h|ms|m|s))+", duration):
-        what = f"{duration}: write numbers with units, such as 90s, 30m or 1h30m"
-        raise typer.BadParameter(what, param_hint="--timeout")
-    return sum(float(number) * UNITS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)(h|ms|m|s)", duration))
+        raise click.BadParameter(f"{duration}: write numbers with units, such as 90s, 30m or 1h30m")
+    parts = re.findall(r"(\d+(\.\d+)?)(h|ms|m|s)", duration)
+    return sum(float(number) * UNIT_SECONDS[unit] for number, _, unit in parts)

@@ -1,16 +1,21 @@
-"""`kubectl accelbench profiles [NAME]`: as `accelbench profiles`, with kubectl's options."""
+"""Implement `kubectl accelbench profiles [NAME]`: `accelbench profiles` with kubectl's options."""
 
-from accelbench.kubectl.options import Context, Kubeconfig
-from accelbench.terminal.options import OperatorClass, Output, Printed, ProfileName
+from pathlib import Path
+
+import click
+
+from accelbench.kubectl.options import context_option, kubeconfig_option
+from accelbench.terminal.options import Output, class_option, output_option, profile_argument
+from accelbench.terminal.program import Command
 
 
-def profiles(
-    name: ProfileName = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-    class_name: OperatorClass = "accelbench",
-    output: Printed = Output.TABLE,
-) -> None:
+@click.command(cls=Command)
+@profile_argument
+@context_option
+@kubeconfig_option
+@class_option
+@output_option(Output)
+def profiles(name: str | None, context: str | None, kubeconfig: Path | None, class_name: str, output: Output) -> None:
     """Show the profiles of a cluster, and what fits them.
 
     Shows the nodes that fit each profile, and devices that no profile selects.

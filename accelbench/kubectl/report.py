@@ -1,36 +1,35 @@
-"""`kubectl accelbench report RUN`: a run's report, made from the results that the cluster keeps."""
+"""Implement `kubectl accelbench report RUN`: print the report of a run from the results that the cluster stores."""
 
-from typing import Annotated
+import sys
 
-import typer
+import click
 
-from accelbench.kubectl.options import RUN, Cluster, Context, Kubeconfig, Namespace
-from accelbench.local.exits import Exit
-from accelbench.terminal.options import Baseline, PrintedReport, ReportOutput
+from accelbench.kubectl.options import Cluster, cluster_options, run_argument
+from accelbench.local.exits import Exit, help_text
+from accelbench.terminal.options import ReportOutput, baseline_option, output_option
+from accelbench.terminal.program import Command
 
 
-def report(
-    name: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
-    baseline: Baseline = None,
-    output: PrintedReport = ReportOutput.TABLE,
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@click.command(cls=Command, epilog=help_text())
+@run_argument("name")
+@baseline_option
+@output_option(ReportOutput)
+@cluster_options
+def report(name: str, baseline: str | None, output: ReportOutput, cluster: Cluster) -> None:
     """Show the report of a run, even if the run is deleted: its results can outlive it.
 
     If the run ended without a result, it says why and ends with the run's exit code.
     """
     from accelbench.kubectl.gate import ending, exit_of
-    from accelbench.kubectl.runs import found, run_named
+    from accelbench.kubectl.runs import read_results, run_named
     from accelbench.terminal.results import print_results, require_packages, with_baseline
 
     require_packages(output)
-    with Cluster(namespace, context, kubeconfig).ask() as client:
-        there = found(client, name)
-        run = None if there.measured else run_named(client, name)
-    print_results(with_baseline(there, baseline, name), output, name)
+    with cluster.connect() as client:
+        results = read_results(client, name)
+        run = None if results.measured else run_named(client, name)
+    print_results(with_baseline(results, baseline, name), output, name)
     code = None if run is None else exit_of(run)
     if run is not None and code is not None and code is not Exit.SUCCESS:
-        typer.echo(f"benchmarkrun/{run['metadata']['name']}: {ending(run)}", err=True)
-        raise typer.Exit(code)
+        click.echo(f"benchmarkrun/{run['metadata']['name']}: {ending(run)}", err=True)
+        sys.exit(code)

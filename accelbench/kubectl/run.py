@@ -1,45 +1,35 @@
 """Implement `kubectl accelbench run -f FILE`: create runs, follow them, exit with the code of their outcome."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
 
-import typer
+import click
 
-from accelbench.kubectl.options import (
-    Cluster,
-    Context,
-    Kubeconfig,
-    Namespace,
-    RunOutput,
-    RunPrinted,
-    Switch,
-    Timeout,
-    Wait,
-    seconds,
+from accelbench.kubectl.options import Cluster, RunOutput, cluster_options, follow_options
+from accelbench.local.exits import Exit, help_text
+from accelbench.terminal.program import Command
+
+
+@click.command(cls=Command, epilog=help_text())
+@click.option(
+    "--filename",
+    "-f",
+    "files",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    multiple=True,
+    required=True,
+    help="BenchmarkRun manifests; - is standard input. Repeatable.",
 )
-from accelbench.local.exits import Exit
-
-
-def run(
-    files: Annotated[
-        list[str],
-        typer.Option(
-            "--filename", "-f", metavar="FILE", help="BenchmarkRun manifests; - is standard input. Repeatable."
-        ),
-    ],
-    wait: Wait = Switch.TRUE,
-    timeout: Timeout = None,
-    output: RunPrinted = RunOutput.TABLE,
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@follow_options
+@cluster_options
+def run(files: Sequence[str], wait: bool, timeout: float | None, output: RunOutput, cluster: Cluster) -> None:
     """Create runs, follow them, and print their verdicts.
 
     A gate for CI: the exit code says how they ended. Manifests are checked before anything is created. Several runs
     are followed one after the other; the cluster measures them when it can. Progress goes to standard error,
     verdicts to standard output. Ctrl-C does not end the run.
     """
-    limit = seconds(timeout)
     from accelbench.kubectl.apply import apply
     from accelbench.kubectl.follow_runs import follow_runs, print_created
     from accelbench.kubectl.manifests import RunManifest, duplicate_names, read_manifests
@@ -47,7 +37,7 @@ def run(
     from accelbench.local.manifests import STANDARD_INPUT
 
     if files.count(STANDARD_INPUT) > 1:
-        raise typer.BadParameter("- can be given once: standard input is read once", param_hint="--filename")
+        raise click.BadParameter("- can be given once: standard input is read once", param_hint="--filename")
     manifests: list[RunManifest] = []
     invalid: list[InvalidSpecError] = []
     for file in files:
@@ -58,12 +48,11 @@ def run(
     if not invalid and (problems := tuple(duplicate_names(manifests))):
         invalid.append(InvalidSpecError(", ".join(files), problems))
     for invalid_file in invalid:
-        typer.echo(invalid_file.explained(), err=True)
+        click.echo(invalid_file.explained(), err=True)
     if invalid:
-        raise typer.Exit(Exit.INVALID_SPEC)
-    with Cluster(namespace, context, kubeconfig).ask() as client:
+        sys.exit(Exit.INVALID_SPEC)
+    with cluster.connect() as client:
         applied = apply(client, manifests)
-        waits = wait is Switch.TRUE
-        print_created(applied, output, wait=waits)
-        if waits:
-            raise typer.Exit(follow_runs(client, applied, timeout=limit, output=output))
+        print_created(applied, output, wait=wait)
+        if wait:
+            sys.exit(follow_runs(client, applied, timeout=timeout, output=output))

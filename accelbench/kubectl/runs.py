@@ -89,20 +89,20 @@ def _why(error: ValidationError) -> str:
     return f"{explain(error)}; is your accelbench of the same release as the operator?"
 
 
-def found(client: Client, name: str) -> LoadedResults:
+def read_results(client: Client, name: str) -> LoadedResults:
     """Read what a report of the run needs; a deleted run can still have results. Raises UnknownRunError."""
     run = _run(client, name)
-    return _found(_results_of_deleted_run(client, name), None) if run is None else found_of(client, run)
+    return _loaded(_results_of_deleted_run(client, name), None) if run is None else read_run_results(client, run)
 
 
-def found_of(client: Client, run: Manifest) -> LoadedResults:
+def read_run_results(client: Client, run: Manifest) -> LoadedResults:
     """Read the results of an existing run, in the order of its sweep."""
     namespace, uid = run["metadata"]["namespace"], run["metadata"]["uid"]
     stored = client.items(RESULT.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
     results = [parsed_result(item) for item in stored]
     order = (run.get("status") or {}).get("measuredCases") or []
     places = {case: place for place, case in enumerate(order)}
-    return _found(sorted(results, key=lambda result: places.get(result.result.case.name, len(places))), run)
+    return _loaded(sorted(results, key=lambda result: places.get(result.result.case.name, len(places))), run)
 
 
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
@@ -119,7 +119,7 @@ def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
     return [result for result in results if result.result.case.origin.uid == latest]
 
 
-def _found(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
+def _loaded(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
     return LoadedResults(
         measured=tuple((result.result, _outcomes(result)) for result in results),
         # Only a pod's log has all blocks; the HTML report is drawn from the launches that the results hold.
@@ -158,7 +158,7 @@ def side_results(client: Client, text: str) -> tuple[Result, ...]:
     """Read the results of a run, or of `series/NAME`, as one side of a comparison; raises UnknownRunError if none."""
     kind, slash, name = text.partition("/")
     if not slash or kind != "series":
-        results = found(client, text).results
+        results = read_results(client, text).results
         if not results:
             raise UnknownRunError(f"benchmarkrun/{bare(text)} has no result yet")
         return results

@@ -2,10 +2,11 @@
 
 import importlib.util
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
-import typer
+import click
 
 from accelbench.document import TIME_DIGITS, decimal_string
 from accelbench.history import change_points, comparability
@@ -26,8 +27,8 @@ FORMAT = "accelbench.dev/comparison/v1alpha1"
 def require_scipy() -> None:
     """End the command if scipy is not installed."""
     if importlib.util.find_spec("scipy") is None:
-        typer.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
-        raise typer.Exit(Exit.USAGE)
+        click.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
+        sys.exit(Exit.USAGE)
 
 
 def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Output) -> Exit:
@@ -47,7 +48,7 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
     if any(each.interval and len(each.before.logs) == len(each.after.logs) == 1 for each in found.compared):
         notes.append(compared.ONE_RUN)
     if output is Output.JSON:
-        typer.echo(compare_json(found, seen, notes))
+        click.echo(compare_json(found, seen, notes))
     else:
         console().print(compared.ComparedReport(found, seen, notes))
     return exit_for(found)

@@ -1,39 +1,25 @@
-"""Arguments and options that commands of `accelbench` and of the kubectl plugin share."""
+"""Define arguments and options that commands of `accelbench` and of the kubectl plugin share."""
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
 TARGET = "A BenchmarkRun manifest (- is standard input), a script (.py), or a workload's name."
 
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Set a field of the spec, measurement.rounds.max=5, or a parameter, size=128; repeatable.",
-    ),
-]
-Variants = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--variant",
-        metavar="USE",
-        help="A variant to compare, such as jax/jit; repeatable, the first is the baseline. A manifest has its own.",
-    ),
-]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Output(StrEnum):
-    """Text for people, or JSON for scripts."""
+    """Name the formats of most commands: for people, or for scripts."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class ReportOutput(StrEnum):
-    """Text for people, JSON for scripts, Markdown for a pull request, HTML for a browser, CSV for a spreadsheet."""
+    """Name the formats of a report: for people, scripts, a pull request, a browser, a spreadsheet."""
 
     TABLE = "table"
     JSON = "json"
@@ -42,23 +28,46 @@ class ReportOutput(StrEnum):
     CSV = "csv"
 
 
-Printed = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]
-PrintedReport = Annotated[ReportOutput, typer.Option("--output", "-o", help="How to print it.")]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        metavar="VARIANT", help="Compare with this variant instead; the intervals are then widened for all pairs."
-    ),
-]
-AllowDifferent = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-different",
-        metavar="NAME",
-        help="Compare even if this differs: an entry of the fingerprint, or a group of them. Repeatable.",
-    ),
-]
-ProfileName = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="Show one profile, with every node and why it does not fit.")
-]
-OperatorClass = Annotated[str, typer.Option("--class", help="The className of the operator whose profiles to show.")]
+def output_option(formats: type[StrEnum], help_text: str = "How to print it.") -> Decorator:
+    """Return the option --output, whose default is the first of the formats."""
+    # click reads an enum by its members' names: without regard to case these are their values.
+    choice = click.Choice(formats, case_sensitive=False)
+    return click.option("--output", "-o", type=choice, default=next(iter(formats)).value, help=help_text)
+
+
+target_argument = click.argument("file", metavar="FILE", help=TARGET)
+variants_option = click.option(
+    "--variant",
+    "variants",
+    metavar="USE",
+    multiple=True,
+    help="A variant to compare, such as jax/jit; repeatable, the first is the baseline. A manifest has its own.",
+)
+assignments_option = click.option(
+    "--set",
+    "assignments",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="Set a field of the spec, measurement.rounds.max=5, or a parameter, size=128; repeatable.",
+)
+baseline_option = click.option(
+    "--baseline",
+    metavar="VARIANT",
+    help="Compare with this variant instead; the intervals are then widened for all pairs.",
+)
+allow_different_option = click.option(
+    "--allow-different",
+    metavar="NAME",
+    multiple=True,
+    help="Compare even if this differs: an entry of the fingerprint, or a group of them. Repeatable.",
+)
+profile_argument = click.argument(
+    "name", metavar="[NAME]", required=False, help="Show one profile, with every node and why it does not fit."
+)
+class_option = click.option(
+    "--class",
+    "class_name",
+    metavar="CLASS",
+    default="accelbench",
+    help="The className of the operator whose profiles to show.",
+)

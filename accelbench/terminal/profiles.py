@@ -1,13 +1,14 @@
 """What a cluster offers, for people and for scripts: each profile against each node, and devices that none gets at."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 from rich.table import Table
 
 from accelbench.api import labels
@@ -230,14 +231,14 @@ def print_profiles(
         shown = found.one(name) if name else found
     except (ClusterError, InvalidProfilesError) as error:
         reason = error.message if isinstance(error, ClusterError) else error
-        typer.echo(f"error: {reason}", err=True)
-        raise typer.Exit(Exit.USAGE) from error
+        click.echo(f"error: {reason}", err=True)
+        sys.exit(Exit.USAGE)
     except UnknownProfileError as error:
         raise UsageError(str(error), "NAME") from error
     if output is Output.JSON:
-        typer.echo(json.dumps(as_json(shown), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(as_json(shown), indent=2, ensure_ascii=False))
         return
     for table in tables(shown, each_node=name is not None):
         console(listing=True).print(table)
     for note in shown.notes:
-        typer.echo(f"note: {note}", err=True)
+        click.echo(f"note: {note}", err=True)

@@ -1,38 +1,35 @@
-"""Commands and their group: refuse a wrong argument with one message and the command's usage."""
+"""Define what `accelbench` and the kubectl plugin have in common as programs."""
 
 import sys
 from typing import Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
 
 from accelbench.local.errors import UsageError
+from accelbench.local.exits import Exit
 
-VALIDATORS = "Value error, "
-"""Prefix that pydantic, with which typer reads values, puts before a validator's message."""
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
-class PlainCommand(TyperCommand):
-    """Turn a `UsageError` into the command line's own refusal."""
+class Command(click.Command):
+    """Refuse wrong arguments, and end on Ctrl-C, with the exit codes of `Exit`."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn UsageError into click's own refusal."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
-            raise typer.BadParameter(str(error), ctx=ctx, param_hint=error.argument) from error
+            raise click.BadParameter(str(error), ctx=ctx, param_hint=error.argument) from error
+        except KeyboardInterrupt:
+            sys.exit(Exit.INTERRUPTED)
 
 
-class PlainGroup(TyperGroup):
-    """Strip the prefix of the validating library from refusals."""
+class Group(click.Group):
+    """List commands in the order in which they were added, the most useful first."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command."""
-        try:
-            return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix(VALIDATORS)
-            raise
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
+        """Return the names of the commands."""
+        return list(self.commands)
 
 
 def replace_unencodable() -> None:

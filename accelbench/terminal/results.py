@@ -1,9 +1,10 @@
 """Print results: as a table, Markdown, HTML, CSV, or one JSON document for scripts."""
 
 import json
+import sys
 from collections.abc import Sequence
 
-import typer
+import click
 
 from accelbench.api.result import Result
 from accelbench.local.directory import RunRecord
@@ -43,24 +44,24 @@ def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]],
 def require_packages(output: ReportOutput) -> None:
     """End the command if the output needs a package that is not installed."""
     if output is ReportOutput.HTML and (what := html.missing()) is not None:
-        typer.echo(f"error: {what}", err=True)
-        raise typer.Exit(Exit.USAGE)
+        click.echo(f"error: {what}", err=True)
+        sys.exit(Exit.USAGE)
 
 
 def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
     """Print the results that were loaded from `source`."""
     if not loaded.measured:
         ended = loaded.record is not None and loaded.record.exit_code is not None
-        typer.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
+        click.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
     match output:
         case ReportOutput.JSON:
-            typer.echo(json_report(loaded.measured, loaded.record))
+            click.echo(json_report(loaded.measured, loaded.record))
         case ReportOutput.MARKDOWN:
-            typer.echo(markdown.report(loaded.name, loaded.measured), nl=False)
+            click.echo(markdown.report(loaded.name, loaded.measured), nl=False)
         case ReportOutput.HTML:
-            typer.echo(html.report(loaded.name, loaded.pages(), manifest=loaded.manifest()), nl=False)
+            click.echo(html.report(loaded.name, loaded.pages(), manifest=loaded.manifest()), nl=False)
         case ReportOutput.CSV:
-            typer.echo(tidy.report(result for result, _ in loaded.measured), nl=False)
+            click.echo(tidy.report(result for result, _ in loaded.measured), nl=False)
         case ReportOutput.TABLE:
             console().print(terminal.reports(loaded.measured))
 

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from accelbench.cli.main import app
 from accelbench.local.exits import Exit

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from accelbench.claims import ledger
 from accelbench.cli.main import app

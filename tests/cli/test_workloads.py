@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from accelbench import catalogue
 from accelbench.cli.main import app

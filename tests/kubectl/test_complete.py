@@ -19,7 +19,7 @@ from cluster.wait import HANG_SECONDS
 from kubectl.plugin import User
 from operator_world.steps import apply
 
-ANSWER = [sys.executable, "-c", "from accelbench.kubectl.complete import main; main()"]
+ANSWER = [sys.executable, "-c", "from accelbench.kubectl.main import main_complete; main_complete()"]
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
 SHELLS = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], f". {BASH_COMPLETION}; . <(kubectl completion bash)"),
@@ -79,9 +79,9 @@ def path(tmp_path: Path) -> Path:
     directory = tmp_path / "bin"
     directory.mkdir()
     (directory / "kubectl").symlink_to(binaries().kubectl)
-    for name, module in (("kubectl-accelbench", "main"), ("kubectl_complete-accelbench", "complete")):
+    for name, function in (("kubectl-accelbench", "main"), ("kubectl_complete-accelbench", "main_complete")):
         program = directory / name
-        program.write_text(f"#!{sys.executable}\nfrom accelbench.kubectl.{module} import main\nmain()\n")
+        program.write_text(f"#!{sys.executable}\nfrom accelbench.kubectl.main import {function}\n{function}()\n")
         program.chmod(0o755)
     return directory
 

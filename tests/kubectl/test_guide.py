@@ -9,7 +9,6 @@ import yaml
 
 from accelbench.kubectl.main import app
 from accelbench.kubectl.manifests import read_manifests
-from accelbench.kubectl.words import commands
 from accelbench.local.exits import Exit
 
 GUIDE = Path(__file__).parents[2] / "docs" / "kubectl.md"
@@ -36,13 +35,14 @@ def test_the_manifest_of_the_gate_is_valid(tmp_path: Path) -> None:
 
 
 def test_every_command_and_option_that_it_shows_is_there() -> None:
-    known, shown = commands(app), 0
+    shown = 0
     for words in command_lines():
         if "kubectl-accelbench" in words or words[:2] == ["kubectl", "accelbench"]:
             began = words.index("kubectl-accelbench") if "kubectl-accelbench" in words else 1
             name, *rest = words[began + 1 :]
             options = [word.partition("=")[0] for word in rest if word.startswith("-")]
-            assert all(known[name].option(option) for option in options), words
+            known = {option for parameter in app.commands[name].params for option in parameter.opts}
+            assert set(options) <= known, words
             shown += 1
     assert shown >= 4
 

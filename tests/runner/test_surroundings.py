@@ -114,7 +114,7 @@ def test_a_read_only_root_file_system_is_enough_with_a_work_directory_and_a_term
 def test_the_supervisor_imports_no_numpy_and_no_framework() -> None:
     script = "import sys, json, accelbench_runner.__main__; print(json.dumps(list(sys.modules)))"
     modules = json.loads(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout)
-    heavy = {"numpy", "scipy", "torch", "jax", "jaxlib", "psutil", "typer", "rich", "kubernetes", "asyncio"}
+    heavy = {"numpy", "scipy", "torch", "jax", "jaxlib", "psutil", "click", "rich", "kubernetes", "asyncio"}
     assert heavy.isdisjoint(modules)
 
 

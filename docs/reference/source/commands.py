@@ -1,12 +1,11 @@
-"""The help of every command, of `accelbench` and of `kubectl accelbench`."""
+"""Write the help of every command of `accelbench` and of `kubectl accelbench`."""
 
 from collections.abc import Iterator
 
-import typer
-from typer.testing import CliRunner
+import click
+from click.testing import CliRunner
 
 from accelbench.cli.main import app
-from accelbench.kubectl import words
 from accelbench.kubectl.main import app as plugin
 from accelbench.local.exits import Exit
 from accelbench.report.markdown import markdown_table
@@ -23,36 +22,41 @@ Every command. Generated from the code by `python docs/reference/build.py`. In a
 
 
 def cli() -> str:
-    """A section for each command, in the words of its `--help`."""
-    root = typer.main.get_command(app)
-    return "\n\n".join([CLI.rstrip(), *_commands(root, ())]) + "\n"
+    """Write a section for each command with the output of its `--help`."""
+    return "\n\n".join([CLI.rstrip(), *_commands(app, ())]) + "\n"
 
 
-def _commands(command: object, path: tuple[str, ...]) -> Iterator[str]:
-    said = CliRunner().invoke(app, [*path, "--help"], prog_name="accelbench", env={"COLUMNS": "100"}).stdout
-    yield f"## {' '.join(('accelbench', *path))}\n\n```text\n{said.strip()}\n```"
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from _commands(inner, (*path, name))
+def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
+    run = CliRunner().invoke(app, [*path, "--help"], prog_name="accelbench", env={"COLUMNS": "100"})
+    yield f"## {' '.join(('accelbench', *path))}\n\n```text\n{run.stdout.strip()}\n```"
+    for name, subcommand in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _commands(subcommand, (*path, name))
 
 
 def kubectl() -> str:
-    """A section each, and what the exit codes mean."""
-    sections = [f"## {each.name}\n\n{_command(each)}" for each in words.commands(plugin).values()]
+    """Write a section for each command of the plugin, and a table of the exit codes."""
+    sections = [f"## {name}\n\n{_command(name, command)}" for name, command in plugin.commands.items()]
     codes = [(str(code.value), code.meaning) for code in sorted(Exit)]
     table = markdown_table(("code", "what it means"), codes, right=set())
     return "\n\n".join([KUBECTL.rstrip(), *sections, f"## Exit codes\n\n{table}"]) + "\n"
 
 
-def _command(command: words.Command) -> str:
-    usage = " ".join(["kubectl accelbench", command.name, *(each.metavar for each in command.arguments), "[OPTIONS]"])
+def _command(name: str, command: click.Command) -> str:
+    arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    usage = " ".join(
+        ["kubectl accelbench", name, *(argument.human_readable_name for argument in arguments), "[OPTIONS]"]
+    )
     rows = [
-        (", ".join(each.options) or each.metavar, _values(each), each.help)
-        for each in (*command.arguments, *command.options)
+        *((argument.human_readable_name, "", argument.help or "") for argument in arguments),
+        *((", ".join(option.opts), _values(option), option.help or "") for option in options),
     ]
-    told = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
-    return f"```text\n{usage}\n```\n\n{told}\n\n{markdown_table(('', 'allowed', 'what it is'), rows, right=set())}"
+    text = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+    return f"```text\n{usage}\n```\n\n{text}\n\n{markdown_table(('', 'allowed', 'what it is'), rows, right=set())}"
 
 
-def _values(parameter: words.Parameter) -> str:
-    allowed = (f"{each} (default)" if each == parameter.default else each for each in parameter.choices)
-    return ", ".join(allowed) or (parameter.metavar if parameter.options else "")
+def _values(option: click.Option) -> str:
+    if not isinstance(option.type, click.Choice):
+        return "" if option.is_flag else option.metavar or ""
+    choices = [str(choice) for choice in option.type.choices]
+    return ", ".join(f"{choice} (default)" if choice == option.default else choice for choice in choices)
