@@ -145,6 +145,8 @@ def _frames(error: BaseException) -> str:
 
     A script's author can seldom change the libraries below it, and the message suffices for accelbench's own checks.
     """
+    if isinstance(error, workload_checks.InvalidWorkloadError):
+        return ""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -152,6 +154,4 @@ def _frames(error: BaseException) -> str:
     ]
     file = str(script.origin())
     kept = [frame for frame in frames if frame.filename == file] or frames
-    if isinstance(error, workload_checks.InvalidWorkloadError):
-        return ""
     return "".join(traceback.StackSummary.from_list(kept).format())
