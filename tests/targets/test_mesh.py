@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench.targets.mesh import UnevenMeshError, divide
+from accelbench.targets import UnevenMeshError, divide_mesh
 
 
 @pytest.mark.parametrize(
@@ -15,12 +15,12 @@ from accelbench.targets.mesh import UnevenMeshError, divide
     ],
 )
 def test_an_axis_that_is_0_has_what_the_others_leave(axes: dict[str, int], devices: int, found: dict[str, int]) -> None:
-    assert divide(axes, devices) == found
-    assert list(divide(axes, devices)) == list(axes), "the last axis is of neighbours"
+    assert divide_mesh(axes, devices) == found
+    assert list(divide_mesh(axes, devices)) == list(axes), "the last axis is of neighbours"
 
 
 def test_one_device_divides_nothing_so_that_one_file_is_for_one_and_for_many() -> None:
-    assert divide({"data": 2, "fsdp": 0, "tensor": 4}, 1) == {"data": 1, "fsdp": 1, "tensor": 1}
+    assert divide_mesh({"data": 2, "fsdp": 0, "tensor": 4}, 1) == {"data": 1, "fsdp": 1, "tensor": 1}
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_one_device_divides_nothing_so_that_one_file_is_for_one_and_for_many() -
 )
 def test_what_does_not_come_to_the_targets_devices_is_said_with_what_to_change(axes: dict[str, int], said: str) -> None:
     with pytest.raises(UnevenMeshError) as raised:
-        divide(axes, 16)
+        divide_mesh(axes, 16)
     assert said in str(raised.value)

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from accelbench.targets import Target
-from accelbench.targets.mesh import divide
+from accelbench.targets import Target, divide_mesh
 from accelbench.workloads import _decoder as decoder
 from accelbench.workloads.transformer_lm import TransformerLm
 
@@ -25,7 +24,7 @@ def held(p: TransformerLm.Parameters, fsdp: int, tensor: int, data: int = 1, wid
 
 def held_on(p: TransformerLm.Parameters, target: Target) -> int:
     """The same on a target's device: the shares of a TPU, each array's, are filled up to whole tiles."""
-    sizes = divide({"data": p.data, "fsdp": p.fsdp, "tensor": p.tensor}, target.devices)
+    sizes = divide_mesh({"data": p.data, "fsdp": p.fsdp, "tensor": p.tensor}, target.devices)
     if target.platform != "tpu":
         return held(p, sizes["fsdp"], sizes["tensor"], sizes["data"])
     shapes = decoder.shapes(p)

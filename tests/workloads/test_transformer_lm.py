@@ -49,7 +49,7 @@ print(json.dumps(counted))
 ON_EIGHT = """
 import jax
 import numpy as np
-from accelbench.targets.mesh import divide
+from accelbench.targets import divide_mesh
 from jax.sharding import Mesh
 
 def steps(call, state, batches, export):
@@ -61,7 +61,7 @@ found = []
 for use, parameters in ASKED:
     adapter, program, work = prepare("transformer-lm", use, parameters, precision="float64")
     one, _ = steps(work.call, work.fresh(), work.batches, program.export)
-    sizes = divide(program.divided.mesh, len(jax.devices()))
+    sizes = divide_mesh(program.divided.mesh, len(jax.devices()))
     devices = Mesh(np.array(jax.devices()).reshape(*sizes.values()), tuple(sizes))
     state_placed = jax_targets.placements(work.fresh(), devices, program.divided.state)
     batches_placed = jax_targets.placements(work.batches, devices, program.divided.batches)

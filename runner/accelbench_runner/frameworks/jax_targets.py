@@ -18,8 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from accelbench.launch.facts import CompiledFor, ExecutableSize
 from accelbench.machine import memory
-from accelbench.targets import Specification, Target
-from accelbench.targets.mesh import UnevenMeshError, divide
+from accelbench.targets import Specification, Target, UnevenMeshError, divide_mesh
 from accelbench.workload import Divided, Program
 from accelbench_runner.frameworks import xla_programs
 from accelbench_runner.frameworks.adapter import Targets, UnsupportedError
@@ -121,7 +120,7 @@ def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
     if target.missing:
         raise UnsupportedError(target.missing)
     try:
-        sizes = divide(axes, target.devices)
+        sizes = divide_mesh(axes, target.devices)
     except UnevenMeshError as error:
         raise UnsupportedError(f"{target.name}: {error}") from None
     devices = _devices(target)
