@@ -93,13 +93,13 @@ def _read(
     file: str, variants: Sequence[str], changes: Sequence[str], *, compiled: bool
 ) -> "list[tuple[BenchmarkRun, str]]":
     """Read the runs of a file, each with its platform; end the command if one cannot run here."""
-    from accelbench.local.device import platform_of, require_a_framework, targeted, without_what_runs
+    from accelbench.local.device import platform_of, require_a_framework, targeted, without_timed_expectations
     from accelbench.local.errors import InvalidSpecError
     from accelbench.local.manifests import read_target
 
     try:
         runs = read_target(file, variants, changes)
-        runs = tuple(targeted(without_what_runs(run) if compiled else run) for run in runs)
+        runs = tuple(targeted(without_timed_expectations(run) if compiled else run) for run in runs)
         platforms = [platform_of(run) for run in runs]
         require_a_framework(*runs)
     except InvalidSpecError as error:

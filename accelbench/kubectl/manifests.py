@@ -8,7 +8,7 @@ from accelbench.api.manifest import InvalidManifestError, load_manifests, read_d
 from accelbench.api.rules import ON_A_LAPTOP
 from accelbench.api.run import BenchmarkRun
 from accelbench.local.errors import InvalidSpecError
-from accelbench.local.manifests import STANDARD_INPUT, Check, text_of
+from accelbench.local.manifests import STANDARD_INPUT, Check, read_text
 from accelbench.plan.problems import check_run, check_variants
 from accelbench.problem import Problem
 
@@ -24,7 +24,7 @@ class RunManifest:
 def read_manifests(file: str) -> tuple[RunManifest, ...]:
     """Read the BenchmarkRuns of a file (`-`: standard input); raises InvalidSpecError with all problems of all runs."""
     source = "standard input" if file == STANDARD_INPUT else file
-    text = text_of(file)
+    text = read_text(file)
     try:
         runs = load_manifests(text, source)
         contents = [document.content for document in read_documents(text, source)]

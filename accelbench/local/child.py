@@ -1,7 +1,7 @@
-"""One case in a child process: the runner, started and read exactly as in a pod.
+"""Run one case in a child process: start the runner and read its log exactly as in a pod.
 
-The runner's standard output and error are the container's log; events on it drive the progress, documents on it are the
-result. A log that is altered or cut short is reported as that, never believed.
+The runner's standard output and error are the log. Its events drive the progress display, its documents are the result.
+A log that was altered or cut short is reported as a problem and yields no result.
 """
 
 import os
@@ -27,18 +27,18 @@ TAIL_LINES = 12
 
 @dataclass(frozen=True)
 class RunnerExit:
-    """What is left when a runner has ended."""
+    """Hold the exit status of a runner and the content of its log."""
 
     code: int
-    """Its exit status; negative: the signal that ended it."""
+    """Exit status; negative: the signal that ended it."""
     result: Result | None
-    """Its result; where it gave none, its last checkpoint."""
+    """The result, or else the last checkpoint."""
     launches: tuple[str, ...]
-    """The records of its launches as JSON, block series in full."""
+    """Launch records as JSON, with all blocks."""
     problems: tuple[str, ...]
-    """What was wrong with its log."""
+    """Faults of the log."""
     tail: tuple[str, ...]
-    """The last lines of the log that are not ours."""
+    """The last lines of the log that are not accelbench's."""
 
 
 def run_case(
@@ -52,9 +52,17 @@ def run_case(
     processors: int | None = None,
     check: bool = False,
 ) -> RunnerExit:
-    """Run `case` to its end and keep its output in `log`; `on_tick` is called when nothing happens for a while.
+    """Run a case to its end, and keep its output in a file.
 
-    The runner has `environment` beside this process's, and uses so many `processors`. With `check` it times nothing.
+    Args:
+        case: The case to run.
+        log: The file for the runner's output.
+        signals: The handler that forwards Ctrl-C and SIGTERM to the runner.
+        on_event: Called with each event of the log.
+        on_tick: Called after each second without output.
+        environment: Variables that are added to this process's.
+        processors: How many processors the runner uses; None: all.
+        check: Run the checks only, and time nothing.
     """
     options = [*(["--check"] if check else []), *(["--processors", str(processors)] if processors else [])]
     with tempfile.TemporaryDirectory(prefix="accelbench-", ignore_cleanup_errors=True) as temporary:
@@ -68,7 +76,7 @@ def run_case(
             "ACCELBENCH_WORK_DIRECTORY": str(work),
             "ACCELBENCH_TERMINATION_LOG": str(Path(temporary, "termination-log")),
             "ACCELBENCH_ENDS_WITH": str(os.getpid()),
-            "PYTHONSAFEPATH": "1",  # a file of the user's called jax.py is not to be taken for the framework
+            "PYTHONSAFEPATH": "1",  # a jax.py in the working directory must not hide the framework
         }
         with log.open("wb", buffering=0) as kept:
             process = subprocess.Popen(
@@ -77,10 +85,10 @@ def run_case(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=complete,
-                start_new_session=True,  # the terminal's Ctrl-C reaches us alone; we pass it on
+                start_new_session=True,  # the terminal sends Ctrl-C to this process only, which forwards it
             )
             signals.child_started(process.pid)
-            assert process.stdout is not None  # noqa: S101 - asked for above
+            assert process.stdout is not None  # noqa: S101 - stdout is a pipe
             with process.stdout as output:
                 for line in _lines(output, on_tick, ended=lambda: process.poll() is not None):
                     kept.write(line)
@@ -89,38 +97,37 @@ def run_case(
                         on_event(event)
             code = process.wait()
             signals.child_ended()
-    return _ended(code, log)
+    return _read_exit(code, log)
 
 
 def _lines(output: IO[bytes], on_tick: Callable[[], None], ended: Callable[[], bool]) -> Iterator[bytes]:
-    """Whole lines as they come, the last one even if its end is missing."""
-    held = b""
+    """Yield lines as they arrive, the last one even if it is incomplete."""
+    rest = b""
     while True:
         if not select.select([output], [], [], TICK_SECONDS)[0]:
-            if ended():  # a process that it left behind holds the pipe open; nothing more of ours will come
+            if ended():  # a grandchild can keep the pipe open after the runner has ended
                 break
             on_tick()
             continue
         chunk = os.read(output.fileno(), 65536)
         if not chunk:
             break
-        *whole, held = (held + chunk).split(b"\n")
-        for line in whole:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
             yield line + b"\n"
-    if held:
-        yield held
+    if rest:
+        yield rest
 
 
-def _ended(code: int, log: Path) -> RunnerExit:
+def _read_exit(code: int, log: Path) -> RunnerExit:
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         delivered = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        # What a library wrote past the runner is a stranger's as well.
         others = [printable(line.rstrip()) for line in lines if not line.startswith("accelbench/")]
     return RunnerExit(
         code=code,
         result=delivered.latest("result") or delivered.latest("checkpoint"),
-        launches=tuple(found.text for found in delivered.documents if found.kind == "launch"),
+        launches=tuple(document.text for document in delivered.documents if document.kind == "launch"),
         problems=delivered.problems,
         tail=tuple(others[-TAIL_LINES:]),
     )

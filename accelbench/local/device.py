@@ -1,4 +1,4 @@
-"""Whether this machine can run what a manifest asks for: its profile's device, its variants' frameworks."""
+"""Check that this machine can run a manifest: the profile's device, the target's compiler, the frameworks."""
 
 import importlib.util
 import os
@@ -14,38 +14,38 @@ from accelbench.plan.problems import check_platform, check_targets
 from accelbench.problem import Problem
 
 COMPILE_SECONDS = 600
-"""For a variant at least, on a laptop: a decoder for 256 TPU chips took 313 s on two busy processors."""
+"""Minimum time limit for each compiled variant; a decoder for 256 TPU chips took 313 s on two busy processors."""
 
 
 def profile_of(run: BenchmarkRun) -> Profile:
-    """The run's profile; raises InvalidSpecError."""
+    """Return the run's profile; raises InvalidSpecError."""
     try:
         return load_profiles(os.environ).get(run.spec.accelerator.profile)
     except (UnknownProfileError, InvalidProfilesError) as error:
         raise InvalidSpecError(run.metadata.name, [Problem("spec.accelerator.profile", str(error))]) from error
 
 
-def without_what_runs(run: BenchmarkRun) -> BenchmarkRun:
-    """The run without expectations that only a measurement can meet: it was written to be measured."""
-    kept = tuple(each for each in run.spec.expectations if each.subject in KNOWN_AFTER_COMPILING)
+def without_timed_expectations(run: BenchmarkRun) -> BenchmarkRun:
+    """Drop the expectations that compiling alone cannot decide."""
+    kept = tuple(expectation for expectation in run.spec.expectations if expectation.subject in KNOWN_AFTER_COMPILING)
     return run.model_copy(update={"spec": run.spec.model_copy(update={"expectations": kept})})
 
 
 def targeted(run: BenchmarkRun) -> BenchmarkRun:
-    """The run with its profile's target; raises InvalidSpecError where it cannot be compiled for what it names here."""
+    """Add the profile's target to the run; raises InvalidSpecError if this machine cannot compile for its targets."""
     profile = profile_of(run)
     run = with_target(run, profile.target)
     problems = check_targets(run, profile)
     if not problems:
-        missing = {what: None for name in run.spec.accelerator.targets or () if (what := targets.find(name).missing)}
-        problems = tuple(Problem("spec.accelerator.targets", what) for what in missing)
+        missing = {hint: None for name in run.spec.accelerator.targets or () if (hint := targets.find(name).missing)}
+        problems = tuple(Problem("spec.accelerator.targets", hint) for hint in missing)
     if problems:
         raise InvalidSpecError(run.metadata.name, problems)
     return _with_time_to_compile(run) if run.spec.accelerator.targets else run
 
 
 def _with_time_to_compile(run: BenchmarkRun) -> BenchmarkRun:
-    """A manifest's limit is for measuring it; nobody waits for others' pods on a laptop."""
+    """Raise the time limit: a manifest's limit is meant for measuring, and compiling can take longer."""
     measurement = run.spec.measurement
     seconds = max(measurement.time_limit_seconds, COMPILE_SECONDS * len(run.spec.variants))
     longer = measurement.model_copy(update={"time_limit_seconds": seconds})
@@ -53,33 +53,33 @@ def _with_time_to_compile(run: BenchmarkRun) -> BenchmarkRun:
 
 
 def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> str:
-    """The platform of the run's profile; raises InvalidSpecError where it, or its precision, cannot be had here."""
+    """Return the platform of the run's profile; raises InvalidSpecError if this machine lacks it or its precision."""
     name = run.spec.accelerator.profile
     path = "spec.accelerator.profile"
     platform = platforms.find(profile_of(run).platform)
     files = platform.files
     if files and not any(Path(root, file.lstrip("/")).exists() for file in files):
-        why = (
+        message = (
             f"{name} needs a {platform.name} device and this machine shows none (no {' or '.join(files)}); run it"
             " here on the processor with --set accelerator.profile=cpu, or in a cluster with kubectl apply"
         )
-        raise InvalidSpecError(run.metadata.name, [Problem(path, why)])
+        raise InvalidSpecError(run.metadata.name, [Problem(path, message)])
     if problems := check_platform(run, platform):
         raise InvalidSpecError(run.metadata.name, problems)
     return platform.name
 
 
 def require_a_framework(*runs: BenchmarkRun) -> None:
-    """Raises InvalidSpecError for a run none of whose variants can run here: no framework of theirs is installed."""
+    """Raise InvalidSpecError for a run if no framework of its variants is installed."""
     for run in runs:
         missing = missing_frameworks(run)
         if len(missing) == len(run.spec.variants):
-            problems = [Problem("spec.variants", what) for what in dict.fromkeys(missing.values())]
+            problems = [Problem("spec.variants", hint) for hint in dict.fromkeys(missing.values())]
             raise InvalidSpecError(run.metadata.name, problems)
 
 
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
-    """Variants whose framework is not installed, each with what to do about it; nothing is imported."""
+    """Return how to install the framework, by variant, for those that lack it; imports no framework."""
     needed = {variant.label: frameworks.find(variant.use.partition("/")[0]) for variant in run.spec.variants}
     return {
         label: framework.not_installed

@@ -1,8 +1,11 @@
-"""What a run leaves on disk: a directory with a result a case, the runners' logs, and a report. Writes are atomic.
+"""Write and read the directory of a run. Writes are atomic.
 
-`CASE.result.json` is the result; `CASE.launches.jsonl` every launch with its blocks in full; `CASE.log` all that the
-runner said; `run.json` the manifest as it was run, and which cases there are; `report.md` and `report.html` the report.
-Beside them lies a copy of the script, where the workload comes from one.
+- `run.json`: the manifest as run, and the names of its cases
+- `CASE.result.json`: the result
+- `CASE.launches.jsonl`: every launch with all its blocks
+- `CASE.log`: the runner's output
+- `report.md`, `report.html`: the report
+- a copy of the script, if the workload is one
 """
 
 import contextlib
@@ -29,28 +32,26 @@ LAUNCHES_SUFFIX = ".launches.jsonl"
 
 
 class RunRecord(Document):
-    """`run.json`: what was asked, with overrides applied, and what came of it."""
+    """Describe `run.json`: the run with overrides applied, and how it ended."""
 
     format: Literal["accelbench.dev/run-record/v1alpha1"] = "accelbench.dev/run-record/v1alpha1"
     accelbench: str
-    """The version that ran it."""
+    """Version of accelbench."""
     started: str
     finished: str | None = None
-    """RFC 3339, UTC."""
+    """None: the run has not finished, or was killed."""
     exit_code: int | None = None
-    """None: the run is under way, or was killed."""
     cases: tuple[str, ...]
-    """Names, in the order of the sweep; those that were not reached have no files."""
+    """Names in the order of the sweep; cases that did not start have no files."""
     run: BenchmarkRun
 
     @field_serializer("run")
     def _without_status(self, run: BenchmarkRun) -> dict[str, Any]:
-        """What came of it stands in the results."""
         return run.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write all of `text` or leave what was there: a reader never sees half a file."""
+    """Replace the file in one step, so that a reader never sees a part of it."""
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
@@ -66,69 +67,68 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 class RunDirectory:
-    """The directory of one run."""
+    """Read and write the files of one run."""
 
     def __init__(self, path: Path) -> None:
-        """`path` need not exist yet."""
+        """Use a path that need not exist yet."""
         self.path = path
 
     @property
     def begun(self) -> bool:
-        """Whether a run has left anything here."""
+        """Return True if a run has started here."""
         return (self.path / RUN_FILE).exists()
 
     def create(self) -> None:
-        """Make it, with its parents; what an earlier run left in it is replaced file by file."""
+        """Create the directory and its parents, if they do not exist."""
         self.path.mkdir(parents=True, exist_ok=True)
 
     def reserve(self) -> None:
-        """Make it, for results that overwrite nothing; raises OccupiedError, and OSError."""
+        """Create the directory, which must be new or empty; raises OccupiedError and OSError."""
         self.create()
         if any(self.path.iterdir()):
-            held = f"already holds the results of a run; `accelbench report {self.path}` shows them"
-            raise OccupiedError(
-                f"{self.path} {held if self.begun else 'is not empty'}. Nothing is overwritten: give --out another name"
-            )
+            results = f"already holds the results of a run; `accelbench report {self.path}` shows them"
+            state = results if self.begun else "is not empty"
+            raise OccupiedError(f"{self.path} {state}. Nothing is overwritten: give --out another name")
 
     def log(self, case: str) -> Path:
-        """Where a case's log goes."""
+        """Return the path of a case's log."""
         return self.path / f"{case}.log"
 
     def write_record(self, record: RunRecord) -> None:
-        """`run.json`."""
+        """Write `run.json`."""
         write_atomically(self.path / RUN_FILE, as_text(record))
 
     def write_result(self, result: Result, launches: Sequence[str]) -> None:
-        """A case's result, and its launches in full, one JSON document a line."""
+        """Write a case's result, and its launches as one JSON document a line."""
         write_atomically(self._result(result.case.name), as_text(result))
         lines = "".join(f"{launch}\n" for launch in launches)
         write_atomically(self.path / f"{result.case.name}{LAUNCHES_SUFFIX}", lines)
 
     def write_report(self, markdown: str) -> None:
-        """`report.md`."""
+        """Write `report.md`."""
         write_atomically(self.path / REPORT_FILE, markdown)
 
     def write_page(self, page: str) -> None:
-        """`report.html`."""
+        """Write `report.html`."""
         write_atomically(self.path / PAGE_FILE, page)
 
     def keep_script(self, script: Path) -> Path:
-        """A copy of what is measured, which later changes to the script do not reach; raises OSError."""
-        kept = self.path / script.name
-        write_atomically(kept, script.read_text(encoding="utf-8"))
-        return kept
+        """Copy the script, so that later edits do not change what is measured; raises OSError."""
+        copy = self.path / script.name
+        write_atomically(copy, script.read_text(encoding="utf-8"))
+        return copy
 
     def launches(self, case: str) -> tuple[str, ...]:
-        """A case's launches as JSON, blocks in full; none where there is no such file."""
+        """Return a case's launches as JSON with all blocks; empty if there is no such file."""
         return load_launches(self._result(case))
 
     def forget(self, case: str) -> None:
-        """Remove what an earlier run left of this case, so that it is never taken for this run's."""
+        """Delete an earlier run's files of this case, so that they are not taken for this run's."""
         for path in (self._result(case), self.path / f"{case}{LAUNCHES_SUFFIX}", self.log(case)):
             path.unlink(missing_ok=True)
 
     def load(self) -> tuple[RunRecord, tuple[Result, ...]]:
-        """What a run left here; raises UnreadableResultError."""
+        """Read the run's record and results; raises UnreadableResultError."""
         file = self.path / RUN_FILE
         if not self.begun:
             raise UnreadableResultError(f"{self.path}: no {RUN_FILE} in it; name a directory that `run --out` wrote")
@@ -136,18 +136,15 @@ class RunDirectory:
             record = RunRecord.model_validate_json(file.read_bytes())
         except (OSError, ValidationError) as error:
             raise UnreadableResultError(f"{file}: {explain(error)}") from error
-        found = [self._result(case) for case in record.cases]
-        return record, tuple(load_result(path) for path in found if path.exists())
+        paths = [self._result(case) for case in record.cases]
+        return record, tuple(load_result(path) for path in paths if path.exists())
 
     def _result(self, case: str) -> Path:
         return self.path / f"{case}{RESULT_SUFFIX}"
 
 
-def reserve_beside(path: Path) -> RunDirectory:
-    """A new directory at `path`, or where something lies there already, at the first free of `path-2`, `path-3`, ...
-
-    It is there, and empty, so that nobody else gets it; raises OSError.
-    """
+def reserve_numbered(path: Path) -> RunDirectory:
+    """Create a directory at `path` or, if that exists, at the first free of `path-2`, `path-3`; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for name in itertools.chain([path.name], (f"{path.name}-{number}" for number in itertools.count(2))):
         with contextlib.suppress(FileExistsError):
@@ -157,7 +154,7 @@ def reserve_beside(path: Path) -> RunDirectory:
 
 
 def load_result(path: Path) -> Result:
-    """The result in a file; raises UnreadableResultError."""
+    """Read the result in a file; raises UnreadableResultError."""
     try:
         return Result.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
@@ -165,7 +162,7 @@ def load_result(path: Path) -> Result:
 
 
 def load_launches(result: Path) -> tuple[str, ...]:
-    """The launches that were kept beside a result's file, one JSON document each; none where they were not."""
+    """Return the launches in the file next to a result's, as JSON documents; empty if there is none."""
     path = result.with_name(result.name.removesuffix(RESULT_SUFFIX) + LAUNCHES_SUFFIX)
     try:
         return tuple(path.read_text(encoding="utf-8", errors="replace").splitlines())
@@ -174,14 +171,14 @@ def load_launches(result: Path) -> tuple[str, ...]:
 
 
 def explain(error: OSError | ValidationError) -> str:
-    """What is wrong with a file, for the end of a sentence that names it."""
+    """Return the reason for the end of a message that names the file."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"not a result of accelbench: {where + ': ' if where else ''}{first['msg']}"
+    field = ".".join(str(part) for part in first["loc"])
+    return f"not a result of accelbench: {field + ': ' if field else ''}{first['msg']}"
 
 
 def as_text(document: Document) -> str:
-    """The document as it lies on disk: indented JSON."""
+    """Return the document as indented JSON."""
     return json.dumps(json.loads(document.to_json()), indent=2, ensure_ascii=False) + "\n"

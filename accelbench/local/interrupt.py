@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM: the first is passed on to the runner, which ends its launches and delivers what it has.
+"""Forward Ctrl-C and SIGTERM to the runner, which then ends its launches and delivers what it has measured.
 
-A second one, or a runner that takes longer than `GRACE_SECONDS`, kills it.
+A second signal kills the runner, as does a runner that needs longer than `GRACE_SECONDS`.
 """
 
 import os
@@ -14,40 +14,39 @@ GRACE_SECONDS = 10
 
 
 class Signals:
-    """While entered, SIGINT and SIGTERM go to the group of the child that runs, instead of ending this process."""
+    """Send SIGINT and SIGTERM to the running child's process group instead of ending this process."""
 
     def __init__(self) -> None:
-        """Nothing is received yet and no child runs."""
         self.received: signal.Signals | None = None
         self._group: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Take over; from another thread than the main one Python lets nobody, and signals do what they did."""
+        """Install the handlers; Python allows that in the main thread only, so that elsewhere nothing changes."""
         if threading.current_thread() is not threading.main_thread():
             return self
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._receive)
-        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._lose_patience)
+        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._kill)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give back."""
+        """Restore the previous handlers."""
         if self._before:
             signal.alarm(0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def child_started(self, group: int) -> None:
-        """From now on signals go to this process group, one that came just before included."""
+        """Direct signals to this process group, including one that was received before it started."""
         self._group = group
         if self.received is not None:
             self._send(self.received)
 
     def child_ended(self) -> None:
-        """The child has been waited for: its number may belong to someone else now."""
+        """Stop sending signals: the process ID may be reused once the child has been waited for."""
         if self._before:
             signal.alarm(0)
         self._group = None
@@ -57,7 +56,7 @@ class Signals:
         self.received = self.received or signal.Signals(number)
         self._send(signal.Signals(number) if first else signal.SIGKILL)
 
-    def _lose_patience(self, _number: int, _frame: FrameType | None) -> None:
+    def _kill(self, _number: int, _frame: FrameType | None) -> None:
         self._send(signal.SIGKILL)
 
     def _send(self, number: signal.Signals) -> None:

@@ -1,4 +1,4 @@
-"""From what is to be measured to checked BenchmarkRuns: what `run`, `check` and `validate` do before anything else."""
+"""Read and check what to measure, a manifest, a script or a workload, as BenchmarkRuns."""
 
 import re
 import sys
@@ -19,20 +19,20 @@ from accelbench.workload import Workload
 
 STANDARD_INPUT = "-"
 USUAL = ("pytorch/eager", "jax/jit")
-"""What is measured where nobody says what; the first is the baseline."""
+"""Default variants; the first is the baseline."""
 VARIANT_SECONDS = 120
-"""What each variant may take where there is no manifest: on a busy machine torch.compile alone takes a minute."""
+"""Default time limit for each variant; on a busy machine torch.compile alone takes a minute."""
 Check = Callable[[BenchmarkRun], Sequence[Problem]]
 WORKLOAD_NAME = re.compile(r"[a-z0-9-]+")
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
 
 
 def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
-    """The BenchmarkRuns of `file` (`-`: standard input), overridden and checked; raises InvalidSpecError."""
+    """Read and check the BenchmarkRuns of a file (`-`: standard input); raises InvalidSpecError and UsageError."""
     source = "standard input" if file == STANDARD_INPUT else file
     if file.endswith(SCRIPT_SUFFIX):
         raise InvalidSpecError(file, [Problem("", "it is a script and not a manifest; use accelbench check")])
-    text = text_of(file)
+    text = read_text(file)
     try:
         runs = _overridden(text, source, assignments) if assignments else load_manifests(text, source)
     except InvalidManifestError as error:
@@ -44,38 +44,39 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
 
 
 def _named(run: BenchmarkRun) -> BenchmarkRun:
-    """The run under a name, where the API server would make one up: nothing on a laptop has to be unique."""
+    """Use `generateName` as the name: on this machine names need not be unique."""
     metadata = run.metadata
     name = metadata.name or metadata.generate_name.rstrip("-.")
     return run.model_copy(update={"metadata": metadata.model_copy(update={"name": name})})
 
 
 def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
-    """What to measure: a manifest, a script (.py), or a workload of the catalogue by its name; raises InvalidSpecError.
+    """Read the runs of a manifest, or make one run; raises InvalidSpecError and UsageError.
 
-    A script or a workload is asked as a manifest would, with its default parameters and, without `variants`, those that
-    people ask for first. The first variant is the baseline. Parameters can be set by their names alone.
+    Args:
+        target: A manifest (`-`: standard input), a script, or the name of a workload.
+        variants: For a script or a workload: what to compare, the baseline first; empty: `USUAL`.
+        assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.
     """
     if target.endswith(SCRIPT_SUFFIX):
         return (_read_script(target, variants, assignments),)
     if target != STANDARD_INPUT and not Path(target).exists() and target in names():
         return (_default_run(find(target), {"name": target}, USUAL, target, variants, assignments),)
     if variants:
-        text_of(target)  # what is no manifest either is a name that nothing has
-        what = "a manifest lists its variants itself: change them there, or with --set variants[0].use=USE"
-        raise UsageError(what, "--variant")
+        read_text(target)  # refuses a name that is neither a file nor a workload
+        message = "a manifest lists its variants itself: change them there, or with --set variants[0].use=USE"
+        raise UsageError(message, "--variant")
     return read(target, assignments)
 
 
 def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str]) -> BenchmarkRun:
     path = Path(file).absolute()
     if not path.is_file():
-        there = [each.name for each in path.parent.glob(f"*{SCRIPT_SUFFIX}")]
-        what = f"cannot read {file}: no such file{_like(path.name, there)}"
-        raise UsageError(what, "FILE")
+        scripts = [script.name for script in path.parent.glob(f"*{SCRIPT_SUFFIX}")]
+        raise UsageError(f"cannot read {file}: no such file{_suggestion(path.name, scripts)}", "FILE")
     if not FILE_NAME.fullmatch(path.name):
-        what = "a script's name consists of lower-case letters, digits and underscores, such as my_filter.py: rename it"
-        raise InvalidSpecError(file, [Problem("", f"{path.name}: {what}")])
+        rule = "a script's name consists of lower-case letters, digits and underscores, such as my_filter.py: rename it"
+        raise InvalidSpecError(file, [Problem("", f"{path.name}: {rule}")])
     try:
         with script.use(path):
             workload = find(name_of_file(path.name))
@@ -93,10 +94,10 @@ def _default_run(
     variants: Sequence[str],
     assignments: Sequence[str],
 ) -> BenchmarkRun:
-    """The run that a manifest would ask for; of those `preferred` the usual ones come first."""
+    """Make the run that a manifest would; its default variants are the preferred ones that the workload has."""
     offered = [use for use in preferred if use in workload.variants()]
-    least = offered if len(offered) > 1 else list(workload.variants())
-    uses = list(variants) or list(dict.fromkeys([*(use for use in USUAL if use in least), *least]))
+    defaults = offered if len(offered) > 1 else list(workload.variants())
+    uses = list(variants) or list(dict.fromkeys([*(use for use in USUAL if use in defaults), *defaults]))
     manifest = {
         "apiVersion": API_VERSION,
         "kind": "BenchmarkRun",
@@ -108,7 +109,7 @@ def _default_run(
         },
     }
     try:
-        run = parse_run(override(manifest, [_of_spec(each, workload) for each in assignments]), target)
+        run = parse_run(override(manifest, [_with_path(assignment, workload) for assignment in assignments]), target)
     except InvalidManifestError as error:
         raise _with_variants(error, target) from error
     if problems := _check(run, target):
@@ -117,26 +118,27 @@ def _default_run(
 
 
 def time_limit(uses: Sequence[str]) -> int:
-    """Seconds that a case of these variants may take where nobody says how many."""
+    """Return the default time limit of a case in seconds."""
     return VARIANT_SECONDS * len(uses)
 
 
-def _of_spec(assignment: str, workload: Workload) -> str:
-    """`size=256` with its path in the spec, where `size` is a parameter of the workload's."""
-    name, fields = assignment.partition("=")[0].strip(), {each.alias for each in BenchmarkRunSpec.model_fields.values()}
+def _with_path(assignment: str, workload: Workload) -> str:
+    """Add the path to an assignment such as `size=256` that names a parameter of the workload."""
+    name = assignment.partition("=")[0].strip()
+    fields = {field.alias for field in BenchmarkRunSpec.model_fields.values()}
     if not name.isidentifier() or name in fields | {"spec"}:
         return assignment
     if name not in workload.Parameters.model_fields:
-        offered = workload.Parameters.model_fields or ["none"]
-        if name in {each.alias or field for field, each in Measurement.model_fields.items()}:
+        parameters = workload.Parameters.model_fields or ["none"]
+        if name in {info.alias or field for field, info in Measurement.model_fields.items()}:
             raise UsageError(f"{name} is no parameter; did you mean measurement.{name}?", SET)
-        what = f"{unknown('parameter', name, offered)} (Other fields have a path, such as measurement.rounds.max.)"
-        raise UsageError(what, SET)
+        hint = "(Other fields have a path, such as measurement.rounds.max.)"
+        raise UsageError(f"{unknown('parameter', name, parameters)} {hint}", SET)
     return f"workload.parameters.{assignment}"
 
 
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
-    """Where the run's script is to lie on this machine: beside its manifest, under its name."""
+    """Return the path of the run's script, next to its manifest; None if it has none."""
     if run.spec.workload.script is None:
         return None
     directory = Path() if file == STANDARD_INPUT else Path(file).parent
@@ -144,7 +146,7 @@ def script_of(run: BenchmarkRun, file: str) -> Path | None:
 
 
 def _with_variants(error: InvalidManifestError, file: str) -> InvalidSpecError:
-    """First what is wrong with variants: other fields name them, and may be the ones that spell them right."""
+    """List problems of variants first, because a misspelt variant also makes fields wrong that refer to it."""
     variants = [problem for run in error.runs for problem in _check(run, file, check_variants)]
     return InvalidSpecError(error.source, [*variants, *error.problems])
 
@@ -154,46 +156,45 @@ def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[P
     if path is None:
         return check(run)
     if not path.is_file():
-        what = f"script not found: expected {path}, next to the manifest"
-        return (Problem("spec.workload.script", what),)
+        return (Problem("spec.workload.script", f"script not found: expected {path}, next to the manifest"),)
     with script.use(path):
         return check(run)
 
 
 def _overridden(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
     manifests = [
-        override(document.content, [_of_parameters(each, document.content) for each in assignments])
+        override(document.content, [_with_parameter_path(assignment, document.content) for assignment in assignments])
         for document in read_documents(text, source)
     ]
-    # Of a file without a run it is the loader that says so.
+    # The loader refuses a file without a run.
     return tuple(parse_run(manifest, source) for manifest in manifests) or load_manifests(text, source)
 
 
-def _of_parameters(assignment: str, manifest: Any) -> str:
-    """`size=256` with its path in the spec, where the manifest sets a parameter `size` itself."""
-    name, found = assignment.partition("=")[0].strip(), manifest
+def _with_parameter_path(assignment: str, manifest: Any) -> str:
+    """Add the path to an assignment such as `size=256` that names a parameter in the manifest."""
+    name, value = assignment.partition("=")[0].strip(), manifest
     for field in ("spec", "workload", "parameters"):
-        found = found.get(field) if isinstance(found, dict) else None
-    return f"workload.parameters.{assignment}" if isinstance(found, dict) and name in found else assignment
+        value = value.get(field) if isinstance(value, dict) else None
+    return f"workload.parameters.{assignment}" if isinstance(value, dict) and name in value else assignment
 
 
-def _like(name: str, there: Sequence[str]) -> str:
-    """`; did you mean NAME?`, where a file beside it is called much alike."""
-    near = similar(name, there)
+def _suggestion(name: str, known: Sequence[str]) -> str:
+    """Return `; did you mean NAME?` if one of the known names is similar, else an empty text."""
+    near = similar(name, known)
     return f"; did you mean {near}?" if near else ""
 
 
-def text_of(file: str) -> str:
-    """What the file says (`-`: standard input); raises UsageError where it cannot be read."""
+def read_text(file: str) -> str:
+    """Read a file (`-`: standard input); raises UsageError."""
     try:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:
-        why = f"cannot read {file}: {error.strerror}"
+        message = f"cannot read {file}: {error.strerror}"
         if isinstance(error, FileNotFoundError):
             if WORKLOAD_NAME.fullmatch(file.replace("_", "-")):
-                why += f", and no workload has this name; {nearest(file, names())}"
+                message += f", and no workload has this name; {nearest(file, names())}"
             else:
-                why += _like(Path(file).name, [each.name for each in Path(file).parent.glob("*")])
-        raise UsageError(why, "FILE") from error
+                message += _suggestion(Path(file).name, [path.name for path in Path(file).parent.glob("*")])
+        raise UsageError(message, "FILE") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 text", "FILE") from error

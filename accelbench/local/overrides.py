@@ -1,4 +1,4 @@
-"""`--set PATH=VALUE`: changes a manifest before it is checked. Pure, on the manifest as YAML gives it.
+"""Apply `--set PATH=VALUE` to a manifest, as parsed from YAML, before it is checked.
 
 A path is written as in error messages, with or without `spec.` before it: `measurement.rounds.max`,
 `workload.parameters.size`, `variants[1].options.mode`.
@@ -23,7 +23,7 @@ _PATH = re.compile(r"[^.\[\]=]+(\[\d+\])*(\.[^.\[\]=]+(\[\d+\])*)*")
 
 
 def override(manifest: Any, assignments: Sequence[str]) -> Any:
-    """A copy of `manifest` with every `PATH=VALUE` applied in order; raises UsageError."""
+    """Return a copy of the manifest with every `PATH=VALUE` applied in order; raises UsageError."""
     changed = copy.deepcopy(manifest)
     for assignment in assignments:
         path, equals, value = assignment.partition("=")
@@ -41,9 +41,9 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
 
 
 def _annotation(annotation: Any, tokens: Sequence[str | int]) -> Any:
-    """The type of the field at `tokens`; None where there is no such field."""
+    """Return the type of the field at a path; None if there is no such field."""
     for token in tokens:
-        annotation = _inside(annotation)
+        annotation = _unwrapped(annotation)
         if isinstance(token, int):
             annotation = get_args(annotation)[0] if get_origin(annotation) is tuple else None
         elif get_origin(annotation) is dict:
@@ -55,12 +55,12 @@ def _annotation(annotation: Any, tokens: Sequence[str | int]) -> Any:
     return annotation
 
 
-def _inside(annotation: Any) -> Any:
-    """What is left of `X | None` and `Annotated[X, ...]`."""
+def _unwrapped(annotation: Any) -> Any:
+    """Return X for `X | None` and `Annotated[X, ...]`."""
     if hasattr(annotation, "__metadata__"):
-        return _inside(annotation.__origin__)
+        return _unwrapped(annotation.__origin__)
     if get_origin(annotation) in {Union, types.UnionType}:
-        return _inside(next(part for part in get_args(annotation) if part is not type(None)))
+        return _unwrapped(next(part for part in get_args(annotation) if part is not type(None)))
     return annotation
 
 
@@ -71,7 +71,7 @@ def _fields(annotation: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _parse(text: str, annotation: Any) -> Any:
-    """The value as YAML reads it, or the text itself where the field wants a string: `expectations[0].atLeast=2`."""
+    """Parse the value as YAML; keep the text if the field wants a string, as `expectations[0].atLeast=2` does."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -90,8 +90,8 @@ def _assign(spec: Any, tokens: Sequence[str | int], value: Any, path: str) -> No
     target: Any = spec
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if isinstance(token, int) and not (isinstance(target, list) and token < len(target)):
-            held = len(target) if isinstance(target, list) else 0
-            raise UsageError(f'"{path}": there is no [{token}]; the manifest lists {held}', SET)
+            length = len(target) if isinstance(target, list) else 0
+            raise UsageError(f'"{path}": there is no [{token}]; the manifest lists {length}', SET)
         if isinstance(token, str) and not isinstance(target, dict):
             raise UsageError(f'"{path}": the manifest has no fields where "{token}" should be', SET)
         if following is None:
@@ -102,29 +102,29 @@ def _assign(spec: Any, tokens: Sequence[str | int], value: Any, path: str) -> No
 
 
 def _advice(path: str, tokens: Sequence[str | int], spec: Any) -> str:
-    """The nearest path: one that ends like it, one field of what it begins with, or any."""
+    """Suggest a path with the same ending, a field of the valid part, or the most similar path."""
     known = sorted(_paths(BenchmarkRunSpec, spec, ""))
     if ending := [candidate for candidate in known if candidate.endswith((f".{path}", f"].{path}"))]:
         return f"did you mean {ending[0]}?"
-    right = next(count for count in range(len(tokens)) if _annotation(BenchmarkRunSpec, tokens[: count + 1]) is None)
-    fields = [name for name, _ in _fields(_inside(_annotation(BenchmarkRunSpec, tokens[:right])))]
-    began, ended = list(_TOKEN.finditer(path))[right].span()
-    before = path[:began].rstrip(".")
-    if before and (near := difflib.get_close_matches(path[began:ended], fields, n=1, cutoff=0.6)):
-        meant = f"{before}.{near[0]}"
-        return f"did you mean {meant + path[ended:] if meant + path[ended:] in known else meant}?"
-    if before and fields:
-        return f"{before} has {', '.join(fields)}"
+    valid = next(count for count in range(len(tokens)) if _annotation(BenchmarkRunSpec, tokens[: count + 1]) is None)
+    fields = [name for name, _ in _fields(_unwrapped(_annotation(BenchmarkRunSpec, tokens[:valid])))]
+    start, end = list(_TOKEN.finditer(path))[valid].span()
+    parent = path[:start].rstrip(".")
+    if parent and (near := difflib.get_close_matches(path[start:end], fields, n=1, cutoff=0.6)):
+        suggestion = f"{parent}.{near[0]}"
+        return f"did you mean {suggestion + path[end:] if suggestion + path[end:] in known else suggestion}?"
+    if parent and fields:
+        return f"{parent} has {', '.join(fields)}"
     if near := difflib.get_close_matches(path, known, n=1, cutoff=0.6):
         return f"did you mean {near[0]}?"
     return f"one of: {', '.join(name for name, _ in _fields(BenchmarkRunSpec))}"
 
 
 def _paths(annotation: Any, value: Any, path: str) -> Iterator[str]:
-    """Every path that can be set, given what the manifest already lists."""
+    """Yield every path that can be set; lists have the entries of the manifest."""
     if path:
         yield path
-    annotation = _inside(annotation)
+    annotation = _unwrapped(annotation)
     if get_origin(annotation) is tuple and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _paths(get_args(annotation)[0], item, f"{path}[{index}]")

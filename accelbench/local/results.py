@@ -1,4 +1,4 @@
-"""Results wherever they lie: a run's directory, a result's file, a BenchmarkResult as kubectl prints it."""
+"""Read results: from a run's directory, a result's file, or a BenchmarkResult as kubectl prints it."""
 
 import glob
 import json
@@ -28,7 +28,7 @@ from accelbench.verdict.rebase import with_baseline
 
 @dataclass(frozen=True)
 class LoadedResults:
-    """What was read: results with what became of the run's expectations, and each one's launches as JSON."""
+    """Hold results with the outcomes of the run's expectations, and their launches as JSON."""
 
     measured: tuple[tuple[Result, tuple[ExpectationOutcome, ...]], ...]
     launches: tuple[tuple[str, ...], ...]
@@ -36,35 +36,35 @@ class LoadedResults:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """The results alone."""
+        """Return the results without expectations."""
         return tuple(result for result, _ in self.measured)
 
     @property
     def name(self) -> str:
-        """The run's name; empty where nothing was measured and no run is known."""
+        """Return the run's name; empty if there is neither a record nor a result."""
         if self.record is not None:
             return self.record.run.metadata.name
         return self.measured[0][0].case.origin.run if self.measured else ""
 
     def with_baseline(self, baseline: str) -> Self:
-        """The same against another baseline; raises NotComparableError. Expectations stay as the run had them."""
+        """Compare with another baseline, keeping the outcomes of expectations; raises NotComparableError."""
         measured = tuple((with_baseline(result, baseline), outcomes) for result, outcomes in self.measured)
         return replace(self, measured=measured)
 
     def pages(self) -> tuple[MeasuredCase, ...]:
-        """The cases as an HTML report takes them."""
+        """Return the cases for an HTML report."""
         return tuple(
             MeasuredCase(result, outcomes, launches.of_documents(documents))
             for (result, outcomes), documents in zip(self.measured, self.launches, strict=True)
         )
 
     def manifest(self) -> dict[str, Any] | None:
-        """The manifest of the run; None where only its results are known."""
+        """Return the manifest of the run; None if there is no record."""
         return reproduce.of_run(self.record.run) if self.record is not None else None
 
 
 def read(path: Path) -> LoadedResults:
-    """The results at `path`; raises UnreadableResultError."""
+    """Read a run's directory or a result's file; raises UnreadableResultError."""
     if not path.is_dir():
         results = tuple(read_file(path))
         return LoadedResults(
@@ -81,17 +81,14 @@ def read(path: Path) -> LoadedResults:
 
 
 def read_side(name: str) -> tuple[Result, ...]:
-    """All results of a path or a pattern: of a file, of a run's directory, of every one of those below a directory.
-
-    Raises UnreadableResultError, also where there is none.
-    """
+    """Read all results at a path, also in subdirectories, or of a pattern; raises UnreadableResultError."""
     path = Path(name)
     paths = [path] if path.exists() else sorted(map(Path, glob.glob(name)))  # noqa: PTH207 - may be absolute
     if not paths:
         raise UnreadableResultError(f"there is no {name}")
-    results = tuple(result for each in paths for result in _below(each))
+    results = tuple(result for path in paths for result in _below(path))
     if not results:
-        raise UnreadableResultError(f"{name}: no result in it")
+        raise UnreadableResultError(f"{name} contains no results")
     return results
 
 
@@ -101,13 +98,13 @@ def _below(path: Path) -> Iterable[Result]:
     elif (path / RUN_FILE).exists():
         yield from RunDirectory(path).load()[1]
     else:
-        for each in sorted(path.iterdir()):
-            if each.is_dir() or each.name.endswith(RESULT_SUFFIX):
-                yield from _below(each)
+        for entry in sorted(path.iterdir()):
+            if entry.is_dir() or entry.name.endswith(RESULT_SUFFIX):
+                yield from _below(entry)
 
 
 def read_file(path: Path) -> Iterable[Result]:
-    """The results in one file: a result document, or BenchmarkResults, alone or in a List, in JSON or YAML."""
+    """Yield the results of a file: result documents or BenchmarkResults, also in a List, in JSON or YAML."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -126,7 +123,7 @@ def _documents(text: str, path: Path) -> list[Any]:
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):
-        pass  # then it is YAML, or says why it is not
+        pass  # try YAML
     try:
         documents = [document.content for document in read_documents(text, str(path))]
     except InvalidManifestError as error:

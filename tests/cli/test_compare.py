@@ -124,7 +124,7 @@ def test_what_is_not_there_or_no_result_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     for path, message in (
         ("absent.json", "there is no"),
-        ("empty", "no result in it"),
+        ("empty", "contains no results"),
         ("other.json", "not a result of accelbench"),
     ):
         done = compare(there, tmp_path / path)

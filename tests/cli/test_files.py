@@ -7,7 +7,7 @@ from accelbench.local.directory import (
     RunDirectory,
     RunRecord,
     load_result,
-    reserve_beside,
+    reserve_numbered,
     write_atomically,
 )
 from accelbench.local.errors import OccupiedError, UnreadableResultError
@@ -109,5 +109,5 @@ def test_a_directory_with_anything_else_is_not_reserved_either(tmp_path: Path) -
 
 
 def test_names_that_are_taken_are_counted_on(tmp_path: Path) -> None:
-    taken = [reserve_beside(tmp_path / "results" / "chain").path.name for _ in range(3)]
+    taken = [reserve_numbered(tmp_path / "results" / "chain").path.name for _ in range(3)]
     assert taken == ["chain", "chain-2", "chain-3"]

@@ -57,7 +57,7 @@ def test_the_manifest_given_is_not_changed_and_the_last_assignment_wins() -> Non
         ("size=128", 'unknown path "size"; did you mean workload.parameters.size?'),
         ("measurement.rounds.maximum=5", "did you mean measurement.rounds.max?"),
         ("variants[1].usee=jax/jit", "did you mean variants[1].use?"),
-        ("measurement.foo=3", "measurement has precision, rounds, targetRelativeError, "),
+        ("measurement.foo=3", "measurement has precision, "),
         ("measurement.round.max=3", "did you mean measurement.rounds.max?"),
         ("measurement.rounds.max.max=3", "did you mean measurement.rounds.max?"),
         ("zzz=1", "one of: className, series, workload, variants"),
