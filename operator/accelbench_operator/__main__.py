@@ -1,4 +1,4 @@
-"""`python -m accelbench_operator`: the operator's process, until it is told to end."""
+"""Run the operator's process until it is signalled: `python -m accelbench_operator`."""
 
 import asyncio
 import gc
@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 async def run(settings: Settings) -> None:
-    """Operate until a signal comes, or a part ends that never should: then the container is started again."""
+    """Operate until a signal arrives, or until a part fails: then the kubelet restarts the container."""
     if task := asyncio.current_task():
         for number in (signal.SIGTERM, signal.SIGINT):
-            # Until kopf begins, which has handlers of its own.
+            # kopf replaces these handlers when it starts.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     async with KubernetesApi(await load_configuration()) as api:
         operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
@@ -43,7 +43,7 @@ async def run(settings: Settings) -> None:
             asyncio.TaskGroup() as group,
         ):
             work = group.create_task(_work(operator, exposition))
-            # kopf never looks again for a kind that is not served when it begins.
+            # kopf does not look again for a kind that is not served when it starts.
             await operator.crds_fit.wait()
             controllers = operator.controllers
             await watch(
@@ -52,25 +52,25 @@ async def run(settings: Settings) -> None:
 
 
 async def _work(operator: Operator, exposition: Exposition) -> None:
-    """All that ends when the watch of runs does; one that waits for the first lists may wait for ever."""
+    """Run everything that ends with the watch of runs."""
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.run())
         group.create_task(_prepare(exposition, operator))
 
 
 async def _prepare(exposition: Exposition, operator: Operator) -> None:
-    """Write the first text about results, which takes a second for thousands of them, before a scrape asks for it."""
+    """Write the metrics of results before the first scrape, because thousands of results take a second."""
     await operator.synced.wait()
     # Results that were listed at the start live long: no collection of garbage has to look at them.
     gc.freeze()
     try:
         await asyncio.to_thread(exposition.write, operator.snapshot(), OPENMETRICS)
     except Exception:
-        logger.exception("metrics of results cannot be written; runs go on")
+        logger.exception("cannot write the metrics of results; runs continue")
 
 
 def main() -> int:
-    """Run; returns the exit code: 0 after a signal, 2 where it cannot be started as it is set up."""
+    """Run the operator; return 0 after a signal, 2 if its settings are invalid."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         asyncio.run(run(read_settings(os.environ)))

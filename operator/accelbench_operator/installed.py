@@ -1,7 +1,7 @@
-"""`python -m accelbench_operator.installed`, which `helm test` runs: is what was installed at work?
+"""Check an installation: `helm test` runs `python -m accelbench_operator.installed`.
 
-It asks the API server with the operator's own account and settings, and nobody else: it finds what the operator would.
-A Lease that is renewed while one looks on tells that somebody leads, whatever the clocks say.
+It uses the operator's account and settings, so it sees what the operator sees. A Lease that is renewed during the check
+shows that a replica leads, independent of clocks.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from accelbench_operator.settings import Settings, SettingsError, read_settings
 from accelbench_operator.skew import find_skew
 
 WAIT_SECONDS = 120.0
-"""An operator that has just been installed has to be pulled and started first."""
+"""Time for a new operator to be pulled and started."""
 PUBLISHED_SECONDS = 10.0
-"""An API server tells of a CRD's fields a moment after it has the CRD."""
+"""An API server publishes a CRD's fields some seconds after it has accepted the CRD."""
 LOOK_SECONDS = 1.0
 
 
 class NotAtWorkError(Exception):
-    """What is wrong, and what to do."""
+    """Report what is wrong with the installation and what to do."""
 
 
 async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS) -> AsyncIterator[str]:
-    """What is right, line by line. Raises NotAtWorkError for the first thing that is not, and ApiError."""
+    """Yield a line for each check that passes; raise NotAtWorkError for the first that fails, or ApiError."""
     await _crds(api, time.monotonic() + PUBLISHED_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
     for namespace in settings.namespaces or ("",):
@@ -45,7 +45,7 @@ async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = 
 
 
 async def _crds(api: KubernetesApi, deadline: float) -> None:
-    """Returns once they are as this release writes them. Raises NotAtWorkError, and ApiError."""
+    """Return once the CRDs fit this release; raise NotAtWorkError or ApiError."""
     while skew := await find_skew(api):
         if time.monotonic() > deadline:
             raise NotAtWorkError(skew)
@@ -53,7 +53,7 @@ async def _crds(api: KubernetesApi, deadline: float) -> None:
 
 
 async def _leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
-    """Who renews the Lease while one looks on."""
+    """Return the holder of the Lease once it has renewed it."""
     before: str | None = None
     while True:
         try:
@@ -67,21 +67,21 @@ async def _leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
         before = renewed
         if time.monotonic() > deadline:
             raise NotAtWorkError(
-                f"nobody renews the Lease {lease.namespace}/{lease.name}; a leader renews it within {LEASE_SECONDS} s: "
-                "kubectl logs of the operator's pods says why"
+                f"no replica renews the Lease {lease.namespace}/{lease.name}; a leader renews it within "
+                f"{LEASE_SECONDS} s: see kubectl logs of the operator's pods"
             )
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def run(settings: Settings, say: Callable[[str], object]) -> None:
-    """Say what is right. Raises NotAtWorkError and ApiError."""
+async def run(settings: Settings, write: Callable[[str], object]) -> None:
+    """Write a line for each check that passes; raise NotAtWorkError or ApiError."""
     async with KubernetesApi(await load_configuration()) as api:
         async for line in look(api, settings):
-            say(line)
+            write(line)
 
 
 def main() -> int:
-    """Look; returns the exit code."""
+    """Check the installation; return the exit code."""
     try:
         asyncio.run(run(read_settings(os.environ), print))
     except (NotAtWorkError, ApiError, SettingsError, InvalidProfilesError) as error:

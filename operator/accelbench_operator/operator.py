@@ -1,4 +1,4 @@
-"""The parts together: reflectors fill the store, events and the store fill the queue, workers reconcile."""
+"""Connect the parts: reflectors fill the store, events and the store fill the queue, workers reconcile."""
 
 import asyncio
 import logging
@@ -32,18 +32,18 @@ SKEW_PERIOD_SECONDS = 10.0
 
 
 class Operator:
-    """One operator process, apart from its watch of runs (`watch`) and its metrics server (`__main__`)."""
+    """Run one operator process, without its watch of runs (`watch`) and its metrics server (`__main__`)."""
 
     def __init__(self, api: KubernetesApi, settings: Settings, identity: str = "") -> None:
-        """`identity` is this replica's name among those that share the Lease."""
+        """Create an operator; `identity` is the unique name of this replica in the Lease."""
         self._loop = asyncio.get_running_loop()
         self._lag = 0.0
         self._api = api
         self._skew = "the CRDs have not been checked yet"
         self.crds_fit = asyncio.Event()
-        """Set once the cluster's CRDs are found to be what this release writes."""
+        """Set once the cluster's CRDs fit this release."""
         self.synced = asyncio.Event()
-        """Set once everything that is there, and may be listed, has been."""
+        """Set once all objects that may be listed have been listed."""
         self.telemetry = Telemetry()
         api.timed = lambda verb, resource, seconds: self.telemetry.request.labels(verb, resource).observe(seconds)
         self.store = store = Store()
@@ -69,7 +69,7 @@ class Operator:
         self._live = LiveCases(api, self._objects.pods, self._name_of, self._leading)
 
     async def run(self) -> None:
-        """Work until cancelled; nothing is decided before everything that is there has been listed."""
+        """Work until cancelled; decide nothing before all objects have been listed."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._measure_lag())
             for reflector in self.controllers.reflectors:
@@ -99,21 +99,21 @@ class Operator:
         return standing(self._election) if self._election else nullcontext()
 
     def unready(self) -> tuple[str, ...]:
-        """Why this replica cannot be counted on, a sentence each; empty where it can."""
-        unheard = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]
-        waiting = (f"not listed yet: {', '.join(unheard)}",) if unheard else ()
+        """Return the reasons why this replica is not ready, a sentence each; empty if it is ready."""
+        unlisted = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]
+        waiting = (f"not listed yet: {', '.join(unlisted)}",) if unlisted else ()
         return (*waiting, *((self._skew,) if self._skew else ()))
 
     def readings(self) -> Readings:
-        """What tells whether this process is alive."""
+        """Return the readings of the liveness probe."""
         return {
             "loop-lag-seconds": (self._lag, LATE_SECONDS),
             "longest-work-seconds": (self.controllers.queue.longest_work_seconds, LONGEST_WORK_SECONDS),
         }
 
     def snapshot(self) -> Snapshot:
-        """The operator now; to be asked for in its event loop."""
-        phases = self._runs.phases if self._leading() else {}  # who does not lead has not looked for a while
+        """Return the state of the operator; call it in the event loop."""
+        phases = self._runs.phases if self._leading() else {}  # a replica that does not lead has old phases
         runs = Counter((key.namespace, phase) for key, phase in phases.items())
         queue = QueueHealth(
             depth=self.controllers.queue.depth,
@@ -138,12 +138,12 @@ class Operator:
         )
 
     def _name_of(self, run_uid: str) -> str | None:
-        """The run's name, where it is known and has not finished."""
+        """Return the name of a run; None if it is unknown or has finished."""
         key = self.controllers.keys.get(run_uid)
         return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
 
     def _started(self, job: ObservedJob | None, pod: ObservedPod) -> None:
-        """A pod's container runs. Times are whole seconds, of clocks that may differ."""
+        """Record how long a pod took to start; timestamps are whole seconds of clocks that may differ."""
         if pod.running:
             self.telemetry.start.observe(max(0.0, (pod.running - pod.created).total_seconds()))
         if job:
@@ -161,7 +161,7 @@ class Operator:
             return ()
         unknown = self.controllers.keys.keys() - {key.uid for key in self._runs.phases}
         in_progress = self._runs.in_progress() | unknown
-        # Sorting tens of thousands of results is no work for the event loop.
+        # Sorting tens of thousands of results would block the event loop.
         return await asyncio.to_thread(
             surplus, tuple(self._objects.summaries()), self._retention, self._api.clock(), frozenset(in_progress)
         )

@@ -1,6 +1,6 @@
-"""What the operator may do, and which of its parts needs it: the chart's role is held against this, and so is a test.
+"""List the operator's permissions and the module that needs each one; a test compares the chart's role with this.
 
-Where `ACCELBENCH_NAMESPACES` names namespaces, the same rules stand in a Role in each of them.
+With `ACCELBENCH_NAMESPACES`, a Role in each of these namespaces has the same rules.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Permission:
-    """One rule of a Role, and why it is there."""
+    """Describe one rule of a Role and its reason."""
 
     group: str
     resource: str
@@ -16,13 +16,13 @@ class Permission:
     reason: str
 
     def to_manifest(self) -> dict[str, list[str]]:
-        """The rule as RBAC has it."""
+        """Return the rule as RBAC writes it."""
         return {"apiGroups": [self.group], "resources": [self.resource], "verbs": list(self.verbs)}
 
 
 RULES = (
     Permission(
-        "accelbench.dev", "benchmarkruns", ("get", "list", "watch"), "watch hears of runs, reconcile reads them live"
+        "accelbench.dev", "benchmarkruns", ("get", "list", "watch"), "watch follows runs, reconcile reads them live"
     ),
     Permission("accelbench.dev", "benchmarkruns", ("delete",), "apply deletes a run whose time to live is over"),
     Permission("accelbench.dev", "benchmarkruns/status", ("update",), "reconcile records attempts and reports"),
@@ -33,10 +33,8 @@ RULES = (
         "job sets blockOwnerDeletion, which some clusters admit only to those who may do this",
     ),
     Permission("accelbench.dev", "benchmarkresults", ("list", "watch"), "reflector holds their headlines"),
-    Permission("accelbench.dev", "benchmarkresults", ("get", "create"), "apply asks for a result live, and stores it"),
-    Permission(
-        "accelbench.dev", "benchmarkresults", ("delete",), "retention deletes what is more than the history to keep"
-    ),
+    Permission("accelbench.dev", "benchmarkresults", ("get", "create"), "apply reads a result live, and stores it"),
+    Permission("accelbench.dev", "benchmarkresults", ("delete",), "retention deletes results beyond the history"),
     Permission("batch", "jobs", ("list", "watch"), "reflector holds them"),
     Permission("batch", "jobs", ("get", "create", "delete"), "apply makes, confirms and deletes a case's Job"),
     Permission(
@@ -45,19 +43,23 @@ RULES = (
         ("get", "create"),
         "apply has a run's pods claim a device, where the profile names a DeviceClass",
     ),
-    Permission("kueue.x-k8s.io", "workloads", ("list",), "kueue asks why a queue holds a Job, while one does"),
-    Permission("kueue.x-k8s.io", "localqueues", ("list",), "kueue names the queues that are there, where one is not"),
+    Permission("kueue.x-k8s.io", "workloads", ("list",), "kueue reads why a queue holds a Job"),
+    Permission(
+        "kueue.x-k8s.io", "localqueues", ("list",), "kueue names existing queues if the run's queue does not exist"
+    ),
     Permission("", "pods", ("list", "watch"), "reflector holds them: why a case is pending, how it ended"),
-    Permission("", "pods/log", ("get",), "collect reads the result, live how far a case has come"),
-    Permission("", "events", ("create",), "reconcile tells of transitions"),
-    Permission("", "events", ("list",), "apply asks why a case does not start, which is told there alone"),
+    Permission("", "pods/log", ("get",), "collect reads the result, live reads progress"),
+    Permission("", "events", ("create",), "reconcile reports transitions"),
+    Permission("", "events", ("list",), "apply reads why a case does not start, which only events contain"),
 )
 
-LEASE = Permission("coordination.k8s.io", "leases", ("get", "create", "update"), "lead: of several replicas one acts")
-"""In the operator's own namespace alone."""
+LEASE = Permission(
+    "coordination.k8s.io", "leases", ("get", "create", "update"), "election: one of several replicas leads"
+)
+"""In the operator's own namespace only."""
 
 SCRAPERS = (
-    Permission("authentication.k8s.io", "tokenreviews", ("create",), "scrapers asks who scrapes"),
-    Permission("authorization.k8s.io", "subjectaccessreviews", ("create",), "scrapers asks whether they may"),
+    Permission("authentication.k8s.io", "tokenreviews", ("create",), "scrapers authenticates a scrape"),
+    Permission("authorization.k8s.io", "subjectaccessreviews", ("create",), "scrapers authorizes a scrape"),
 )
-"""In the whole cluster, where `ACCELBENCH_METRICS_AUTHORIZATION` is on, and else not at all."""
+"""In the whole cluster, only with `ACCELBENCH_METRICS_AUTHORIZATION`."""

@@ -1,4 +1,4 @@
-"""The operator's settings, from its environment: all of them, and where each comes from."""
+"""Read the operator's settings from its environment."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from accelbench_operator.runs.retention import Retention
 
 
 class SettingsError(ValueError):
-    """The environment cannot be started with; the message says which variable and what to do."""
+    """Report a variable that the operator cannot start with, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,22 @@ class Settings(RunSettings):
     metrics_port: int = 9090
     """`ACCELBENCH_METRICS_PORT`."""
     metrics_series: int = 5_000
-    """`ACCELBENCH_METRICS_SERIES`: of so many cases of series, those with the newest results, metrics are exported."""
+    """`ACCELBENCH_METRICS_SERIES`: how many cases of series are exported; those with the newest results come first."""
     metrics_tls: Tls | None = None
-    """`ACCELBENCH_METRICS_TLS`, a directory with `tls.crt` and `tls.key`; with `ACCELBENCH_METRICS_CLIENT_CA`, a file,
-    whoever scrapes has to show a certificate that it signed."""
+    """`ACCELBENCH_METRICS_TLS`, a directory with `tls.crt` and `tls.key`. With `ACCELBENCH_METRICS_CLIENT_CA`, a file,
+    clients need a certificate of that authority."""
     metrics_authorization: bool = False
-    """`ACCELBENCH_METRICS_AUTHORIZATION`: the API server is asked whether whoever scrapes may."""
+    """`ACCELBENCH_METRICS_AUTHORIZATION`: RBAC decides who may scrape."""
     health_port: int = 8080
     """`ACCELBENCH_HEALTH_PORT`."""
     lease: LeaseName | None = None
-    """`ACCELBENCH_LEASE`, as `namespace/name`: of replicas that share one a single one acts. None: there is one."""
+    """`ACCELBENCH_LEASE`, as `namespace/name`: one of the replicas that share it leads. None: there is one replica."""
     retention: Retention = field(default_factory=Retention)
     """`ACCELBENCH_RESULTS_PER_CASE`, `ACCELBENCH_RESULTS_TOTAL`, `ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS` (0: any age)."""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """The settings; raises SettingsError, and InvalidProfilesError for the file of profiles."""
+    """Return the settings; raise SettingsError, or InvalidProfilesError for the file of profiles."""
     image = environment.get("ACCELBENCH_RUNNER_IMAGE", "").strip()
     if not image:
         raise SettingsError(
@@ -73,7 +73,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
-    """Refused for what a run's own would be refused for, in the same words."""
+    """Return the default pod template; raise SettingsError if a run with it would be refused."""
     path = environment.get("ACCELBENCH_POD_TEMPLATE", "").strip()
     if not path:
         return {}
@@ -88,8 +88,8 @@ def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
     run = {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": {"name": "any"}, "spec": spec}
     problems = [*refusals(RUN, run)] or [*into_ours(PodTemplate.model_validate(template), "spec.podTemplate")]
     if problems:
-        said = "; ".join(str(problem).removeprefix("spec.podTemplate.") for problem in problems)
-        raise SettingsError(f"{source}: {said}")
+        message = "; ".join(str(problem).removeprefix("spec.podTemplate.") for problem in problems)
+        raise SettingsError(f"{source}: {message}")
     return dict(template)
 
 

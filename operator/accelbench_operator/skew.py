@@ -1,6 +1,6 @@
-"""Whether the cluster's CRDs have all that this release writes: an API server drops a field that it does not know.
+"""Check that the cluster's CRDs have every field that this release writes: an API server drops unknown fields.
 
-It is asked for what it serves, as anybody may ask, so no permission to read CRDs is needed.
+The served OpenAPI document is public, so the operator needs no permission to read CRDs.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Schema = Mapping[str, Any]
 
 
 async def find_skew(api: KubernetesApi) -> str:
-    """What the cluster's CRDs lack, and what to do; empty where they lack nothing. Raises ApiError."""
+    """Return what the cluster's CRDs lack and what to do, or an empty text; raise ApiError."""
     try:
         document = await api.get(SERVED)
     except NotFoundError:
@@ -30,7 +30,7 @@ async def find_skew(api: KubernetesApi) -> str:
 
 
 def compare(document: Mapping[str, Any]) -> str:
-    """What the CRDs that an OpenAPI document tells of lack, and what to do; empty where they lack nothing."""
+    """Return what the CRDs of an OpenAPI document lack and what to do, or an empty text."""
     served = {kind: schema for schema in document["components"]["schemas"].values() for kind in kinds_of(schema)}
     lacking = [path for kind in crd.KINDS for path in lacks(own_schema(kind), served.get(kind.name, {}), kind.name)]
     if not lacking:
@@ -40,20 +40,20 @@ def compare(document: Mapping[str, Any]) -> str:
 
 
 def own_schema(kind: crd.Kind) -> Schema:
-    """That of the CRD which this release brings along."""
+    """Return the schema in this release's CRD."""
     schema: Schema = crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 
 
 def kinds_of(schema: Schema) -> Iterator[str]:
-    """The kinds that a served schema is of."""
+    """Yield the kinds that a served schema describes."""
     for each in schema.get("x-kubernetes-group-version-kind", ()):
         if (each.get("group"), each.get("version")) == (GROUP, VERSION):
             yield each["kind"]
 
 
 def lacks(own: Schema, served: Schema, path: str) -> Iterator[str]:
-    """Paths of fields and of values that `own` has and `served` has not."""
+    """Yield the paths of fields and enum values that `own` has and `served` lacks."""
     if "allOf" in served or "$ref" in served:  # ObjectMeta, by reference
         return
     known = served.get("properties", {})

@@ -75,7 +75,7 @@ async def test_a_lease_that_nobody_renews_is_no_leader(
 
 
 async def test_a_lease_that_is_not_there_is_no_leader(api: KubernetesApi, settings: Settings) -> None:
-    with pytest.raises(NotAtWorkError, match="nobody renews"):
+    with pytest.raises(NotAtWorkError, match="no replica renews"):
         await said(api, settings, wait_seconds=0)
 
 

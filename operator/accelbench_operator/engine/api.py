@@ -40,7 +40,7 @@ class KubernetesApi(AsyncClient):
             return
         if verb != "watch":
             self.timed(verb, resource, seconds)
-        self.clock.heard(date)
+        self.clock.set_by(date)
 
 
 def _ignore(*_: object) -> None:

@@ -1,6 +1,6 @@
-"""The API server's time: what is waited for began at a moment that the cluster wrote down, and ends by the same clock.
+"""Follow the API server's clock: deadlines start at timestamps of the cluster, so they must end by the same clock.
 
-A machine whose own clock is wrong by minutes would otherwise give up cases that have only begun.
+Otherwise an operator on a machine whose clock is minutes off would give up cases that have just begun.
 """
 
 import logging
@@ -11,31 +11,34 @@ from email.utils import parsedate_to_datetime
 logger = logging.getLogger(__name__)
 
 NEGLIGIBLE = timedelta(seconds=5)
-"""An answer takes a while to come, and says whole seconds."""
+"""Smaller differences are ignored: `Date` has whole seconds, and a response takes time to arrive."""
 
 
 def local_time() -> datetime:
-    """This machine's."""
+    """Return the time of this machine's clock."""
     return datetime.now(UTC)
 
 
 class ServerClock:
-    """This machine's clock, set right by the `Date` of the API server's answers."""
+    """Correct this machine's clock by the `Date` header of the API server's responses."""
 
     def __init__(self, local: Callable[[], datetime] = local_time) -> None:
         self._local = local
         self._ahead = timedelta()
 
     def __call__(self) -> datetime:
-        """The API server's time."""
+        """Return the API server's time."""
         return self._local() - self._ahead
 
-    def heard(self, date: str) -> None:
-        """An answer with that `Date` has just come; anything else than a date says nothing."""
+    def set_by(self, date: str) -> None:
+        """Correct the clock by the `Date` of a response that has just arrived; ignore anything but a date."""
         try:
             ahead = self._local() - parsedate_to_datetime(date)
         except ValueError:
             return
         if abs(ahead - self._ahead) > NEGLIGIBLE:
             self._ahead = ahead
-            logger.warning("this machine's clock is %+.0f s off the API server's, which counts", ahead.total_seconds())
+            logger.warning(
+                "the local clock differs from the API server's by %+.0f s; using the server's time",
+                ahead.total_seconds(),
+            )

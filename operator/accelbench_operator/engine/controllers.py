@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 
 WORKERS = 16
 UNLISTED_SECONDS = 10.0
-"""Until an object is looked at again in a namespace where what it owns may not be listed: the others continue."""
+"""Seconds until an object is looked at again in a namespace whose owned objects cannot be listed yet."""
 PRUNE_SECONDS = 1800.0
-"""As often as the kinds of reflectors are listed anew."""
+"""Seconds between lists that find missed deletions; reflectors list as often."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Ten thousand runs are a hundred megabytes, their metadata a few."""
+"""Metadata alone: ten thousand runs have a hundred megabytes, their metadata a few."""
 
 
 class Controller(Protocol):
@@ -34,11 +34,11 @@ class Controller(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """The kind of these objects."""
+        """Return the kind of these objects."""
 
     @property
     def owns(self) -> Sequence[Owned]:
-        """What these objects own; each kind belongs to a single controller."""
+        """Return the kinds that these objects own; no other controller may own them."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
         """Note what a watch reports of an object; return whether it is due."""
@@ -89,7 +89,7 @@ class Controllers:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds that are reconciled."""
+        """Return the kinds that are reconciled."""
         return tuple(controller.kind for controller in self._controllers.values())
 
     def counts(self) -> dict[str, int]:
@@ -146,7 +146,7 @@ class Controllers:
                 try:
                     listed = {uid for namespace in self._namespaces for uid in await self._list(kind.path(namespace))}
                 except (ApiError, ValueError, KeyError) as error:
-                    logger.warning("%s cannot be listed: %s: %s", kind.plural, type(error).__name__, error)
+                    logger.warning("cannot list %s: %s: %s", kind.plural, type(error).__name__, error)
                     continue
                 for key in before:
                     if key.uid not in listed:

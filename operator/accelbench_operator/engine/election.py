@@ -1,10 +1,9 @@
-"""Which replica acts: a Lease, by the kubernetes client's own election, and a fence before every write.
+"""Elect a leader by a Lease, with the kubernetes client's election, and fence every write.
 
-The client's election (37.0.2) holds, with four things that it leaves to others and that are done here: its Lease cannot
-be created; an error of the network ends its loop; a replica that was paused believes that it leads until its next
-renewal; and nothing is released at the end. So whoever asks is told by the time of the last renewal, measured from
-before it was asked for, on a clock that nobody sets. A leader that wakes up after its renewal deadline writes nothing,
-and a Lease is never free before.
+The client's election (37.0.2) lacks four things, which this module adds: it cannot create its Lease, a network error
+ends its loop, a replica that was paused believes that it leads until its next renewal, and the Lease is not released at
+the end. A replica leads only for `RENEWAL_SECONDS` after it sent its last successful renewal, on a monotonic clock. The
+Lease cannot be taken earlier, so a leader that was paused for longer writes nothing.
 """
 
 import asyncio
@@ -28,43 +27,44 @@ from accelbench_operator.engine.queue import RetryError
 logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 10
-"""For so long after a leader's last renewal nobody else takes the Lease: it bounds how long a failover takes."""
+"""Seconds after a leader's last renewal until another replica may take the Lease: the bound of a failover."""
 RENEWAL_SECONDS = 7
-"""For so long after a renewal was asked for a leader may write."""
+"""Seconds for which a leader may write after it has sent a renewal."""
 RETRY_SECONDS = 2
 REQUEST_SECONDS = 3.0
 
 
 class NotLeadingError(RetryError):
-    """Another replica leads, or may by now: nothing was written."""
+    """Report that another replica leads, or may lead by now; nothing was written."""
 
 
 def always() -> bool:
-    """Of the only replica there is."""
+    """Return True: a single replica always leads."""
     return True
 
 
 @dataclass(frozen=True)
 class LeaseName:
-    """Where the Lease is."""
+    """Name a Lease."""
 
     namespace: str
     name: str
 
 
 class Lock(LeaseLock):  # type: ignore[misc]
-    """The client's, with a `create` that its own generated code takes (37.0.2 refuses `pretty=True`).
+    """Write the Lease.
 
-    Of replicas that want a free Lease all but one are refused: that is how an election goes, and it logs no traceback.
+    The client's own `create` fails (37.0.2 refuses `pretty=True`), and its errors log a traceback when another replica
+    takes a free Lease first, which is part of every election.
     """
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
-        """Whether the Lease was made; False where another replica was first."""
+        """Create the Lease; return False if another replica was first."""
         body = V1Lease(metadata=V1ObjectMeta(name=name), spec=self.update_lease(election_record))
         return await self._written(self.api_instance.create_namespaced_lease(namespace, body))
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
-        """Whether the Lease was written; False where another replica wrote it since it was read."""
+        """Write the Lease; return False if another replica has written it since it was read."""
         lease = self.lease_reference
         lease.spec = self.update_lease(updated_record, lease.spec)
         return await self._written(self.api_instance.replace_namespaced_lease(name, namespace, lease))
@@ -74,15 +74,15 @@ class Lock(LeaseLock):  # type: ignore[misc]
             await request
         except ApiException as error:
             if error.status == HTTPStatus.CONFLICT:
-                logger.info("Lease %s: another replica was first", self.name)
+                logger.info("Lease %s: another replica took it first", self.name)
             else:
-                logger.warning("Lease %s cannot be written: %s: %s", self.name, error.reason, error.body)
+                logger.warning("cannot write Lease %s: %s: %s", self.name, error.reason, error.body)
             return False
         return True
 
 
 class Election(LeaderElection):  # type: ignore[misc]
-    """One replica's part in it. `changed` is told whenever this replica begins or ceases to lead."""
+    """Take part in the election as one replica. `changed` is called when this replica starts or stops leading."""
 
     def __init__(
         self,
@@ -105,14 +105,14 @@ class Election(LeaderElection):  # type: ignore[misc]
         self._changed = changed
         self._clock = clock
         self._renewed = float("-inf")
-        self._told = False
+        self._notified = False
 
     def leading(self) -> bool:
-        """Whether this replica may write now."""
+        """Return True while this replica may write."""
         return self._clock() - self._renewed < RENEWAL_SECONDS
 
     async def try_acquire_or_renew(self) -> bool:
-        """One try; whatever goes wrong with it, there will be another."""
+        """Try once to take or renew the Lease; return False after any error, as the caller tries again."""
         began = self._clock()
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
@@ -122,21 +122,21 @@ class Election(LeaderElection):  # type: ignore[misc]
             logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not known)
             succeeded = False
         if succeeded:
-            self._tell()  # of a gap that no try has seen: keys that came up in it were left alone
+            self._notify()  # about a pause since the last try, in which due keys were left alone
             self._renewed = began
         elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
             self._renewed = float("-inf")
-        self._tell()
+        self._notify()
         return succeeded
 
     async def stand(self) -> None:
-        """Take part until cancelled; who has lost the Lease stands again."""
+        """Take part until cancelled, also after losing the Lease."""
         while True:
             await self.run()
-            self._tell()
+            self._notify()
 
     async def release(self) -> None:
-        """Let the next replica lead at once."""
+        """Give up the Lease, so that the next replica can lead at once."""
         if not self.leading():
             return
         self._renewed = float("-inf")
@@ -148,16 +148,16 @@ class Election(LeaderElection):  # type: ignore[misc]
                     lease.spec.holder_identity, lease.spec.lease_duration_seconds = "", 1
                     await lock.api_instance.replace_namespaced_lease(lock.name, lock.namespace, lease)
 
-    def _tell(self) -> None:
-        if (leads := self.leading()) != self._told:
-            self._told = leads
-            logger.info("%s %s", self.election_config.lock.identity, "leads" if leads else "follows")
+    def _notify(self) -> None:
+        if (leads := self.leading()) != self._notified:
+            self._notified = leads
+            logger.info("replica %s %s", self.election_config.lock.identity, "leads" if leads else "does not lead")
             self._changed(leads)
 
 
 @asynccontextmanager
 async def standing(election: Election) -> AsyncIterator[None]:
-    """Takes part inside, and releases the Lease at the end."""
+    """Take part in the election while the context is open, then release the Lease."""
     task = asyncio.create_task(election.stand())
     try:
         yield
@@ -169,4 +169,4 @@ async def standing(election: Election) -> AsyncIterator[None]:
 
 
 async def _nothing() -> None:
-    """What leads asks `leading` for itself."""
+    """Ignore a callback of the client's election; `leading` decides instead."""

@@ -1,7 +1,8 @@
-"""What a kubelet asks: is the process alive, and may it be counted on. An API server that is away makes neither false.
+"""Answer the kubelet's probes. An unreachable API server fails neither of them.
 
-Alive is a loop that turns and work that ends: what does not is started anew. Ready is who has heard of everything, and
-finds CRDs as this release writes them: who is not says why, and does nothing until it is.
+The process is alive while its event loop turns and reconciles end; otherwise the kubelet restarts it. It is ready once
+it has listed all objects and the cluster's CRDs fit this release; until then it does nothing, and `/readyz` gives the
+reason.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -10,25 +11,25 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 LONGEST_WORK_SECONDS = 600.0
-"""A step that takes so long means that the operator hangs: every request of its own ends in 30 s, and a log waits for
-others. How long keys wait tells nothing: while an API server does not answer, they do."""
+"""A step that takes longer hangs: each request ends within 30 s, and fetching a log may wait for others. How long keys
+wait in the queue is no sign of a hang, because they wait while the API server does not answer."""
 LATE_SECONDS = 30.0
 
 Readings = Mapping[str, tuple[float, float]]
-"""By name: seconds, and how many are too many."""
+"""By name: seconds, and the limit above which the process counts as hanging."""
 
 
 @asynccontextmanager
 async def served(
     readings: Callable[[], Readings], unready: Callable[[], Sequence[str]], port: int
 ) -> AsyncIterator[None]:
-    """Serves `/healthz` and `/readyz` inside; raises OSError where the port is taken."""
+    """Serve `/healthz` and `/readyz` while the context is open; raise OSError if the port is taken."""
 
     async def healthz(_: web.Request) -> web.Response:
-        found = readings()
-        late = any(seconds > most for seconds, most in found.values())
-        told = {name: round(seconds, 3) for name, (seconds, _) in found.items()}
-        return web.json_response(told, status=503 if late else 200)
+        current = readings()
+        hangs = any(seconds > limit for seconds, limit in current.values())
+        body = {name: round(seconds, 3) for name, (seconds, _) in current.items()}
+        return web.json_response(body, status=503 if hangs else 200)
 
     async def readyz(_: web.Request) -> web.Response:
         problems = list(unready())
@@ -39,7 +40,7 @@ async def served(
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "0.0.0.0", port).start()  # noqa: S104 - the kubelet asks the pod's address
+        await web.TCPSite(runner, "0.0.0.0", port).start()  # noqa: S104 - the kubelet probes the pod's address
         yield
     finally:
         await runner.cleanup()

@@ -35,11 +35,11 @@ class Held(Protocol):
 
     @property
     def key(self) -> Key:
-        """Which object it is."""
+        """Return the key of the object."""
 
     @property
     def owner(self) -> str:
-        """UID of the object that it belongs to, which is reconciled when this one changes."""
+        """Return the UID of the owner, which is reconciled when this object changes."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""A level-triggered queue of keys: a key is worked on by one worker at a time, and again if it was added meanwhile.
+"""Queue keys, level-triggered: one worker at a time works on a key, and again if it was added meanwhile.
 
-Adding says only that something may have changed; however often that is said, the key is worked on once. What the
-worker returns is when to look again at the latest. A key whose work raises comes back after a delay of its own, which
-doubles, is spread at random, and is no shorter than what the server asked for.
+Adding a key means that its object may have changed; adding it several times has the same effect as once. The worker
+returns after how many seconds to look at the key again. A key whose work raises is retried with exponential backoff and
+jitter, not before the `Retry-After` of the server.
 """
 
 import asyncio
@@ -22,28 +22,32 @@ Key = TypeVar("Key", bound=Hashable)
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 120.0
 END_SECONDS = 4.0
-"""For what is being worked on when all is to end: a request that is cut off may have been carried out. kopf waits 5."""
+"""Seconds that work may take to finish at shutdown, because a request that is cut off may have been carried out. kopf
+waits for 5."""
 HEAP_SLACK = 64
-"""For so many entries it is not worth it to look through them."""
+"""Stale entries that the heap may hold before it is rebuilt."""
 SPREAD = (0.75, 1.25)
-"""Keys that failed together do not come back together."""
+"""Jitter: keys that failed together are not retried together."""
 
 
 class RetryError(Exception):
-    """Something outside refused the work: nothing to trace, and it may say when to come back."""
+    """Report that something outside refused the work. It logs no traceback, and may have a time to retry after."""
 
     retry_after_seconds: float = 0.0
 
 
 def retry_delay(failures: int, error: Exception) -> float:
-    """Seconds until a key is tried again that has failed so often in a row, this time with `error`."""
+    """Return the seconds until the next try of a key that has failed `failures` times in a row, last with `error`."""
     delay = min(FIRST_DELAY_SECONDS * (1 << min(failures - 1, 10)), LONGEST_DELAY_SECONDS)
     asked = error.retry_after_seconds if isinstance(error, RetryError | ApiError) else 0.0
     return asked + delay * random.uniform(*SPREAD)  # noqa: S311 - spreads load, keeps no secret
 
 
 class KeyedQueue(Generic[Key]):
-    """Keys and when they are due. `clock` counts seconds, `work` returns after how many to look again, or None."""
+    """Hold keys and the times when they are due.
+
+    `work` handles a key, and returns after how many seconds to handle it again, or None. `clock` returns seconds.
+    """
 
     def __init__(self, work: Callable[[Key], Awaitable[float | None]], clock: Callable[[], float]) -> None:
         self._work = work
@@ -60,7 +64,7 @@ class KeyedQueue(Generic[Key]):
         self.failed_total = 0
 
     def add(self, key: Key, after: float = 0.0) -> None:
-        """Have the key worked on in `after` seconds, or earlier where that is already wanted."""
+        """Have the key handled in `after` seconds, or earlier if it is already due earlier."""
         due = self._clock() + after
         if key in self._due and self._due[key] <= due:
             return
@@ -68,45 +72,45 @@ class KeyedQueue(Generic[Key]):
         self._pushed += 1
         heapq.heappush(self._heap, (due, self._pushed, key))
         if len(self._heap) > 2 * len(self._due) + HEAP_SLACK:
-            # What became due earlier, or not at all, would stay until its time.
+            # Entries of keys that became due earlier, or were discarded, would stay until their time.
             self._heap = [(due, number, key) for number, (key, due) in enumerate(self._due.items())]
             heapq.heapify(self._heap)
         self._changed.set()
 
     def discard(self, key: Key) -> None:
-        """Not to be worked on unless it is added anew; what is being worked on is finished."""
+        """Remove the key; work on it that has begun is finished."""
         self._due.pop(key, None)
         self._failures.pop(key, None)
 
     @property
     def depth(self) -> int:
-        """How many keys are due and wait."""
+        """Return the number of keys that are due and wait."""
         now = self._clock()
         return sum(due <= now for due in self._due.values())
 
     @property
     def oldest_seconds(self) -> float:
-        """How long the oldest key has been due, waiting or being worked on; 0.0 with none."""
+        """Return for how many seconds the oldest key has been due, waiting or in work; 0.0 without keys."""
         now = self._clock()
         oldest = min((*self._due.values(), *self._working.values()), default=now)
         return max(0.0, now - oldest)
 
     @property
     def longest_work_seconds(self) -> float:
-        """How long ago the key that is slowest took its last step; 0.0 where none is worked on."""
+        """Return the seconds since the slowest key in work took its last step; 0.0 if none is in work."""
         now = self._clock()
         return max(0.0, now - min(self._began.values(), default=now))
 
     def stepped(self, key: Key) -> None:
-        """The key is worked on, and has taken a step."""
+        """Note that the key, which is in work, has taken a step."""
         if key in self._began:
             self._began[key] = self._clock()
 
     async def run(self, workers: int) -> None:
-        """Work until cancelled; what is being worked on then is finished, for as long as `END_SECONDS`."""
+        """Work until cancelled, then finish what is in work, for at most `END_SECONDS`."""
         tasks = [asyncio.create_task(self._worker()) for _ in range(workers)]
         try:
-            # Not gather, which would cancel what it waits for.
+            # gather would cancel the tasks.
             failed, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in failed:
                 task.result()
@@ -126,24 +130,24 @@ class KeyedQueue(Generic[Key]):
             try:
                 after = await self._work(key)
             except Exception as error:
-                # Whatever it was, the other keys go on, and this one is tried again.
+                # One key's error must not stop the others.
                 self.failed_total += 1
                 failures = self._failures[key] = self._failures.get(key, 0) + 1
                 after = retry_delay(failures, error)
                 known = isinstance(error, RetryError | ApiError)
-                said = "%s: %s: %s; again in %.1f s"
-                logger.warning(said, key, type(error).__name__, error, after, exc_info=not known)
+                message = "%s: %s: %s; retrying in %.1f s"
+                logger.warning(message, key, type(error).__name__, error, after, exc_info=not known)
             else:
                 self._failures.pop(key, None)
             finally:
                 self._working.pop(key, None)
                 self._began.pop(key, None)
                 self.worked_total += 1
-                # A key that came back meanwhile may be due: someone has to look.
+                # Wake a worker: the key may have been added again meanwhile.
                 self._changed.set()
             if after is not None:
                 self.add(key, after)
-            # Most looks at a run find nothing to do, and await nothing: a thousand of them would be one step.
+            # Most reconciles await nothing; without this, a thousand of them would block the event loop.
             await asyncio.sleep(0)
 
     async def _take(self) -> Key | None:

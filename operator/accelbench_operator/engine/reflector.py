@@ -1,7 +1,7 @@
-"""Keep one kind of object in the store equal to the cluster's: list, then watch, and list again now and then.
+"""Keep one kind of object in the store equal to the cluster's: list, then watch, and list again every half hour.
 
-The informer of the kubernetes client (37.0.2) was measured and left: it holds whole model objects, 75 KiB for a
-runner's pod where 0.4 KiB are wanted; it needs a thread and a connection pool for each kind; its list is in one piece.
+The informer of the kubernetes client (37.0.2) is not used: it holds whole model objects (75 KiB for a runner's pod,
+where 0.4 KiB are needed), needs a thread and a connection pool for each kind, and does not page its list.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from accelbench_operator.engine.store import Store, name_of
 logger = logging.getLogger(__name__)
 
 PAGE = 50
-"""A result is 14 KiB of JSON: what is parsed in one step of the event loop is to take a few milliseconds."""
+"""Objects in a page: a result has 14 KiB of JSON, and parsing a page blocks the event loop."""
 AT_A_TIME = 20
-"""Objects that are read before others get their turn."""
+"""Objects read before other tasks get a turn."""
 WATCH_SECONDS = 300
 WATCHES_A_LIST = 6
-"""Every half hour the list is taken anew: what a watch may have dropped does not stay unseen."""
+"""Watches between two lists: every half hour a list finds events that a watch has dropped."""
 FIRST_DELAY_SECONDS = 1.0
 LONGEST_DELAY_SECONDS = 30.0
 SHORT_WATCH_SECONDS = 5.0
-"""One that ends sooner ended before its time: it may do so again."""
+"""A watch that ends sooner failed, and the next may fail too."""
 
 
 class Reflector:
@@ -55,7 +55,7 @@ class Reflector:
         """Set once the API server has returned the first list, or refused it in this namespace."""
 
     def __str__(self) -> str:
-        """What it reflects."""
+        """Return the path that it lists."""
         return self._path
 
     async def run(self) -> None:
@@ -74,7 +74,7 @@ class Reflector:
                 await self._pause()
 
     async def _pause(self) -> None:
-        """Longer each time, until a watch holds: a server that takes lists and ends watches is not to be flooded."""
+        """Wait with exponential backoff until a watch holds, so as not to flood a server that ends every watch."""
         await self._sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
         self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
 
@@ -94,13 +94,13 @@ class Reflector:
         return version
 
     async def _watch(self, version: str) -> str:
-        """Until the server ends it; returns the resource version to go on from."""
+        """Watch until the server ends it; return the resource version to continue from."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
             version = await self._follow(version)
         finally:
-            # However it ended, one that held shows that the server is well.
+            # A watch that held shows that the server works, however the watch ended.
             if held := loop.time() - began >= SHORT_WATCH_SECONDS:
                 self._delay = FIRST_DELAY_SECONDS
         if not held:
@@ -127,5 +127,5 @@ class Reflector:
         try:
             return self._owned.observe(item)
         except (ValueError, KeyError) as error:
-            logger.warning("%s cannot be read and is ignored: %s", key, error)
+            logger.warning("ignoring %s, which cannot be read: %s", key, error)
             return None

@@ -29,7 +29,7 @@ class Store:
 
     @property
     def now(self) -> int:
-        """A mark to take before a list is requested."""
+        """Return a mark to take before a list is requested."""
         return self._ticks
 
     def put(self, held: Held, *, own: bool = False) -> None:
